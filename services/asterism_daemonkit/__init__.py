@@ -1,2 +1,3 @@
-"""Parts of every daemon: deadlines, servers, clients, heartbeats, settings, logs.
-Nothing here knows a graph; what only one daemon needs belongs to its own package."""
+"""Infrastructure of all daemons: servers, clients, deadlines, heartbeats, settings, logs.
+
+Nothing here depends on graphs. Code that only one daemon needs belongs to its own package."""

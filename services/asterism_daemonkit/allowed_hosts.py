@@ -1,6 +1,4 @@
-"""By which names an HTTP door may be called: what keeps a page whose name was made to lead here
-from being taken for one of ours.
-"""
+"""Host names that an HTTP server accepts, as a protection against DNS rebinding."""
 
 from __future__ import annotations
 
@@ -12,21 +10,20 @@ ANY_HOST = "*"
 
 
 class AllowedHosts:
-    """The names of a door.
+    """Set of host names under which an HTTP server may be called.
 
     Parameters
     ----------
     names : iterable of str
-        Besides those that it always has; ``.example.com`` is every name below example.com, ``*`` is
-        any.
+        Further names. ``.example.com`` allows every name below example.com, ``*`` any name.
     advertised : str
-        host:port under which others reach the daemon; empty: none.
+        host:port under which other hosts reach the daemon; empty for none.
 
     Notes
     -----
-    It always has IP addresses, ``localhost``, names without a dot (of compose, of a cluster's
-    services, of hosts nearby), this host's own name and the advertised one. Nobody can make these
-    lead here from a name of theirs."""
+    IP addresses, ``localhost``, names without a dot (of compose, of a cluster's services, of
+    nearby hosts), this host's own name and the advertised name are always allowed. An attacker
+    cannot point these names here from a domain of their own."""
 
     def __init__(self, names: Iterable[str] = (), advertised: str = "") -> None:
         patterns = {name.strip().lower().rstrip(".") for name in names} - {""}
@@ -39,7 +36,7 @@ class AllowedHosts:
         self._suffixes = tuple(name for name in patterns if name.startswith("."))
 
     def allows(self, host: str) -> bool:
-        """Whether a ``Host`` header names this door; what is no browser may leave it out."""
+        """Return whether a ``Host`` header is allowed; clients other than browsers may omit it."""
         name = _host_name(host)
         if (
             self._any
@@ -57,7 +54,7 @@ class AllowedHosts:
 
 
 def _host_name(host: str) -> str:
-    """The name of ``name:port`` or ``[address]:port``."""
+    """Return the host of ``name:port`` or ``[address]:port``, in lower case."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower().rstrip(".")

@@ -1,9 +1,9 @@
-"""A call as handlers see it: what is left of its time, and whether anybody still waits.
+"""Calls as handlers see them: remaining time, and whether the caller still waits.
 
-A handler is a plain function ``(request, call) -> reply``, where both are a `Frame` for framed
-methods and a message otherwise (`asterism_proto.methods`). The same function answers gRPC
-(`asterism_daemonkit.grpc_server`) and in-process callers (`LocalTransport`), so that both give the
-same bytes."""
+A handler is a plain function ``(request, call) -> reply``. Both request and reply are a `Frame`
+for framed methods and a message otherwise (`asterism_proto.methods`). The same function serves
+gRPC (`asterism_daemonkit.grpc_server`) and in-process callers (`LocalTransport`), so both return
+the same bytes."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from asterism_proto.transport import Content, Transport
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The circumstances of one call."""
+    """Context of one call."""
 
     deadline: float
-    """On time.monotonic()'s clock; every call has one."""
+    """Deadline on the clock of time.monotonic(); every call has one."""
     is_active: Callable[[], bool] = field(default=lambda: True)
-    """False once the caller hung up."""
+    """Function that returns False once the caller has hung up."""
     on_end: Callable[[Callable[[], None]], object] = field(default=lambda _: None)
-    """Register a function to call once the call has ended, by a hang-up too; from another thread.
-    Local calls do not hang up.
-    """
+    """Function that registers a callback for the end of the call, including a hang-up.
+
+    The callback runs in another thread. Local calls do not hang up."""
 
     @classmethod
     def with_timeout(cls, seconds: float) -> CallContext:
-        """A call that ends ``seconds`` from now."""
+        """Return the context of a call that ends ``seconds`` from now."""
         return cls(time.monotonic() + seconds)
 
     def remaining(self) -> float:
-        """Seconds left; Deadline when there are none, or when the caller hung up."""
+        """Return the seconds left; Deadline if there are none or the caller hung up."""
         remaining_s = self.deadline - time.monotonic()
         if remaining_s <= 0 or not self.is_active():
             raise Deadline("the call's time is up; ask for less, or with a longer timeout")
@@ -44,36 +44,49 @@ class CallContext:
 
 
 Handler = Callable[..., Content]
-"""``(request, call) -> reply``."""
+"""Function ``(request, call) -> reply``."""
 
 
 TrafficCallback = Callable[[str, int, int], None]
-"""Told of each call that was answered: its method, bytes sent, bytes received."""
+"""Function called after each completed call with method, bytes sent and bytes received."""
 
 
 def ignore_traffic(method: str, sent: int, received: int) -> None:
-    """A tally that nobody reads."""
+    """Ignore the traffic of a call; the default `TrafficCallback`."""
 
 
 class PendingCall(Protocol):
-    """A call under way."""
+    """A call in progress."""
 
     def result(self) -> Content:
-        """Its reply, or its `AsterismError`; waits for it."""
+        """Wait for the reply and return it, or raise its `AsterismError`."""
 
     def abandon(self) -> None:
-        """Nobody will ask for its result."""
+        """Cancel the call and discard its reply."""
 
 
 class ConcurrentTransport(Transport, Protocol):
-    """A transport that sends calls to several hosts before the first reply is read."""
+    """A transport that can send calls to several hosts before the first reply is read."""
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
-        """Send a call and return at once; its reply is read with `PendingCall.result`."""
+        """Send a call and return at once.
+
+        Parameters
+        ----------
+        method : Method
+        request : message or Frame
+        timeout_s : float
+            Seconds until the deadline of the call.
+
+        Returns
+        -------
+        PendingCall
+            Read the reply with `PendingCall.result`.
+        """
 
 
 class _LocalCall:
-    """A local call: made when its result is asked for, for there is nobody to overlap with."""
+    """A local call, executed when its result is requested: there is no wait to overlap with."""
 
     def __init__(self, run: Callable[[], Content]) -> None:
         self._run = run
@@ -82,40 +95,40 @@ class _LocalCall:
         return self._run()
 
     def abandon(self) -> None:
-        """It was not begun."""
+        """No-op: the call has not started."""
 
 
 class LocalTransport:
-    """Calls to handlers in this process: no bytes are made, no socket is touched."""
+    """Calls to handlers in this process, without serialization or sockets."""
 
     piece_bytes = 40 << 20
-    """Of an answer that a client asks for in pieces: as large as replies allow, for a piece is put
-    together with a copy.
-    """
+    """Bytes of one piece of a reply that a client requests in pieces.
+
+    As large as replies allow, because each piece is assembled with a copy."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
-        """By method path."""
+        """Handlers by method path."""
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The handler's own reply, or its own error."""
+        """Return the handler's own reply, or raise its own error."""
         handler = self._handlers.get(method.path)
         if handler is None:
             raise NotFound(f"{method.path}: this service does not answer it")
         return handler(request, CallContext.with_timeout(timeout_s))
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
-        """The same call, made when its result is asked for."""
+        """Return a pending call that runs when its result is requested."""
         return _LocalCall(lambda: self.call(method, request, timeout_s))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """No-op: local calls own no resources."""
 
 
 def handlers_of(methods: Mapping[str, Method], *apis: object) -> dict[str, Handler]:
-    """The handlers of a service by path: the methods that bear the table's names, of the first of
-    ``apis`` that has one.
-    """
+    """Return the handlers of a service by method path.
+
+    A method is served by the first of ``apis`` that has an attribute with its name."""
     return {
         method.path: getattr(next((api for api in apis if hasattr(api, name)), apis[-1]), name)
         for name, method in methods.items()

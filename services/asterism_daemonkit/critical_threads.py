@@ -1,4 +1,4 @@
-"""Threads that a daemon cannot do without: where one of them is lost, the process ends."""
+"""Threads that a daemon cannot run without: if one of them is lost, the process exits."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import threading
 logger = logging.getLogger(__name__)
 
 EXIT_STATUS = 70
-"""Exit status (EX_SOFTWARE): a supervisor starts the daemon again."""
+"""Exit status (EX_SOFTWARE), after which a supervisor restarts the daemon."""
 _GRPC_THREAD = "(_serve)"
-"""In the name of the thread that polls for the calls of a gRPC server: without it the port accepts
-calls and answers none.
-"""
+"""Substring of the name of the thread that polls for calls of a gRPC server.
+
+Without this thread, the port accepts calls and never replies."""
 
 
 def exit_on_lost_threads() -> None:
-    """End the process when a thread is lost for want of memory, or the gRPC server's thread for any
-    reason.
+    """Install a hook that exits the process if a critical thread is lost.
 
-    Threads of daemons handle errors of their own. One that ends by an exception nevertheless would
-    leave a daemon that says it is ready and hangs. Ending at once is a kill: what was acknowledged
-    is on the disk."""
+    That is any thread that ends for lack of memory, and the gRPC server's thread with any error.
+    The threads of daemons handle their own errors. If one still ended by an exception, the
+    daemon would report itself as ready and hang. Exiting at once is safe: everything
+    acknowledged is on disk."""
     previous = threading.excepthook
 
     def hook(args: threading.ExceptHookArgs, /) -> None:

@@ -1,6 +1,6 @@
-"""Who a daemon is: the uuid of its folder and the number of its start. The folder is locked while
-the daemon lives.
-"""
+"""Identity of a daemon: the uuid of its folder and the number of its start.
+
+The folder is locked while the daemon runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REWRITE_REMEDY = (
     'write it again: {"uuid": that of the host which `asterism status --json` shows as offline, '
     '"incarnation": a larger one than there, "role": "storaged"}'
 )
-"""Remedy for the identity of a storaged, without which its data has no owner."""
+"""Remedy for a damaged identity of a storaged; without identity, its data has no owner."""
 _REMEDIES = {
     "storaged": f"{_RESTORE_REMEDY}, or {REWRITE_REMEDY}",
     "metad": "remove the file: metad makes a new one, and the cluster is identified by its catalog",
@@ -34,34 +34,37 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What metad knows a daemon by."""
+    """Identity by which metad knows a daemon."""
 
     uuid: str
-    """Of the folder; the same for its life."""
+    """UUID of the folder; it never changes."""
     incarnation: int
-    """Grows with every start, so that what an earlier one still says is told apart."""
+    """Number that grows with every start, to recognize messages of earlier starts."""
     lock_fd: int
     """File descriptor that holds the folder's lock."""
     start_id: int = field(default_factory=lambda: secrets.randbits(63) | 1)
-    """Random number of this start: that of a copied folder has the same uuid, and may have the same
-    incarnation.
-    """
+    """Random number of this start.
+
+    A daemon on a copied folder has the same uuid and may have the same incarnation, but not this
+    number."""
     is_copy: bool = False
-    """Whether the folder is a copy that metad has not accepted yet. Its incarnation is that of the
-    original.
-    """
+    """True if the folder is a copy that metad has not accepted yet.
+
+    Its incarnation is that of the original."""
     confirm: Callable[[], None] = lambda: None
-    """Called when metad has accepted the daemon: a copied folder becomes one of its own."""
+    """Function to call once metad has accepted the daemon.
+
+    A copied folder then gets an incarnation of its own."""
 
     def release(self) -> None:
-        """Let another daemon have the folder."""
+        """Release the lock on the folder."""
         os.close(self.lock_fd)
 
 
 def is_folder_open(path: Path) -> bool:
-    """Whether a process that this one can see has the folder open; asked of the kernel's list, for
-    to try the lock is to hold it.
-    """
+    """Return whether a process visible to this one has the folder open.
+
+    The kernel's list of locks is read, because trying the lock would take it."""
     try:
         inode = str((path / _LOCK).stat().st_ino)
         with open("/proc/locks") as locks:
@@ -75,23 +78,27 @@ def is_folder_open(path: Path) -> bool:
 
 
 def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
-    """Lock the folder of a daemon, making it when missing, and return the daemon's identity.
+    """Lock the folder of a daemon, creating it if missing, and return the daemon's identity.
 
     Parameters
     ----------
     path : Path
     role : str
-    fenced : bool
-        Recognize a copied folder, by the inodes that its identity records. The daemon on it keeps
-        the incarnation of the original, so that metad refuses it while the original is online.
-        `Identity.confirm` ends this.
+    fenced : bool, default False
+        Recognize a copied folder by the inodes that its identity records. The daemon on it keeps
+        the incarnation of the original, so metad refuses it while the original is online.
+        `Identity.confirm` ends this state.
+
+    Returns
+    -------
+    Identity
 
     Raises
     ------
     Conflict
-        Where another daemon has the folder open, or it belongs to another role.
+        If another daemon has the folder open, or it belongs to another role.
     Corrupt
-        Where the folder's identity can not be read.
+        If the folder's identity cannot be read.
     """
     make_folder(path)
     lock_fd = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -167,7 +174,7 @@ def _write_identity(file: Path, uuid_: str, incarnation: int, role: str, inodes:
 
 
 def _checksum(uuid_: str, incarnation: int, role: str) -> int:
-    """Return the crc32 of an identity: an altered uuid would be that of a new host, which has to
-    hold nothing.
-    """
+    """Return the crc32 of an identity.
+
+    It detects an altered uuid, which would make the folder that of a new host without data."""
     return zlib.crc32(f"{uuid_} {incarnation} {role}".encode())

@@ -1,8 +1,7 @@
-"""The newest position of metad's catalog that a daemon has followed; older catalogs are refused.
+"""Newest catalog position that a daemon has followed; older catalogs are refused.
 
-The reply to each poll has metad's position, and whether its catalog contains the position that the
-daemon followed last. A daemon with a data folder stores a position before it acts on it.
-"""
+The reply to each poll has metad's position, and whether its catalog contains the position that
+the daemon followed last. A daemon with a data folder stores a position before it acts on it."""
 
 from __future__ import annotations
 
@@ -28,12 +27,12 @@ REMEDY = (
 
 
 class FollowedCatalog:
-    """The newest position that a daemon has followed.
+    """The newest catalog position that a daemon has followed.
 
     Parameters
     ----------
     file : Path or None
-        The file that stores it; None keeps it in memory only.
+        File that stores the position; None keeps it in memory only.
 
     Raises
     ------
@@ -50,13 +49,13 @@ class FollowedCatalog:
             else (metad_pb.CatalogPosition(), 0)
         )
         self.fault = ""
-        """Why metad's last reply was refused; empty if it was accepted."""
+        """Reason why metad's last reply was refused; empty if it was accepted."""
         self.writes = 0
-        """The number of positions that were stored."""
+        """Number of positions that were stored."""
 
     @property
     def position(self) -> metad_pb.CatalogPosition | None:
-        """Return the newest position that was followed; None before the first."""
+        """Newest position that was followed; None before the first."""
         return self._position if self._position.history else None
 
     def check(
@@ -82,7 +81,8 @@ class FollowedCatalog:
             if received.history and reply.contains_position and not is_older:
                 return
             if not received.history and not followed.history:
-                # a metad of a release without revisions, and a daemon that never followed one
+                # metad is of a release without revisions, and this daemon has followed no catalog
+                # yet
                 return
             actual = (
                 f"revision {received.revision} of history {received.history}"
@@ -117,9 +117,7 @@ class FollowedCatalog:
             if position.revision > current.revision:
                 try:
                     self._store(position)
-                except (
-                    OSError
-                ) as error:  # nothing depends on it yet; the next heartbeat tries again
+                except OSError as error:  # nothing depends on it yet; the next heartbeat retries
                     logger.warning("position_not_written", extra={"cause": str(error)})
 
     def _store(self, position: metad_pb.CatalogPosition) -> None:
@@ -158,9 +156,7 @@ def _encode_slot(position: metad_pb.CatalogPosition, sequence: int) -> bytes:
 
 
 def _read_slots(file: Path) -> tuple[metad_pb.CatalogPosition, int]:
-    """Return the newest position in a file and its sequence number, from the slots that are
-    intact.
-    """
+    """Return the newest position in a file and its sequence number, from the intact slots."""
     positions: list[tuple[int, metad_pb.CatalogPosition]] = []
     content = file.read_bytes()
     for start in range(0, len(content), _SLOT_BYTES):

@@ -1,4 +1,4 @@
-"""Calls to other daemons over gRPC: a lazy channel per process, errors in our own classes."""
+"""Calls to other daemons over gRPC: one lazy channel per process, with typed errors."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
-"""Keepalive matches what `asterism_daemonkit.grpc_server` permits."""
+"""Channel options. Keepalive matches what `asterism_daemonkit.grpc_server` permits."""
 MAX_CONCURRENT_CALLS = 64
-"""Calls under way at a time in one process; more wait their turn, within their deadlines."""
+"""Concurrent calls of one process; further calls queue, within their deadlines."""
 
 
 class _CallThreads:
-    """Threads that make the calls which `RemoteTransport.start` hands over, per process.
+    """Per-process threads that make the calls which `RemoteTransport.start` hands over.
 
-    A blocking call in a thread that is there costs less than gRPC's own futures, which start a
-    thread for a channel's events each time: measured 3.7 against 4.0 ms for three calls of half a
-    megabyte, 1.9 against 2.4 for small ones."""
+    A blocking call in an existing thread costs less than gRPC's own futures, which start a
+    thread for a channel's events each time: 3.7 against 4.0 ms measured for three calls of half
+    a megabyte, 1.9 against 2.4 ms for small ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ _call_threads = _CallThreads()
 
 
 class _ThreadedCall:
-    """A call that a thread makes."""
+    """A call that runs in a thread."""
 
     def __init__(self, future: Future[Content]) -> None:
         self._future = future
@@ -69,29 +69,26 @@ class _ThreadedCall:
         return self._future.result()
 
     def abandon(self) -> None:
-        """Not made at all where no thread has come to it; else it ends by itself, within its
-        time.
-        """
+        """Cancel the call if it has not started; otherwise it ends within its timeout."""
         self._future.cancel()
 
 
 class RemoteTransport:
-    """Calls to one daemon.
+    """Transport of calls to one daemon.
 
     Parameters
     ----------
     address : str
         host:port.
     on_traffic : callable
-        Told of each call that was answered.
+        Called after each completed call.
     options : sequence of (str, int)
         Further options of the channel, such as
         `asterism_daemonkit.grpc_server.FIXED_WINDOW_OPTIONS`.
 
     Notes
     -----
-    The channel is opened by the first call of each process: gRPC's do not survive a fork.
-    """
+    The first call of each process opens the channel: gRPC channels do not survive a fork."""
 
     def __init__(
         self,
@@ -109,11 +106,11 @@ class RemoteTransport:
         self._stubs: dict[str, Any] = {}
         self._closed = False
         self._target = address
-        """What the channel is to: the address, or a shorter way there."""
+        """Target of the channel: the address, or a Unix socket on this host."""
         self._old_channels: list[grpc.Channel] = []
-        """Channels that calls may be under way on, or of the process that this one was forked from:
-        kept, for letting those go here may hang.
-        """
+        """Channels that may have running calls, or that belong to the parent of a forked process.
+
+        They are kept because destroying them in this process may hang."""
 
     def _stub(self, path: str, data: bytes, timeout_s: float) -> Any:
         if timeout_s <= 0:
@@ -138,14 +135,14 @@ class RemoteTransport:
             return stub
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
-        """Send a call and come back at once."""
+        """Send a call and return at once."""
         deadline = time.monotonic() + timeout_s
         return _ThreadedCall(
             _call_threads.submit(lambda: self.call(method, request, deadline - time.monotonic()))
         )
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
         data = method.pack(request)
         reply = self._call_bytes(method.path, data, timeout_s)
         self._on_traffic(method.name, len(data), len(reply))
@@ -162,16 +159,14 @@ class RemoteTransport:
         return reply
 
     def _check_target(self) -> None:
-        """Whoever does not answer may have been started anew, and be reached in another way than
-        before.
-        """
+        """Drop the channel if the target has changed, as after a restart of the daemon."""
         with self._lock:
             if self._channel is not None and self._target != grpc_target(self.address):
                 self._old_channels.append(self._channel)
                 self._channel = None
 
     def close(self) -> None:
-        """Close the channel; calls under way end with Unavailable."""
+        """Close the channel; running calls end with Unavailable."""
         with self._lock:
             self._closed = True
             if self._channel is not None and self._pid == os.getpid():

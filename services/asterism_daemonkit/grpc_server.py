@@ -1,7 +1,7 @@
-"""The gRPC door: raw bytes in, a handler, raw bytes out; every error leaves in one shape.
+"""gRPC server: passes raw request bytes to a handler, and reports every error in one form.
 
-Requests are parsed inside the handler, not by gRPC, so that bad bytes are an InvalidRequest that
-says so (grpcio answers INTERNAL where a deserialiser fails)."""
+Requests are parsed inside the handler rather than by gRPC, so malformed bytes lead to an
+InvalidRequest with an explanation (grpcio returns INTERNAL if a deserializer fails)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from asterism_proto.transport import MAX_MESSAGE_BYTES
 logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_S = 60.0
-"""What a call gets that names no deadline: nothing may hang."""
+"""Timeout in seconds of a call without a deadline, so that no call can hang."""
 MAX_TIMEOUT_S = 3600.0
 _MAX_CALLER_CHARS = 64
-"""Characters of a caller's name that tell him from others."""
+"""Characters of a caller's name that are used to distinguish callers."""
 _OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -54,23 +54,26 @@ FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", 1 << 20),
 )
-"""Of connections to metad, at both ends: a receive window of 1 MiB that is not adapted.
+"""Options of connections to metad, on both sides: a receive window fixed at 1 MiB.
 
-To adapt it, gRPC sends a ping after what it receives and measures the time until the answer. On a
-connection that carries a heartbeat a second that is more traffic than the heartbeats."""
+To adapt the window, gRPC sends a ping after data that it receives and measures the time to the
+reply. On a connection with one heartbeat a second, that is more traffic than the heartbeats."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class _FairPool:
-    """Threads that answer calls, callers taking turns: one with many calls waiting delays another
-    by one of them.
+    """Thread pool that serves callers in turn.
+
+    A caller with many waiting calls delays another caller by one call at most.
 
     Parameters
     ----------
-    workers, queue : int
-        Calls that run at a time, and that may wait.
+    workers : int
+        Calls that run at a time.
+    queue : int
+        Calls that may wait.
     """
 
     def __init__(self, workers: int, queue: int) -> None:
@@ -78,17 +81,17 @@ class _FairPool:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
         self._lock = threading.Lock()
         self._queues: dict[str, _CallerQueue] = {}
-        """Of callers who have calls, running or waiting."""
+        """Queues of callers with running or waiting calls."""
         self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = (
             OrderedDict()
         )
-        """Of callers who have calls that wait; whose turn is next comes first."""
+        """Waiting calls by caller; the next caller to serve comes first."""
         self.calls = 0
 
     def queue_for(self, caller: str) -> _CallerQueue | None:
-        """Where a call of this caller may wait; None where as many wait or run already as may, his
-        share of them at least being his.
-        """
+        """Return the queue of a caller; None if the pool and the caller's share are full.
+
+        Callers below their share may exceed the pool's limit, up to twice the limit in total."""
         with self._lock:
             caller_queue = self._queues.get(caller) or _CallerQueue(self, caller)
             share = self.limit // max(len(self._queues), 1)
@@ -99,7 +102,7 @@ class _FairPool:
             return caller_queue
 
     def submit(self, caller_queue: _CallerQueue, call: Callable[[], Any]) -> Future[Any]:
-        """Have a call answered when its turn comes."""
+        """Queue a call and return its future."""
         future: Future[Any] = Future()
         with self._lock:
             caller_queue = self._queues.setdefault(caller_queue.caller, caller_queue)
@@ -108,14 +111,14 @@ class _FairPool:
             self._waiting.setdefault(caller_queue.caller, deque()).append((future, call))
         try:
             self._threads.submit(self._run_next)
-        except RuntimeError:  # it is shut down: nobody comes for what waits
+        except RuntimeError:  # shut down: no thread will run the queued call
             with self._lock:
                 future.cancel()
             raise
         return future
 
     def stop(self) -> None:
-        """Take no more calls."""
+        """Accept no more calls."""
         self._threads.shutdown(wait=False)
 
     def _run_next(self) -> None:
@@ -123,7 +126,7 @@ class _FairPool:
             caller, calls = self._waiting.popitem(last=False)
             future, call = calls.popleft()
             if calls:
-                self._waiting[caller] = calls  # behind everybody else's
+                self._waiting[caller] = calls  # after all other callers
         try:
             if future.set_running_or_notify_cancel():
                 future.set_result(call())
@@ -139,9 +142,9 @@ class _FairPool:
 
 
 class _CallerQueue(ThreadPoolExecutor):
-    """One caller's place in a pool. Its base is what gRPC asks of whoever runs a behavior; it has
-    no threads of its own.
-    """
+    """Queue of one caller in a pool.
+
+    gRPC requires a ThreadPoolExecutor to run a behavior; this one has no threads of its own."""
 
     def __init__(self, pool: _FairPool, caller: str) -> None:
         super().__init__(1)
@@ -154,9 +157,9 @@ class _CallerQueue(ThreadPoolExecutor):
 
 
 class _FairDispatcher(grpc.GenericRpcHandler):
-    """Gives a call to its behavior when its caller's turn comes, or, where too many wait already,
-    to a refusal that waits for nobody.
-    """
+    """Router of calls to the caller's queue, or to a refusal if the pool is full.
+
+    Refusals run on threads of their own and do not wait."""
 
     def __init__(
         self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _FairPool
@@ -184,11 +187,11 @@ class _FairDispatcher(grpc.GenericRpcHandler):
 
 
 def typed_error(error: Exception) -> AsterismError:
-    """Return the typed error of an exception; one that is not expected is Internal, and logged
-    under an id.
+    """Return the typed error of an exception.
 
-    A request that the process has not enough memory for is Busy: memory may be free later, and a
-    smaller request may fit."""
+    An unexpected exception is logged under an id and becomes Internal, with the id in the
+    message. A request that the process has not enough memory for is Busy: memory may be free
+    later, and a smaller request may fit."""
     if isinstance(error, AsterismError):
         return error
     if isinstance(error, MemoryError):
@@ -203,18 +206,19 @@ def typed_error(error: Exception) -> AsterismError:
 
 
 class GrpcServer:
-    """The services of a daemon on one port, with health and reflection.
+    """gRPC server with the services of a daemon on one port, with health and reflection.
 
     Parameters
     ----------
     address : str
-        host:port; port 0 takes a free one.
+        host:port; port 0 picks a free one.
     services : mapping
-        A service's full name -> (its methods by handler name, its handlers by path).
-    workers, queue : int
-        Threads that answer, and calls that may wait for one; one more is Busy, unless its caller
-        has less than his share of them. Callers, as they name themselves in the metadata, take
-        turns.
+        Full name of a service -> (its methods by handler name, its handlers by path).
+    workers : int, default 16
+        Threads that serve calls. Callers, identified by a name in the metadata, take turns.
+    queue : int, default 256
+        Calls that may wait for a thread. A further call is Busy, unless its caller has less than
+        its fair share.
     metrics : Metrics, optional
         Counts calls.
     options : sequence of (str, int)
@@ -257,7 +261,7 @@ class GrpcServer:
         self.set_serving(False)
 
     def start(self) -> int:
-        """Open the port and give its number; Unavailable when it is taken."""
+        """Open the port and return its number; Unavailable if it is taken."""
         try:
             port: int = self._server.add_insecure_port(self._address)
         except RuntimeError as error:
@@ -269,7 +273,7 @@ class GrpcServer:
         return port
 
     def _open_unix_socket(self, port: int) -> None:
-        """The short way for callers of this host; whoever finds none comes by the port."""
+        """Listen on a Unix socket for callers on this host; without it they use the port."""
         name = socket_name(split_address(self._address)[0], port)
         try:
             if name:
@@ -278,7 +282,7 @@ class GrpcServer:
             logger.info("unix_socket_unavailable", extra={"socket": name, "reason": str(error)})
 
     def set_serving(self, serving: bool) -> None:
-        """What the health service answers."""
+        """Set the status that the health service reports."""
         status = (
             health_pb2.HealthCheckResponse.SERVING
             if serving
@@ -288,7 +292,7 @@ class GrpcServer:
             self._health.set(name, status)
 
     def stop(self, grace_s: float) -> None:
-        """Take no more calls, give those under way ``grace_s`` seconds, then end."""
+        """Accept no more calls, give running ones ``grace_s`` seconds, then stop."""
         self._health.enter_graceful_shutdown()
         self._server.stop(grace_s).wait()
         self._pool.stop()
@@ -306,8 +310,8 @@ class GrpcServer:
                 ),
             )
 
-        # gRPC runs a behavior that bears this attribute on these threads: a refusal must not queue
-        # behind what it refuses.
+        # gRPC runs a behavior with this attribute on the given threads. A refusal must not queue
+        # after the calls that fill the pool.
         behavior.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
         return behavior
 

@@ -1,12 +1,12 @@
-"""Heartbeats: a daemon's two threads towards metad.
+"""Heartbeats: the threads that connect a daemon to metad.
 
-The liveness beat says every second what is held and running. The poll parks at metad until the
-catalog changes and brings back the whole desired state, so that a task starts, and a version is
-served, as soon as metad knows of it.
+The heartbeat thread reports every second which versions are held and which tasks run. The poll
+thread waits at metad until the catalog changes and receives the complete desired state, so that a
+task starts, and a version is served, as soon as metad decides it.
 
-A third thread looks at the lease: once it has run out by this host's own clock, metad may count the
-daemon as gone, and what it ordered before may be somebody else's by now. So it is all held until a
-beat was answered again and the desired state of that answer is taken over."""
+A third thread watches the lease. Once the lease has run out by this host's own clock, metad may
+consider the daemon lost and assign its tasks elsewhere. The daemon therefore suspends them until
+a heartbeat succeeds again and the desired state of that reply is applied."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_TIMEOUT_S = 5.0
 POLL_SLACK_S = 5.0
-"""What a poll's deadline grants beyond the time that it may park."""
+"""Seconds that a poll's deadline grants beyond its maximum wait at metad."""
 MAX_BACKOFF_S = 2.0
 LEASE_CHECK_S = 0.5
-"""How often the lease is looked at while there is none."""
+"""Seconds between two checks of the lease while there is none."""
 
 _NO_STATE = ("", 0)
-"""A desired state is known by its term and revision: copies of a catalog give numbers again."""
+"""Value of (term, revision) before the first desired state.
+
+The revision alone does not identify a state: copies of a catalog reuse revisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatPayload:
-    """What a beat says."""
+    """Contents of a heartbeat."""
 
     tasks: Sequence[metad_pb.TaskReport] = ()
     held_versions: Sequence[metad_pb.HeldVersion] = ()
@@ -48,13 +50,13 @@ class HeartbeatPayload:
     held_bytes: int = 0
     dropped_loads: Sequence[int] = ()
     completed_removals: Sequence[int] = ()
-    """Removal orders that are carried out."""
+    """Ids of removal requests that are carried out."""
     highest_ids: metad_pb.HighestIds | None = None
-    """Identifiers of what the folder holds."""
+    """Highest identifiers of the data in the folder."""
 
 
 class HeartbeatClient:
-    """The conversation of one daemon with metad.
+    """Client of metad's heartbeat service: reports a daemon and receives its desired state.
 
     Parameters
     ----------
@@ -63,26 +65,30 @@ class HeartbeatClient:
     role : int
         ``STORAGED`` or ``GRAPHD``.
     identity : Identity
-        Who speaks. A larger incarnation of the same uuid ends this one's conversation.
+        Identity of the daemon. A larger incarnation of the same uuid fences this one.
     address, http_address : str
-        Where others reach it.
+        Addresses under which other hosts reach the daemon.
     on_poll : callable
-        Takes the desired state, each time it changed; called from one thread.
+        Receives the desired state each time it has changed; called from one thread.
     payload : callable
-        Gives what the next beat says; called from one thread.
-    interval_s, poll_wait_s : float
-        Seconds between beats, and that a poll may park.
+        Returns the contents of the next heartbeat; called from one thread.
+    interval_s : float
+        Seconds between two heartbeats.
+    poll_wait_s : float
+        Maximum seconds that a poll waits at metad.
     cluster : callable
-        Gives the id of the cluster whose data this daemon keeps; empty for none. A metad of another
-        one refuses it.
+        Returns the id of the cluster that this daemon holds data of; empty for none. The metad
+        of
+        another cluster refuses the daemon.
     followed_catalog : FollowedCatalog, optional
-        The newest position of metad's catalog that was acted on.
+        Newest catalog position that the daemon has acted on.
     on_lease : callable
-        Called with True where orders may be carried out from now on, False where the lease is over;
-        at first there is none.
+        Called with True when tasks may be carried out from now on, with False when the lease has
+        ended. Initially there is no lease.
     on_refused : callable
-        Called after each heartbeat or poll that came to a `Conflict`: metad refuses this daemon, or
-        its catalog is an older one.
+        Called after each heartbeat or poll that ends with a `Conflict`: metad refuses this
+        daemon,
+        or its catalog is an older one.
     """
 
     def __init__(
@@ -110,7 +116,7 @@ class HeartbeatClient:
         self._on_refused = on_refused
         self._followed = followed_catalog or FollowedCatalog(None)
         self.fault: AsterismError | None = None
-        """Why metad refuses this daemon; None while it does not."""
+        """Reason why metad refuses this daemon; None if it does not."""
         self._stopping = threading.Event()
         self._send_event = threading.Event()
         self._registered = threading.Event()
@@ -118,7 +124,7 @@ class HeartbeatClient:
         self._lease_end = 0.0
         self._has_lease = False
         self._applied = self._latest = _NO_STATE
-        """The states that were taken over last, and that metad's last heartbeat reply named."""
+        """Desired states: the one applied last, and the one that metad's last reply named."""
         loops = (
             ("beat", self._run_heartbeats),
             ("poll", self._run_polls),
@@ -129,12 +135,12 @@ class HeartbeatClient:
         ]
 
     def start(self) -> None:
-        """Begin to beat and poll."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End both, without waiting for a parked poll."""
+        """Stop the threads, without waiting for a parked poll."""
         self._stopping.set()
         self._send_event.set()
         self._registered.set()
@@ -142,22 +148,22 @@ class HeartbeatClient:
             self._threads[0].join(HEARTBEAT_TIMEOUT_S)
 
     def send_now(self) -> None:
-        """Beat now: there is something to report."""
+        """Send a heartbeat now, because there is something to report."""
         self._send_event.set()
 
     def lease_remaining_s(self) -> float:
-        """Seconds until metad may count this daemon as gone, by this host's own monotonic clock."""
+        """Return the seconds until metad may consider this daemon lost, by the local clock."""
         return self._lease_end - time.monotonic()
 
     def has_lease(self) -> bool:
-        """Whether orders may be carried out and reported; looks at the clock, for this thread may
-        have slept longer than it knows.
-        """
+        """Return whether tasks may be carried out and reported.
+
+        The clock is checked here, because the calling thread may have been suspended for long."""
         self._update_lease()
         return self._has_lease
 
     def has_desired_state(self) -> bool:
-        """Whether a desired state was taken over at least once."""
+        """Return whether a desired state was applied at least once."""
         return self._applied != _NO_STATE
 
     def _run_heartbeats(self) -> None:
@@ -193,8 +199,8 @@ class HeartbeatClient:
                         HEARTBEAT_TIMEOUT_S,
                     ),
                 )
-                # Counted from before the beat was sent: metad counts from when it came, so ours
-                # ends first.
+                # Counted from the time before sending. metad counts from the arrival, so the local
+                # lease ends first.
                 self._update_lease(
                     lease_end=sent_at + reply.lease_s,
                     latest=(reply.position.term, reply.revision),
@@ -280,7 +286,7 @@ class HeartbeatClient:
     def _update_lease(
         self, *, lease_end: float | None = None, latest: tuple[str, int] | None = None
     ) -> None:
-        """Let the lease be what the clock makes of it, then what an answer made of it."""
+        """Update the lease by the clock, then by the result of a heartbeat, if given."""
         with self._lease_lock:
             self._apply_lease()
             if lease_end is not None:
@@ -295,7 +301,8 @@ class HeartbeatClient:
             self._has_lease = False
             logger.warning("lease_ended")
             self._on_lease(False)
-        # A state older than metad's last answer may name orders that are withdrawn by now.
+        # A state older than the one in metad's last reply may contain tasks that were withdrawn
+        # since.
         elif not self._has_lease and not expired and self._applied == self._latest != _NO_STATE:
             self._has_lease = True
             logger.info("lease_held")

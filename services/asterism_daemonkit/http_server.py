@@ -1,4 +1,4 @@
-"""FastAPI's one door: what every daemon answers over HTTP, and the routes that metad adds."""
+"""HTTP server of every daemon on FastAPI, with the routes that metad adds."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from asterism_model import unicode_text
 from asterism_proto.errors import AsterismError, InvalidRequest, SourceLocation, Unavailable
 
 MAX_BODY_BYTES = 1 << 20
-"""Bytes of a request's body."""
+"""Maximum size of a request body, in bytes."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
-"""What monitors ask by whatever name; it holds nothing of a graph."""
+"""Paths that monitors may request under any host name; they reveal nothing of a graph."""
 
 
 def _error_response(
@@ -72,11 +72,11 @@ def _handle_http_error(_: Request, error: Exception) -> JSONResponse:
 
 
 def _cross_origin_fault(request: Request, length: int) -> str:
-    """Why a request that may change something is not taken from where it comes; "" where it is.
+    """Return why a state-changing request is refused for its origin; empty if it is allowed.
 
-    A browser says by itself from which page a request is (`Origin`, `Sec-Fetch-Site`), and asks
-    before it sends JSON to another host; nobody answers that question here. So a page of another
-    host can not have a browser within reach change anything."""
+    A browser sends the page that a request comes from (`Origin`, `Sec-Fetch-Site`), and asks for
+    permission before it sends JSON to another host. This server never grants it. A page of
+    another host therefore cannot change anything through a browser that can reach this server."""
     headers = request.headers
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     if origin is not None and origin.partition("://")[2] != headers.get("host"):
@@ -96,14 +96,14 @@ def _cross_origin_fault(request: Request, length: int) -> str:
 
 
 def _surrogate_fault(body: bytes) -> str:
-    """Return why a text in a JSON body has no UTF-8 encoding; empty where all have one."""
+    """Return why a text in a JSON body has no UTF-8 encoding; empty if all texts have one."""
     if b"\\ud" not in body.lower():
         return ""
     try:
         unicode_text.check("body", json.loads(body))
     except InvalidRequest as error:
         return error.message
-    except (ValueError, RecursionError):  # no JSON: for the route to refuse
+    except (ValueError, RecursionError):  # not JSON: the route refuses it
         return ""
     return ""
 
@@ -118,9 +118,9 @@ def create_app(
     allowed_hosts: AllowedHosts,
     routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
-    """The HTTP application of a daemon: ``/status /healthz /readyz /metrics /flags`` and its own
-    routers.
-    """
+    """Return the HTTP application of a daemon.
+
+    It serves ``/status /healthz /readyz /metrics /flags`` and the daemon's own routers."""
     app = FastAPI(
         title=f"Asterism {daemon}",
         description=f"HTTP door of {daemon}.",
@@ -167,24 +167,22 @@ def create_app(
             return _error_response("InvalidRequest", fault, 422)
         try:
             return await proceed(request)
-        except (
-            Exception
-        ) as error:  # logged once, here: past this point uvicorn would tell the story again
+        except Exception as error:  # logged once, here: uvicorn would log the error again
             return _handle_error(request, error)
 
     @app.get("/status", tags=["daemon"])
     def get_status() -> dict[str, Any]:
-        """What the daemon is and holds."""
+        """Return identity and state of the daemon."""
         return {"daemon": daemon, "ready": not ready(), **status()}
 
     @app.get("/healthz", tags=["daemon"], response_class=PlainTextResponse)
     def healthz() -> str:
-        """Whether the process answers."""
+        """Return "ok" if the process responds."""
         return "ok"
 
     @app.get("/readyz", tags=["daemon"])
     def readyz() -> JSONResponse:
-        """Whether it can do its work: 200, or 503 with what is missing."""
+        """Return 200 if the daemon is ready, else 503 with the reasons."""
         missing = ready()
         return JSONResponse(
             {"ready": not missing, "missing": missing}, status_code=503 if missing else 200
@@ -192,12 +190,12 @@ def create_app(
 
     @app.get("/metrics", tags=["daemon"], response_class=PlainTextResponse)
     def get_metrics() -> Response:
-        """Prometheus metrics."""
+        """Return Prometheus metrics."""
         return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/flags", tags=["daemon"])
     def get_flags() -> dict[str, Any]:
-        """The settings that it runs with."""
+        """Return the settings that the daemon runs with."""
         return dict(flags)
 
     for router in routers:
@@ -206,14 +204,14 @@ def create_app(
 
 
 class _DateHeader:
-    """An application whose responses bear the time at which they begin.
+    """ASGI wrapper that adds a Date header to each response.
 
-    uvicorn keeps that header ready, which takes a timer that never rests.
+    uvicorn's own header is refreshed by a timer that wakes the process continually.
 
     Parameters
     ----------
     app : ASGI application
-        Gives the responses.
+        Application to wrap.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -230,9 +228,9 @@ class _DateHeader:
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn's server, whose main loop sleeps until it is stopped instead of looking ten times a
-    second.
-    """
+    """uvicorn server with a main loop that sleeps until it is stopped.
+
+    uvicorn's own loop wakes ten times a second."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -241,11 +239,11 @@ class _UvicornServer(uvicorn.Server):
 
     async def main_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
-        if not await self.on_tick(0):  # which sets the headers of all responses
+        if not await self.on_tick(0):  # sets the default headers of all responses
             await self._stopping.wait()
 
     def stop(self) -> None:
-        """End the main loop; called from any thread."""
+        """Stop the main loop. Thread-safe."""
         self.should_exit = True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed already
@@ -253,14 +251,25 @@ class _UvicornServer(uvicorn.Server):
 
 
 class HttpServer:
-    """An `create_app` on a port, in a thread of its own.
+    """HTTP server of a daemon's application (`create_app`) on a port, in a thread of its own.
 
     Parameters
     ----------
     address : str
-        host:port; port 0 takes a free one.
+        host:port; port 0 picks a free one.
+    daemon : str
+        Name of the daemon.
+    status : callable
+        Returns the fields of ``/status``.
+    ready : callable
+        Returns the reasons why the daemon is not ready; empty if it is.
+    flags : mapping
+        Settings for ``/flags``.
+    metrics : Metrics
     allowed_hosts : AllowedHosts
-        By which it may be called.
+        Host names under which the server may be called.
+    routers : sequence of APIRouter
+        Further routes.
     """
 
     def __init__(
@@ -299,7 +308,7 @@ class HttpServer:
         self._socket: socket.socket | None = None
 
     def start(self) -> int:
-        """Open the port and give its number; Unavailable when it is taken."""
+        """Open the port and return its number; Unavailable if it is taken."""
         host, port = split_address(self._address)
         try:
             self._socket = socket.create_server((host, port), backlog=128)
@@ -317,7 +326,7 @@ class HttpServer:
         return bound_port
 
     def stop(self) -> None:
-        """Close the port; requests under way get two seconds."""
+        """Close the port; running requests get two seconds."""
         self._server.stop()
         if self._thread is not None:
             self._thread.join(5)

@@ -1,6 +1,6 @@
-"""Whether a daemon is there at all, asked while calls wait for it: one that is stopped takes what
-it is sent, and says nothing.
-"""
+"""Liveness probe for pending calls.
+
+A stopped peer (SIGSTOP) accepts data but never replies, so TCP alone does not reveal it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ from collections.abc import Callable
 from asterism_proto.errors import Unavailable
 
 PROBE_AFTER_S = 1.0
-"""A call that has waited for so long has the daemon asked whether it is there, and again each
-time.
-"""
+"""Seconds that a call waits before it probes the daemon, and between further probes."""
 PING_TIMEOUT_S = 4.0
-"""How long it may take to say so: its thread has to be given a turn among all that work."""
+"""Seconds that a ping may take: the busy daemon has to schedule the thread that replies."""
 SILENT_PING_S = 1.0
-"""How long it may take once it has fallen silent, and how long nobody asks again."""
+"""Seconds that a ping to a silent daemon may take, and minimum interval of such pings."""
 
 
 class LivenessProbe:
-    """What is known of one daemon's being there.
+    """Liveness of one daemon.
 
     Parameters
     ----------
     address : str
-        For messages.
+        Name of the daemon in messages.
     ping : callable
-        Given seconds, whether the daemon said anything within them.
+        Takes a timeout in seconds; returns whether the daemon replied within it.
 
     Notes
     -----
-    Any reply is a sign of life. While there is none, one call pings for all that wait; what falls
-    silent fails them all, and every further call at once, until a ping is answered: one is sent a
-    second, by a call."""
+    Any reply is a sign of life. Without replies, one call pings for all waiting calls. If the
+    ping fails, all waiting calls fail, and every further call fails at once until a ping
+    succeeds. Calls send such pings, at most one a second."""
 
     def __init__(self, address: str, ping: Callable[[float], bool]) -> None:
         self._address = address
@@ -45,29 +43,29 @@ class LivenessProbe:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the last word on it is that it does not answer."""
+        """True if the daemon failed to reply to the last ping."""
         return self._silent_since > 0
 
     def record_reply(self) -> None:
-        """It said something."""
+        """Record a reply of the daemon."""
         self._last_reply = time.monotonic()
         self._silent_since = 0.0
 
     def record_silence(self, started_at: float) -> Unavailable:
-        """It was asked at that time, and said nothing for as long as it may take; what to tell
-        whoever waits.
-        """
+        """Record that a ping sent at ``started_at`` had no reply; return the error to raise."""
         self._last_ping = time.monotonic()
         self._silent_since = self._silent_since or started_at
         return self._silence_error()
 
     def check_waiting_call(self, deadline: float) -> None:
-        """Come back where it is there, or where the time until ``deadline`` does not do to tell;
-        for a call that has waited for a while.
+        """Check the daemon for a call that has waited for a while.
+
+        Returns if the daemon is alive, or if the time until ``deadline`` is too short to decide.
 
         Raises
         ------
         Unavailable
+            If the daemon is silent.
         """
         if self._ping_lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             try:
@@ -77,11 +75,12 @@ class LivenessProbe:
                 self._ping_lock.release()
 
     def check_new_call(self, deadline: float) -> None:
-        """Come back where it is not known to be silent; for a call that begins.
+        """Check the daemon for a new call. Returns unless the daemon is known to be silent.
 
         Raises
         ------
         Unavailable
+            If the daemon is silent.
         """
         if not self._silent_since:
             return

@@ -1,8 +1,8 @@
-"""Logs: a past-tense event word with fields, as text for people or one JSON object a line for
-collectors.
+"""Logs: a past-tense event with fields, as text or as one JSON object per line.
 
-logger.info("task_finished", extra={"task": 7, "rows": 10_000})
-"""
+Example::
+
+logger.info("task_finished", extra={"task": 7, "rows": 10_000})"""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class _JsonFormatter(logging.Formatter):
 
 
 def configure(*, daemon: str, json: bool, level: str) -> None:
-    """Send all logs of this process to stderr; called once, by a daemon's `__main__`."""
+    """Send all logs of this process to stderr. Called once, by a daemon's `__main__`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter(daemon) if json else _TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # Those of object stores would tell the headers of their requests.
+    # Loggers of object stores would reveal the headers of their requests.
     for logger_name in (
         "uvicorn",
         "uvicorn.access",

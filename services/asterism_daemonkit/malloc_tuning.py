@@ -1,4 +1,4 @@
-"""Memory of answers in the process that asks."""
+"""Tuning of glibc's malloc for a process that receives large replies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _MAX_THRESHOLD_BYTES = 32 << 20
-"""Bytes: the largest threshold that glibc takes (DEFAULT_MMAP_THRESHOLD_MAX on 64-bit systems)."""
+"""Largest threshold in bytes that glibc accepts.
+
+It is DEFAULT_MMAP_THRESHOLD_MAX on 64-bit systems."""
 _ENVIRONMENT = (
     "MALLOC_MMAP_THRESHOLD_",
     "MALLOC_TRIM_THRESHOLD_",
@@ -17,13 +19,12 @@ _ENVIRONMENT = (
 
 
 def keep_freed_memory() -> None:
-    """Have answers of some MiB be in memory that earlier ones were in.
+    """Let new replies of some MiB reuse the memory of earlier ones.
 
-    glibc maps fresh pages for an array above a threshold, and gives back what is unused at the end
-    of its heap beyond another one (mallopt(3)). A trainer drops a batch and asks for the next one:
-    each would be in fresh pages, and to have these mapped and cleared takes longer than to fill
-    them. Does nothing under another C library, and where the environment sets glibc's thresholds.
-    """
+    glibc maps fresh pages for an array above a threshold, and returns unused memory at the end
+    of its heap above another one (mallopt(3)). A trainer drops a batch and requests the next
+    one. Each would lie in fresh pages, and mapping and clearing these takes longer than filling
+    them. Does nothing with another C library, or if the environment sets glibc's thresholds."""
     if any(name in os.environ for name in _ENVIRONMENT):  # noqa: TID251 - the C library's, not ours
         return
     try:

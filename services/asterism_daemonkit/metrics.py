@@ -1,6 +1,6 @@
-"""Prometheus metrics of one daemon, in a registry of its own so that several daemons may share a
-process.
-"""
+"""Prometheus metrics of one daemon.
+
+Each daemon has a registry of its own, so several daemons may share a process."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ LATENCY_BUCKETS_S = (
     30,
     60,
 )
-"""Upper bounds of the latency histogram: from a small draw to a long scan."""
+"""Upper bounds of the latency histogram in seconds, from a small sample to a long scan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodStats:
-    """Calls of one method."""
+    """Statistics of the calls of one method."""
 
     calls: int
     errors: int
-    """Of them: those that were not answered with OK."""
+    """Number of calls that did not end with OK."""
     buckets: tuple[int, ...]
-    """Calls by how long they took: up to each bound of `LATENCY_BUCKETS_S`, and beyond the last."""
+    """Calls by duration: up to each bound of `LATENCY_BUCKETS_S`, and beyond the last."""
 
     def since(self, earlier: MethodStats | None) -> MethodStats:
-        """What was added after ``earlier``."""
+        """Return the difference to ``earlier``."""
         if earlier is None:
             return self
         buckets = tuple(now - then for now, then in zip(self.buckets, earlier.buckets, strict=True))
@@ -53,7 +53,7 @@ class MethodStats:
 
 
 class Metrics:
-    """Calls, latencies and whatever gauges a daemon adds."""
+    """Metrics of a daemon: calls, latencies and added gauges."""
 
     def __init__(self, daemon: str) -> None:
         self.registry = CollectorRegistry()
@@ -88,9 +88,9 @@ class Metrics:
         )
         self._daemon = daemon
         self.calls_counted = 0
-        """Grows with the calls that are counted; by less than their number where they are counted
-        at the same time.
-        """
+        """Number that grows with the counted calls.
+
+        It grows by less than their number if calls are counted concurrently."""
 
     def count_call(self, method: str, code: str, seconds: float) -> None:
         """Count one call."""
@@ -99,20 +99,20 @@ class Metrics:
         self.calls_counted += 1
 
     def count_round(self, method: str) -> None:
-        """Count one round of calls to other daemons."""
+        """Count one round of concurrent calls to other daemons."""
         self._rounds.labels(self._daemon, method).inc()
 
     def count_traffic(self, method: str, sent: int, received: int) -> None:
-        """Count what one call to another daemon carried."""
+        """Count the bytes of one call to another daemon."""
         self._bytes.labels(self._daemon, method, "sent").inc(sent)
         self._bytes.labels(self._daemon, method, "received").inc(received)
 
     def add_gauge(self, name: str, text: str, get_value: Callable[[], float]) -> None:
-        """Add a gauge ``asterism_<name>`` that is read when it is asked for."""
+        """Add a gauge ``asterism_<name>``; its value is computed when it is read."""
         Gauge(f"asterism_{name}", text, registry=self.registry).set_function(get_value)
 
     def method_stats(self) -> dict[str, MethodStats]:
-        """The calls answered so far, by method."""
+        """Return statistics of the calls so far, by method."""
         calls: dict[str, int] = {}
         errors: dict[str, int] = {}
         cumulative_counts: dict[str, list[int]] = {}
@@ -141,5 +141,5 @@ class Metrics:
         }
 
     def render(self) -> bytes:
-        """All of them, in Prometheus' text format."""
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""The ports file, in which a daemon that was started with port 0 reports its ports."""
+"""Ports file, in which a daemon reports the ports that it listens on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def clear_ports(path: str) -> None:
 
 
 def write_ports(path: str, **ports: int) -> None:
-    """Write the open ports and this process's id as one JSON object, atomically; ``path`` may be
-    empty.
-    """
+    """Write the open ports and the process id as one JSON object, atomically.
+
+    ``path`` may be empty; then nothing is written."""
     if not path:
         return
     target = Path(path)

@@ -1,15 +1,16 @@
-"""What must hold of a RocksDB folder's files before it is opened.
+"""Checks of a RocksDB folder before it is opened.
 
-RocksDB itself checks every block of its tables and every record of its logs by a checksum. Some
-kinds of damage pass those checks, and would open an older or an empty database without a word, or
-never come to an end:
+RocksDB verifies every block of its tables and every record of its logs by a checksum. Some kinds of
+damage pass those checks. RocksDB would then silently open an older or an empty database, or never
+finish:
 
-* ``CURRENT`` is missing: a new, empty database would be made over the data;
-* every write-ahead log is missing;
-* the length of a record in a log or a ``MANIFEST`` is altered such that the record reaches beyond
-  the end of the file. A record that was being written when a process died looks alike, and RocksDB
-  drops it with all that follows;
-* the type of a record is altered to one of recycled logs, which are not used here: RocksDB loops.
+* ``CURRENT`` is missing: a new, empty database would be created over the data.
+* All write-ahead logs are missing.
+* The length of a record in a log or a ``MANIFEST`` is altered so that the record reaches beyond
+  the end of the file. This looks like a record that was being written when a process died, and
+  RocksDB drops it with everything after it.
+* The type of a record is altered to a type of recycled logs, which are not used here: RocksDB
+  loops forever.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ _CURRENT = "CURRENT"
 _DATA_SUFFIXES = (".sst", ".blob", ".log")
 _MANIFESTS = "MANIFEST-*"
 _FIRST_MANIFEST = "MANIFEST-000001"
-"""Of a database whose creation has not come to its first log yet."""
+"""Manifest of a database that was created but has no log yet."""
 
 _BLOCK_BYTES = 32 << 10
-"""Bytes of a block of a log: no record crosses a border of one."""
+"""Size of a log block in bytes; no record crosses a block boundary."""
 _HEADER_BYTES = 7
-"""crc32c u32 (masked) | length u16 | type u8; the checksum covers what follows the length."""
+"""Size of a record header: crc32c u32 (masked), length u16, type u8.
+
+The checksum covers the bytes from the type on."""
 _TYPE_OFFSET = 6
 _PADDING, _LAST_TYPE = 0, 4
-"""Types of records are 1 to 4: whole, first, middle, last. Further ones are of options that no
-database here has.
-"""
+"""Types of records: 1 to 4 are full, first, middle and last.
+
+Further types belong to options that no database here uses."""
 _MASK_DELTA = 0xA282EAD8
 _CASTAGNOLI = 0x82F63B78
 
 
 def missing_file_fault(folder: Path) -> str:
-    """Describe what a folder with data lacks to be opened as a database; empty where nothing is
-    missing.
+    """Return which file of a database is missing from a folder with data; empty if none is.
 
-    A folder in which a database was about to be made has no data yet, and lacks nothing.
-    """
+    A folder in which a database was about to be created has no data yet, so nothing is missing."""
     if (folder / _CURRENT).exists() or not folder.is_dir():
         return ""
     data = sorted(
@@ -57,15 +58,18 @@ def missing_file_fault(folder: Path) -> str:
 
 
 def damage_fault(folder: Path, *, writable: bool = True) -> str:
-    """Describe the damage that RocksDB would not notice; empty where there is none.
+    """Return the damage of a database that RocksDB would not notice; empty if there is none.
 
     Parameters
     ----------
     folder : Path
-        Of a database that no process has open.
-    writable : bool
-        Whether it is one that takes writes, which has a log at all times. A checkpoint need not
-        have one.
+        Folder of a database that no process has open.
+    writable : bool, default True
+        Whether the database takes writes, and so always has a log. A checkpoint may have none.
+
+    Returns
+    -------
+    str
     """
     if not folder.is_dir():
         return ""
@@ -87,9 +91,7 @@ def damage_fault(folder: Path, *, writable: bool = True) -> str:
 
 
 def _header_fault(file: Path) -> str:
-    """Describe the first record whose header cannot be what was written; empty where there is
-    none.
-    """
+    """Return the first altered record header of a file; empty if there is none."""
     block_offset = 0
     with file.open("rb") as content:
         while block := content.read(_BLOCK_BYTES):
@@ -100,12 +102,12 @@ def _header_fault(file: Path) -> str:
 
 
 def _block_fault(block: bytes) -> tuple[int, str] | None:
-    """Find a record whose type or length is altered; its place in the block, and which of them.
+    """Return the position of the first altered record in a block, and the altered field.
 
-    The length of a record is not covered by its checksum. Where a record claims to reach beyond the
-    end of the file, and the bytes up to some place before it have the record's checksum, the record
-    ended there when it was written. A record that was torn while it was written has no such place,
-    but by chance: once in 100,000 torn records."""
+    The checksum of a record does not cover its length. Suppose a record claims to reach beyond
+    the end of the file. If a prefix of the remaining bytes has the record's checksum, the record
+    originally ended there. A record that was torn while it was written has no such prefix except
+    by chance: once in 100,000 torn records."""
     position = 0
     while position + _HEADER_BYTES <= len(block):
         length, record_type = (
@@ -119,7 +121,7 @@ def _block_fault(block: bytes) -> tuple[int, str] | None:
         end = position + _HEADER_BYTES + length
         if end > len(block):
             masked_crc = int.from_bytes(block[position : position + 4], "little")
-            is_full_block = len(block) == _BLOCK_BYTES  # no record crosses the border of a block
+            is_full_block = len(block) == _BLOCK_BYTES  # no record crosses a block boundary
             return (
                 (position, "the length")
                 if is_full_block
@@ -131,9 +133,9 @@ def _block_fault(block: bytes) -> tuple[int, str] | None:
 
 
 def _has_prefix_with_checksum(content: bytes, masked_crc: int) -> bool:
-    """Return whether a beginning of ``content`` has the masked crc32c ``masked_crc``."""
+    """Return whether some prefix of ``content`` has the masked crc32c ``masked_crc``."""
     rotated = masked_crc - _MASK_DELTA & 0xFFFFFFFF
-    # The register's state before its final inversion, so that each step is one comparison.
+    # State of the register before its final inversion, so each step is one comparison.
     expected = ((rotated >> 17 | rotated << 15) & 0xFFFFFFFF) ^ 0xFFFFFFFF
     table, state = _crc_table(), 0xFFFFFFFF
     for byte in content:

@@ -1,6 +1,4 @@
-"""What every daemon is told at its start: from flags first, then from the environment, then these
-defaults.
-"""
+"""Settings of every daemon, read from flags, the environment and defaults, in that order."""
 
 from __future__ import annotations
 
@@ -26,36 +24,35 @@ class DaemonSettings(BaseSettings):
     )
 
     data: Path = Path("data")
-    """Folder for all that the daemon keeps; made when missing. One daemon a folder."""
+    """Folder for all data of the daemon; created if missing. Each daemon needs its own."""
     listen: str = "127.0.0.1:0"
-    """host:port of the gRPC door; port 0 takes a free one."""
+    """host:port of the gRPC server; port 0 picks a free one."""
     advertise: str = ""
-    """host:port under which others reach the gRPC door; empty: as it listens."""
+    """host:port under which other hosts reach the gRPC server; empty: the listen address."""
     http_listen: str = "127.0.0.1:0"
-    """host:port of the HTTP door; port 0 takes a free one."""
+    """host:port of the HTTP server; port 0 picks a free one."""
     ports_file: str = ""
-    """File to which the open ports and the process id are written as JSON once the daemon listens:
-    {"grpc": 9669, "http": 19669, "pid": 42}, and "stream" of a storaged. Empty: none."""
+    """File for the open ports and the process id as JSON, written once the daemon listens.
+
+    Example: {"grpc": 9669, "http": 19669, "pid": 42}, and "stream" of a storaged. Empty: none."""
     http_names: str = ""
-    """Further names by which the HTTP door may be called, with commas between: graph.example.com,
-    .example.com (all below it), * (any).
-    """
+    """Further host names under which the HTTP server may be called, comma-separated.
+
+    Examples: graph.example.com, .example.com (all names below it), * (any)."""
     log_level: str = "INFO"
-    """DEBUG (each call), INFO (jobs, versions, states), WARNING or ERROR."""
+    """Log level: DEBUG (each call), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
-    """One JSON object a line, for collectors; else text for people."""
+    """If true, log one JSON object per line, for collectors; else text."""
     heartbeat_interval_s: float = Field(default=1.0, gt=0.05, le=60)
-    """Seconds between two beats to metad. Short: a daemon that is gone is noticed within a few of
-    them.
-    """
+    """Seconds between two heartbeats to metad. A lost daemon is noticed within a few of them."""
     poll_wait_s: float = Field(default=10.0, gt=0, le=60)
-    """Seconds that a poll may park at metad before it is asked again."""
+    """Seconds that a poll may wait at metad before it is repeated."""
     grpc_workers: int = Field(default=16, ge=1, le=1024)
-    """Threads that answer gRPC calls."""
+    """Threads that serve gRPC calls."""
     grpc_queue: int = Field(default=256, ge=0, le=65536)
-    """Calls that may wait for a thread; one more is answered Busy."""
+    """Calls that may wait for a thread; further calls are refused as Busy."""
     stop_grace_s: float = Field(default=10.0, ge=0, le=600)
-    """Seconds that calls under way get when the daemon stops."""
+    """Seconds that running calls get to finish when the daemon stops."""
 
     @field_validator("listen", "http_listen")
     @classmethod
@@ -65,12 +62,12 @@ class DaemonSettings(BaseSettings):
 
     @classmethod
     def read(cls, arguments: list[str] | None = None) -> Self:
-        """The settings from flags (``--listen 0.0.0.0:9669``) and the environment.
+        """Return the settings from flags (``--listen 0.0.0.0:9669``) and the environment.
 
         Raises
         ------
         InvalidRequest
-            Naming the first wrong setting and its value.
+            Naming the first invalid setting and its value.
         """
         try:
             return CliApp.run(cls, cli_args=arguments)
@@ -82,23 +79,23 @@ class DaemonSettings(BaseSettings):
             ) from error
 
     def advertised_address(self, port: int) -> str:
-        """Where others reach the gRPC door that listens on ``port``: as told, else this host's
-        loopback or given address.
-        """
+        """Return the address under which other hosts reach the gRPC server on ``port``.
+
+        It is the advertised address if set, else the listen host, with loopback for a wildcard."""
         host, _ = split_address(self.listen)
         return self.advertise or f"{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
 
     def allowed_hosts(self) -> AllowedHosts:
-        """By which names the HTTP door may be called."""
+        """Return the host names under which the HTTP server may be called."""
         return AllowedHosts(self.http_names.split(","), self.advertise)
 
     def flags(self) -> dict[str, Any]:
-        """All settings as plain values, for ``/flags``."""
+        """Return all settings as plain values, for ``/flags``."""
         return self.model_dump(mode="json")
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """``host:port`` as a pair; InvalidRequest otherwise."""
+    """Split ``host:port`` into a pair; InvalidRequest for another form."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or int(port) > 65535:
         raise InvalidRequest(f"address {address!r}: expected host:port, such as 127.0.0.1:9669")

@@ -1,23 +1,21 @@
-"""Calls over plain connections: what daemons of one network say to each other many times a request.
+"""Client of the binary RPC endpoint: frequent calls between daemons over plain sockets.
 
-A gRPC call of Python costs about half a millisecond of processors on both sides, whatever it
-carries; three at a time, of a few kilobytes, take 1.4 ms. The same frames over a connection that is
-held open take 0.1 ms. So the calls that only read, and that graphd makes several of for each
-request, go this way where a daemon has a stream door; gRPC says where that is, carries all other
-calls, and these too where there is no such door.
+A gRPC call in Python costs about half a millisecond of CPU time on both sides, whatever it carries;
+three concurrent calls of a few kilobytes take 1.4 ms. The same frames over an open connection take
+0.1 ms. Read-only calls, of which graphd makes several per request, therefore use this way if a
+daemon has a binary RPC endpoint. gRPC reports the endpoint and carries all other calls, and these
+too if there is no endpoint.
 
-A connection is one caller's at a time: a request, its reply, the next. Little endian::
+A connection serves one caller at a time: a request, its reply, the next request. Integers are
+little endian::
 
-    greeting   u32 magic, u32 0, u64 key                            both ways; the key is what gRPC
-                                                                    told
+    greeting   u32 magic, u32 0, u64 key                     in both directions; gRPC gave the key
     request    u32 magic, u32 method, u64 timeout in microseconds, u64 length, then the frame
                without its envelope
-    reply      u32 magic, u32 status, u64 length, then the frame; where status is not 0, the class
-               of an error, a line
-               feed, its text
+    reply      u32 magic, u32 status, u64 length, then the frame; if status is not 0, the class of
+               an error, a line feed, its text
 
-A method is the CRC-32 of its path.
-"""
+A method is identified by the CRC-32 of its path."""
 
 from __future__ import annotations
 
@@ -70,32 +68,34 @@ TCP_METHODS = frozenset(
     for name, method in STORE.items()
     if name not in ("write_blocks", "find_binary_endpoint")
 )
-"""What goes this way: calls that change nothing, so that one may be made again where a connection
-broke.
-"""
+"""Paths of the calls that use the endpoint.
+
+They change nothing, so a call may be repeated after its connection broke."""
 
 _MAX_IDLE = 64
-"""Connections kept for the next call, per daemon."""
+"""Maximum number of idle connections kept per daemon."""
 _GRPC_FALLBACK_S = 10.0
-"""How long calls go over gRPC after a stream door could not be reached."""
+"""Seconds for which calls use gRPC after the endpoint could not be reached."""
 _CONNECT_TIMEOUT_S = 5.0
 _UNACKED_LIMIT_MS = 25_000
-"""What is sent and not acknowledged for so long ends a connection: a host that is gone says
-nothing.
-"""
+"""Milliseconds without acknowledgement of sent data after which a connection ends.
+
+A lost host sends no error."""
 
 
 WaitCallback = Callable[[float], None]
-"""Told the deadline of what waits; raises where that has become pointless."""
+"""Function called with the deadline of a waiting call; raises if waiting is pointless."""
 
 
 def method_id(path: str) -> int:
-    """What a request calls the method."""
+    """Return the number that identifies a method in requests."""
     return zlib.crc32(path.encode())
 
 
 def configure_socket(connection: socket.socket) -> None:
-    """Send at once; notice a host that is gone, unless it is this one."""
+    """Configure a socket to send without delay and to detect a lost peer host.
+
+    Nothing is set on Unix sockets, since their peer is on this host."""
     if connection.family == socket.AF_UNIX:
         return
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -117,7 +117,7 @@ def _wait_for_io(
     on_wait: WaitCallback | None,
     operation: Callable[[], int],
 ) -> int:
-    """Do what may have to wait; tell ``on_wait`` each time that it has waited for a while."""
+    """Run an operation that may block; call ``on_wait`` each time it has waited for a while."""
     while True:
         remaining_s = max(deadline - time.monotonic(), 1e-3)
         connection.settimeout(remaining_s if on_wait is None else min(remaining_s, PROBE_AFTER_S))
@@ -135,8 +135,14 @@ def send(
     deadline: float,
     on_wait: WaitCallback | None = None,
 ) -> None:
-    """Send all pieces; TimeoutError past the deadline (of time.monotonic()), OSError where the
-    connection is broken, what ``on_wait`` raises.
+    """Send all pieces. Exceptions of ``on_wait`` are passed on.
+
+    Raises
+    ------
+    TimeoutError
+        Past the deadline, which is on the clock of time.monotonic().
+    OSError
+        If the connection is broken.
     """
     buffers = [memoryview(piece) for piece in pieces]
     while buffers:
@@ -152,8 +158,14 @@ def send(
 def receive(
     connection: socket.socket, length: int, deadline: float, on_wait: WaitCallback | None = None
 ) -> memoryview:
-    """The next ``length`` bytes, aligned as arrays are; errors as of `send`, and EOFError where the
-    other side hung up.
+    """Return the next ``length`` bytes, read-only, in a buffer aligned for arrays.
+
+    Raises
+    ------
+    EOFError
+        If the peer closed the connection.
+    TimeoutError, OSError
+        As for `send`.
     """
     view: memoryview = buffer_pool.empty((length,), np.uint8).data
     offset = 0
@@ -169,13 +181,13 @@ def receive(
 
 @dataclass(frozen=True, slots=True)
 class TcpEndpoint:
-    """Where a daemon's stream door is."""
+    """Location of a daemon's binary RPC endpoint."""
 
     port: int = 0
-    """0: there is none."""
+    """TCP port; 0 if there is no endpoint."""
     key: int = 0
     socket_name: str = ""
-    """Name of the abstract Unix socket beside it, for callers of its host."""
+    """Name of the abstract Unix socket for callers on the same host."""
 
 
 class _BrokenConnection(Exception):
@@ -202,7 +214,7 @@ class _SentCall:
         self._is_sent = self._send()
 
     def _send(self) -> bool:
-        """Whether it went out; a connection that was closed while nobody used it breaks here."""
+        """Send the request; return False if the connection turned out to be closed."""
         head = REQUEST.pack(
             MAGIC,
             method_id(self._method.path),
@@ -227,9 +239,9 @@ class _SentCall:
         return True
 
     def result(self) -> Content:
-        """Its reply; made again over a new connection where one that was kept turned out to be
-        closed.
-        """
+        """Return the reply.
+
+        If a reused connection turns out to be closed, the call is repeated over a new one."""
         try:
             return self._receive()
         except _BrokenConnection as error:
@@ -298,21 +310,21 @@ class _SentCall:
         return framing.decode(body, self._method.reply, envelope=False)
 
     def abandon(self) -> None:
-        """Hang up: what is on its way would be taken for the answer to the next call."""
+        """Close the connection: a late reply would be taken for the reply to the next call."""
         self._connection.close()
 
 
 class TcpTransport:
-    """Calls to one storaged: over connections to its stream door where it has one, else over gRPC.
+    """Transport of calls to one storaged, over its binary RPC endpoint or else over gRPC.
 
     Parameters
     ----------
     address : str
-        host:port of its gRPC door.
+        host:port of the gRPC server.
     grpc : ConcurrentTransport
-        Calls over that.
+        Carries calls over gRPC.
     on_traffic : callable
-        Told of each call that was answered over a connection.
+        Called after each completed call over the endpoint.
     """
 
     def __init__(
@@ -331,11 +343,11 @@ class TcpTransport:
         self.liveness = LivenessProbe(f"the stream door of {address}", self._ping)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
         return self.start(method, request, timeout_s).result()
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
-        """Send a call and come back at once."""
+        """Send a call and return at once."""
         deadline = time.monotonic() + timeout_s
         if timeout_s <= 0:
             raise Deadline(
@@ -359,7 +371,7 @@ class TcpTransport:
         return self._grpc.start(method, request, deadline - time.monotonic())
 
     def close(self) -> None:
-        """Let go of all connections; calls under way end with Unavailable."""
+        """Close all connections; running calls end with Unavailable."""
         with self._lock:
             self._closed = True
             idle, self._idle_connections = self._idle_connections, []
@@ -368,17 +380,17 @@ class TcpTransport:
         self._grpc.close()
 
     def take_connection(self, deadline: float, *, new: bool = False) -> tuple[socket.socket, bool]:
-        """A connection of the caller's own, and whether it was used before."""
+        """Return a connection for exclusive use, and whether it was used before."""
         if not new:
             with self._lock:
                 if self._pid != os.getpid():
                     self._idle_connections, self._pid = (
                         [],
                         os.getpid(),
-                    )  # those of the process that this one was forked from stay its own
+                    )  # connections of the parent of a fork belong to the parent
                 if self._idle_connections:
                     return self._idle_connections.pop(), True
-        else:  # the others are as old: the daemon was started anew
+        else:  # the other idle connections are from before the restart of the daemon too
             with self._lock:
                 idle, self._idle_connections = self._idle_connections, []
             for connection in idle:
@@ -395,7 +407,9 @@ class TcpTransport:
         connection.close()
 
     def _is_reachable(self, deadline: float) -> bool:
-        """Whether calls go over connections: there is one, or one could be made."""
+        """Return whether calls can use the endpoint.
+
+        They can if a connection is idle, or if one can be opened."""
         with self._lock:
             if self._idle_connections and self._pid == os.getpid():
                 return True
@@ -443,9 +457,10 @@ class TcpTransport:
         return self._endpoint
 
     def _ping(self, seconds: float) -> bool:
-        """Whether the stream door greets, or its host says that nobody is there, or gRPC answers;
-        True also where no door is known.
-        """
+        """Return whether the daemon is alive.
+
+        True if the endpoint sends its greeting, its host refuses the connection, or gRPC
+        replies. True also if no endpoint is known."""
         endpoint, deadline = self._endpoint, time.monotonic() + seconds
         if endpoint is None:
             return True
@@ -454,12 +469,12 @@ class TcpTransport:
                 send(connection, [GREETING.pack(MAGIC, 0, endpoint.key)], deadline)
                 receive(connection, GREETING.size, deadline)
         except (ConnectionError, EOFError):
-            pass  # whoever waits will see it on its own connection
+            pass  # the waiting call sees the error on its own connection
         except OSError as error:
             with contextlib.suppress(AsterismError):
                 self._find_endpoint(
                     time.monotonic() + seconds / 4
-                )  # it may have been started anew, elsewhere
+                )  # the daemon may have restarted with another endpoint
                 return True
             logger.warning(
                 "binary_endpoint_unresponsive",
@@ -469,7 +484,7 @@ class TcpTransport:
         return True
 
     def _dial(self, endpoint: TcpEndpoint, seconds: float) -> socket.socket:
-        """A connection to where a door is: by its Unix socket where that is on this host."""
+        """Connect to an endpoint, by its Unix socket if that is on this host."""
         connection = unix_sockets.connect(endpoint.socket_name, seconds)
         if connection is None:
             connection = socket.create_connection((self._host, endpoint.port), timeout=seconds)

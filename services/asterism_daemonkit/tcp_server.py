@@ -1,6 +1,6 @@
-"""The stream door: the calls of `asterism_daemonkit.tcp_client`, each connection answered by a
-thread of its own.
-"""
+"""Server of the binary RPC endpoint: serves the calls of `asterism_daemonkit.tcp_client`.
+
+Each connection has a thread of its own."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ logger = logging.getLogger(__name__)
 
 _GREETING_TIMEOUT_S = 5.0
 _IDLE_TIMEOUT_S = 600.0
-"""A connection that nobody uses for so long is closed; its owner makes another when it needs
-one.
-"""
+"""Seconds after which an idle connection is closed; its owner opens another when needed."""
 _REPLY_TIMEOUT_S = 60.0
-"""A caller that does not take its reply for so long is hung up on."""
+"""Seconds that a caller may take to accept its reply before the connection is closed."""
 _MAX_CONNECTIONS = 1024
 
 
 class TcpServer:
-    """A port where the calls of one service are answered.
+    """Server for the calls of one service on a port.
 
     Parameters
     ----------
     address : str
-        host:port; port 0 takes a free one.
+        host:port; port 0 picks a free one.
     methods : mapping of name to Method
     handlers : mapping of path to handler
-    workers, queue : int
-        Calls that run at a time, and that may wait for their turn; one more is Busy.
+    workers : int
+        Calls that run at a time.
+    queue : int
+        Calls that may wait for their turn; a further call is Busy.
     metrics : Metrics, optional
         Counts calls.
     """
@@ -97,12 +97,10 @@ class TcpServer:
         self.key = secrets.randbits(64)
         self.port = 0
         self.socket_name = ""
-        """Name of the abstract Unix socket where callers of this host are answered too; empty:
-        there is none.
-        """
+        """Name of the abstract Unix socket for callers on this host; empty if there is none."""
 
     def start(self) -> int:
-        """Open the port and give its number; Unavailable when it is taken."""
+        """Open the port and return its number; Unavailable if it is taken."""
         host, port = split_address(self._address)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -126,7 +124,7 @@ class TcpServer:
         return self.port
 
     def stop(self, grace_s: float) -> None:
-        """Take no more calls, give those under way ``grace_s`` seconds, then hang up."""
+        """Accept no more calls, give running ones ``grace_s`` seconds, then close connections."""
         self._stopping = True
         for listener in self._listeners:
             with contextlib.suppress(OSError):
@@ -149,13 +147,13 @@ class TcpServer:
                 if self._stopping:
                     return
                 logger.warning("connection_not_accepted", extra={"reason": str(error)})
-                time.sleep(0.1)  # out of files: those that are closed meanwhile make room
+                time.sleep(0.1)  # out of file descriptors, until some are closed
                 continue
             with self._lock:
                 is_full = len(self._connections) >= _MAX_CONNECTIONS
                 if not is_full:
                     self._connections.add(connection)
-            if is_full:  # callers go over gRPC, which has a queue of its own
+            if is_full:  # callers fall back to gRPC, which has a queue of its own
                 connection.close()
                 continue
             try:
@@ -165,7 +163,7 @@ class TcpServer:
             except (
                 RuntimeError,
                 MemoryError,
-            ) as error:  # no memory for a thread; callers go over gRPC
+            ) as error:  # no memory for a thread; callers fall back to gRPC
                 logger.warning("connection_not_accepted", extra={"reason": str(error)})
                 with self._lock:
                     self._connections.discard(connection)
@@ -181,8 +179,9 @@ class TcpServer:
             while authenticated and not self._stopping and self._answer(connection):
                 pass
         except (OSError, EOFError):
-            pass  # whoever called is gone, or said nothing for too long
-        except MemoryError as error:  # for the request; the caller finds the connection closed
+            pass  # the caller is gone, or was silent for too long
+        # no memory for the request; the caller finds the connection closed
+        except MemoryError as error:
             logger.warning("memory_exhausted", extra={"cause": str(error)})
         finally:
             with self._lock:
@@ -190,7 +189,7 @@ class TcpServer:
             connection.close()
 
     def _answer(self, connection: socket.socket) -> bool:
-        """Answer the next request; whether another may follow on this connection."""
+        """Serve the next request; return whether another may follow on this connection."""
         head = receive(connection, REQUEST.size, time.monotonic() + _IDLE_TIMEOUT_S)
         started_at = time.monotonic()
         magic, method_number, timeout_us, length = REQUEST.unpack(head)
@@ -201,7 +200,7 @@ class TcpServer:
                 f"{MAX_MESSAGE_BYTES} at most"
             )
             send(connection, _error_reply(error), started_at + _REPLY_TIMEOUT_S)
-            return False  # what follows can not be told apart
+            return False  # the start of the next request is unknown
         body = receive(connection, length, deadline)
         name, code = "unknown", "OK"
         try:
@@ -241,7 +240,7 @@ class TcpServer:
 
     @contextmanager
     def _worker_slot(self, deadline: float) -> Iterator[None]:
-        """One of the workers' turns, waited for."""
+        """Wait for a worker slot and hold it."""
         with self._lock:
             if self._calls >= self._limit:
                 raise Busy(
@@ -272,8 +271,9 @@ def _error_reply(error: AsterismError) -> list[bytes | memoryview]:
 
 
 def _has_hung_up(connection: socket.socket) -> bool:
-    """Whether the caller closed its end: there is something to read, and it is nothing."""
-    poller = select.poll()  # not select(), which knows the first 1024 files of a process only
+    """Return whether the caller closed its end: the socket is readable and at its end."""
+    # not select(), which supports only the first 1024 file descriptors of a process
+    poller = select.poll()
     try:
         poller.register(connection, select.POLLIN)
         return bool(poller.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
