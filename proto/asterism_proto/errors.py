@@ -1,25 +1,28 @@
-"""Every error that crosses a door, as one tree and one table.
+"""Errors of Asterism, as one tree and one table.
 
     AsterismError              gRPC code            HTTP  retry
-     ├─ InvalidRequest         INVALID_ARGUMENT     400   never   the request can not succeed as
+     ├─ InvalidRequest         INVALID_ARGUMENT     400   never   the request cannot succeed as
                                                                   written
-     ├─ NotFound               NOT_FOUND            404   never   what it names is not there
-     ├─ NotReady               FAILED_PRECONDITION  409   later   the right question, too early
-     ├─ Conflict               ALREADY_EXISTS       409   never   something of that name is there or
-                                                                  under way
+     ├─ NotFound               NOT_FOUND            404   never   the request names something that
+                                                                  does not exist
+     ├─ NotReady               FAILED_PRECONDITION  409   later   the request is valid, but too
+                                                                  early
+     ├─ Conflict               ALREADY_EXISTS       409   never   something of that name exists or
+                                                                  is in progress
      ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full, or memory is
                                                                   short
-     ├─ Unavailable            UNAVAILABLE          503   now     a daemon that is needed does not
-                                                                  answer
-     │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the caller's time is up
+     ├─ Unavailable            UNAVAILABLE          503   now     a required daemon does not
+                                                                  respond
+     │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the deadline of the call has
+                                                                  passed
      ├─ Stale                  ABORTED              409   now     made with a version that is not
                                                                   held
-     ├─ Corrupt                DATA_LOSS            500   never   what was read is not what was
+     ├─ Corrupt                DATA_LOSS            500   never   the data read differ from the data
                                                                   written
-     └─ Internal               INTERNAL             500   never   a fault of ours; the message
-                                                                  carries its id in the log
+     └─ Internal               INTERNAL             500   never   an internal error; the message
+                                                                  has its id in the log
 
-A message says what was wrong, with the value, and what to do. `asterism_proto.grpc_status` maps
+A message describes the problem with the value, and the remedy. `asterism_proto.grpc_status` maps
 errors to gRPC statuses and back."""
 
 from __future__ import annotations
@@ -30,15 +33,15 @@ from enum import Enum
 from typing import ClassVar
 
 REASON_KEY = "asterism-reason"
-"""Trailing metadata key that names the class of an error."""
+"""Trailing metadata key of the class name of an error."""
 PLACE_KEY = "asterism-place"
-"""Trailing metadata key of where in a text an error is, as JSON."""
+"""Trailing metadata key of the location of an error in a text, as JSON."""
 CALLER_KEY = "asterism-caller"
-"""Metadata key of a request, by which a server tells callers apart: they take turns."""
+"""Metadata key of a request that names the caller; a server serves callers in turn."""
 
 
 class Retry(Enum):
-    """What a caller may do about an error."""
+    """Advice for the caller on repeating a failed request."""
 
     NEVER = "never"
     LATER = "later"
@@ -47,24 +50,24 @@ class Retry(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLocation:
-    """Where in a text that was sent something is wrong."""
+    """Location of an error in a text of the request."""
 
     line: int
-    """From 1."""
+    """Line, counted from 1."""
     column: int
-    """Characters from 1; one past the last where something is missing at the end."""
+    """Column in characters, counted from 1; one past the last if the text ends too early."""
     expected: tuple[str, ...] = ()
-    """What may stand there."""
+    """Tokens that would be valid at this position."""
     incomplete: bool = False
-    """Whether more of the text could make it right: it is cut short, not wrong."""
+    """True if the text is cut short, so that more text could make it valid."""
 
     def to_json(self) -> str:
-        """As it travels: one line of ASCII."""
+        """Return the location as one line of ASCII, in the form used on the wire."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> SourceLocation | None:
-        """What came; None where it is none."""
+        """Return the location in a text from the wire; None if it contains none."""
         try:
             data = json.loads(text)
             return cls(
@@ -82,7 +85,16 @@ Place = SourceLocation
 
 
 class AsterismError(Exception):
-    """Something went wrong in Asterism."""
+    """An error of Asterism.
+
+    Parameters
+    ----------
+    message : str
+        Description with the value and the remedy; by default the first line of the class's
+        docstring.
+    place : SourceLocation, optional
+        Location of the error in a statement or filter.
+    """
 
     code: ClassVar[str] = "UNKNOWN"
     http: ClassVar[int] = 500
@@ -91,30 +103,30 @@ class AsterismError(Exception):
     def __init__(self, message: str = "", place: SourceLocation | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
         self.place = place
-        """Where in a statement or condition it is, where it is in one."""
+        """Location of the error in a statement or filter; None if it is not in one."""
 
     @property
     def message(self) -> str:
-        """What was wrong, with the value, and what to do."""
+        """Description of the error, with the value and the remedy."""
         return str(self.args[0])
 
 
 class InvalidRequest(AsterismError):
-    """The request can not succeed as written."""
+    """The request cannot succeed as written."""
 
     code = "INVALID_ARGUMENT"
     http = 400
 
 
 class NotFound(AsterismError):
-    """What the request names is not there."""
+    """The request names something that does not exist."""
 
     code = "NOT_FOUND"
     http = 404
 
 
 class NotReady(AsterismError):
-    """The right question, asked too early."""
+    """The request is valid, but too early."""
 
     code = "FAILED_PRECONDITION"
     http = 409
@@ -122,7 +134,7 @@ class NotReady(AsterismError):
 
 
 class Conflict(AsterismError):
-    """Something of that name is there or under way."""
+    """Something of that name exists or is in progress."""
 
     code = "ALREADY_EXISTS"
     http = 409
@@ -137,17 +149,17 @@ class Busy(AsterismError):
 
 
 class Unavailable(AsterismError):
-    """A daemon that is needed does not answer."""
+    """A required daemon does not respond."""
 
     code = "UNAVAILABLE"
     http = 503
     retry = Retry.NOW
     never_arrived = False
-    """Whether the request certainly did not reach the daemon, so that any call may be repeated."""
+    """True if the request certainly did not reach the daemon, so any call may be repeated."""
 
 
 class Deadline(Unavailable):
-    """The caller's time is up."""
+    """The deadline of the call has passed."""
 
     code = "DEADLINE_EXCEEDED"
     http = 504
@@ -163,14 +175,14 @@ class Stale(AsterismError):
 
 
 class Corrupt(AsterismError):
-    """What was read is not what was written."""
+    """The data read differ from the data written."""
 
     code = "DATA_LOSS"
     http = 500
 
 
 class Internal(AsterismError):
-    """A fault of Asterism's own; its log has the story under the id in the message."""
+    """An internal error of Asterism; the daemon's log has details under the id in the message."""
 
     code = "INTERNAL"
     http = 500
@@ -188,7 +200,7 @@ ALL: tuple[type[AsterismError], ...] = (
     Corrupt,
     Internal,
 )
-"""Every class that crosses a door."""
+"""All error classes that are sent over the wire."""
 
 BY_REASON = {cls.__name__: cls for cls in ALL}
 BY_CODE = {cls.code: cls for cls in ALL}
@@ -197,18 +209,22 @@ BY_CODE = {cls.code: cls for cls in ALL}
 def from_status(
     code: str, message: str, reason: str | None = None, place: str | None = None
 ) -> AsterismError:
-    """Give back the error that a server sent.
+    """Return the error that a server sent.
 
     Parameters
     ----------
     code : str
         Name of the gRPC status code, such as ``"NOT_FOUND"``.
     message : str
-        Its text.
+        Text of the status.
     reason : str, optional
-        The class name from the trailing metadata; where it is absent or unknown the code decides.
+        Class name from the trailing metadata. If it is absent or unknown, the code decides.
     place : str, optional
-        Where in a text it is, from the trailing metadata.
+        Location of the error in a text, from the trailing metadata.
+
+    Returns
+    -------
+    AsterismError
     """
     cls = BY_REASON.get(reason or "") or BY_CODE.get(code)
     if cls is None:

@@ -1,18 +1,20 @@
-"""Frames: a small protobuf head and named arrays, in one buffer that decodes without a copy.
+"""Frames: a small protobuf head and named arrays, in one buffer that decodes uncopied.
 
-A frame is what travels in `asterism.v1.Frame.body`, and what the graph database keeps as a block.
-Layout, little endian, offsets counted from the start of the *message* (so that sections are aligned
-in the buffer that gRPC hands over)::
+A frame is the content of `asterism.v1.Frame.body`, and the form in which the graph database stores
+a block. The layout is little endian. Offsets count from the start of the *message*, so arrays are
+aligned in the buffer that gRPC provides::
 
     0x0A varint(len(body))                     the protobuf field `body`
     u32 magic, u32 len(head), u32 arrays, u32 0
-    per array: u8 dtype, u8 wire dtype, u8 ndim, u8 len(name), u32 flags, i64 shape[ndim], name
-    padded to 8 head, padded so that what follows is 8-aligned the data of each array, each padded
-    to 8
+    for each array:
+        u8 dtype, u8 wire dtype, u8 ndim, u8 len(name), u32 flags, i64 shape[ndim],
+        name, padded to a multiple of 8 bytes
+    head, padded so that the data that follow are 8-aligned
+    data of each array, each padded to a multiple of 8 bytes
 
-`wire dtype` differs from `dtype` when integers were narrowed: int64 ids below 2^32 - 1 travel as
-uint32, where the all-ones pattern is -1 (flag 1 says that there is one). Decoding widens them
-again."""
+`wire dtype` differs from `dtype` if integers were narrowed: large int64 arrays with values from -1
+to 2^32 - 2 travel as uint32, where the all-ones pattern is -1 (flag 1 is set if there is one).
+Decoding widens them again."""
 
 from __future__ import annotations
 
@@ -62,16 +64,17 @@ DTYPES = frozenset(_NAMES)
 
 @dataclass(frozen=True, slots=True)
 class Frame(Generic[HeadFields_co]):
-    """A head and its arrays: what a handler takes, and what it returns.
+    """A head and its arrays: the request or reply of a framed method.
 
-    The type parameter is the message of the head. A function that reads a few fields of several
-    messages names these fields by a protocol instead: a frame with any such message fits."""
+    The type parameter is the message type of the head. A function that reads a few fields of
+    several messages can name these fields by a protocol instead; a frame with any such message
+    fits."""
 
     head: HeadFields_co
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
     def with_head(self, head_type: type[Head]) -> Frame[Head]:
-        """Return this frame, typed by its head; TypeError if the head is no ``head_type``."""
+        """Return this frame, typed by its head; TypeError if the head is not a ``head_type``."""
         if not isinstance(self.head, head_type):
             raise TypeError(
                 f"frame head: expected {head_type.__name__}, found {type(self.head).__name__}"
@@ -79,8 +82,24 @@ class Frame(Generic[HeadFields_co]):
         return cast("Frame[Head]", self)
 
     def array(self, name: str, dtype: str, ndim: int = 1) -> Array:
-        """The section called ``name``; InvalidRequest when it is missing or of another dtype or
-        rank.
+        """Return an array of the frame.
+
+        Parameters
+        ----------
+        name : str
+        dtype : str
+            Expected NumPy name of the element type.
+        ndim : int, default 1
+            Expected number of dimensions.
+
+        Returns
+        -------
+        ndarray
+
+        Raises
+        ------
+        InvalidRequest
+            If the array is missing, or has another dtype or number of dimensions.
         """
         section = self.arrays.get(name)
         if section is None:
@@ -95,7 +114,7 @@ class Frame(Generic[HeadFields_co]):
         return section
 
     def optional_array(self, name: str, dtype: str, ndim: int = 1) -> Array | None:
-        """The section called ``name``, or None where there is none."""
+        """Return the array called ``name``, as `array` does; None if it is missing."""
         return self.array(name, dtype, ndim) if name in self.arrays else None
 
 
@@ -109,9 +128,9 @@ def _varint(value: int) -> bytes:
 
 
 def _narrow(array: Array) -> tuple[Array, int]:
-    """``array`` as uint32 when every value is in -1 .. 2^32 - 2 and it is large enough to matter,
-    else as it is; and its flags.
-    """
+    """Return ``array`` as uint32 if that is possible and worthwhile, and its flags.
+
+    All values must lie in -1 .. 2^32 - 2. An unsuitable or small array is returned unchanged."""
     if (
         array.size < _NARROW_MIN_SIZE
         or (min_value := int(array.min())) < -1
@@ -122,11 +141,11 @@ def _narrow(array: Array) -> tuple[Array, int]:
 
 
 def _widen(array: Array, flags: int) -> Array:
-    """What `_narrow` made uint32, as int64."""
+    """Return an array that `_narrow` made uint32 as int64."""
     if not flags & _HAS_MINUS_ONE:
         return array.astype(np.int64)
     signed = array.view(np.int32)
-    if signed.min(initial=0) >= -1:  # the sign of 32 bits says it all, as it mostly does
+    if signed.min(initial=0) >= -1:  # mostly true: sign extension of 32 bits is enough
         return signed.astype(np.int64)
     wide = (array + np.uint32(1)).astype(np.int64)
     wide -= 1
@@ -134,24 +153,33 @@ def _widen(array: Array, flags: int) -> Array:
 
 
 def encode(frame: Frame[Message], *, narrow: bool = True, envelope: bool = True) -> bytes:
-    """One buffer that holds ``frame``; parameters as of `encode_pieces`."""
+    """Return ``frame`` as one buffer; see `encode_pieces` for the parameters."""
     return b"".join(encode_pieces(frame, narrow=narrow, envelope=envelope))
 
 
 def encode_pieces(
     frame: Frame[Message], *, narrow: bool = True, envelope: bool = True
 ) -> list[bytes | memoryview]:
-    """What ``frame`` travels as, in the order in which it does: arrays that need no change are not
-    copied.
+    """Return ``frame`` as buffers in wire order; unchanged arrays are not copied.
 
     Parameters
     ----------
     frame : Frame
-        Arrays of any of ``DTYPES``; others are a TypeError, a fault of the caller.
-    narrow : bool
-        Let int64 arrays travel as uint32 where their values allow.
-    envelope : bool
-        Begin with the protobuf field, as on the wire. Blocks at rest have none.
+        Arrays must be of one of ``DTYPES``.
+    narrow : bool, default True
+        Encode int64 arrays as uint32 if their values allow.
+    envelope : bool, default True
+        Begin with the protobuf field, as on the wire. Stored blocks have none.
+
+    Returns
+    -------
+    list of bytes and memoryview
+        Views refer to the arrays of ``frame``.
+
+    Raises
+    ------
+    TypeError
+        If an array has another dtype.
     """
     head = frame.head.SerializeToString()
     descriptors: list[bytes] = []
@@ -174,8 +202,8 @@ def encode_pieces(
     prefix = b""
     pad = (-len(header)) % 8
     if envelope:
-        # The prefix's own length depends on the padding only through a varint's boundary: settle it
-        # by trying.
+        # The length of the prefix depends on the padding only through a varint boundary, so try all
+        # paddings.
         for pad in range(8):
             prefix = b"\x0a" + _varint(len(header) + pad + data_bytes)
             if (len(prefix) + len(header) + pad) % 8 == 0:
@@ -190,8 +218,12 @@ def encode_pieces(
 
 
 def _body_start(buffer: bytes | memoryview) -> int:
-    """Where the body begins, after the protobuf field's tag and length; checks that it fills the
-    buffer.
+    """Return the offset of the body after the protobuf field's tag and length.
+
+    Raises
+    ------
+    InvalidRequest
+        If the field does not fill the buffer.
     """
     if len(buffer) == 0 or buffer[0] != 0x0A:
         raise InvalidRequest("not a frame: the message does not begin with field 1 (body)")
@@ -213,12 +245,25 @@ def _body_start(buffer: bytes | memoryview) -> int:
 def decode(
     buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool = True
 ) -> Frame[Head]:
-    """The frame in ``buffer``, its arrays views of it (read-only) where they were not narrowed.
+    """Return the frame in ``buffer``.
+
+    Parameters
+    ----------
+    buffer : bytes or memoryview
+    head_type : type
+        Message type of the head.
+    envelope : bool, default True
+        Whether the buffer begins with the protobuf field, as on the wire.
+
+    Returns
+    -------
+    Frame
+        Arrays that were not narrowed are read-only views of ``buffer``.
 
     Raises
     ------
     InvalidRequest
-        Where the bytes are not a frame, or its head is not a ``head_type``.
+        If the bytes are not a frame, or its head is not a ``head_type``.
     """
     start = _body_start(buffer) if envelope else 0
     view = memoryview(buffer)
@@ -265,7 +310,7 @@ def decode(
     for name, code, wire_code, flags, shape in descriptors:
         dtype, size = _DTYPES[wire_code], 1
         for extent in shape:
-            size *= extent  # Python integers: a shape can not overflow its way past the next check
+            size *= extent  # Python integers: a shape cannot overflow and pass the next check
         if position + size * dtype.itemsize > end:
             raise InvalidRequest(
                 f"not a frame: the array {name!r} of shape {list(shape)} does not fit into "
@@ -273,7 +318,7 @@ def decode(
             )
         try:
             array = np.frombuffer(view, dtype, size, position if size else 0).reshape(shape)
-        # of no elements, and other extents that are too many or too large for one of NumPy's
+        # too many dimensions, or an empty array with extents too large for NumPy
         except ValueError as error:
             raise InvalidRequest(
                 f"not a frame: the array {name!r} has a shape of {len(shape)} extents that "

@@ -1,7 +1,7 @@
-"""Errors as gRPC statuses, and gRPC statuses as errors: the one mapping of clients and servers.
+"""Mapping of errors to gRPC statuses and back, shared by clients and servers.
 
-A server sends the class of an error in the trailing metadata; the status code decides where there
-is none, which is the case of errors that gRPC itself raises."""
+A server sends the class of an error in the trailing metadata. Without it, the status code
+decides; this is the case for errors that gRPC itself raises."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import grpc
 
 MAX_DETAILS_BYTES = 2000
-"""Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at
-8 KiB.
-"""
+"""Maximum bytes of an error's text.
+
+The text travels in a header, at up to three bytes each, and headers end at 8 KiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcStatus:
-    """The status that ends a call."""
+    """Status that ends a call."""
 
     code: str
     """Name of the status code, such as ``"NOT_FOUND"``."""
@@ -40,7 +40,7 @@ class GrpcStatus:
 
 
 def status_from_error(error: AsterismError) -> GrpcStatus:
-    """Return the status that a server ends a call with."""
+    """Return the status with which a server ends a call."""
     raw = error.message.encode(errors="replace")
     details = (
         raw.decode()
@@ -59,9 +59,13 @@ def error_from_status(status: GrpcStatus, peer: str) -> AsterismError:
     Parameters
     ----------
     status : GrpcStatus
-        As the caller received it.
+        Status as the caller received it.
     peer : str
-        The server in words, such as ``"graphd at 10.0.0.1:9669"``.
+        Description of the server, such as ``"graphd at 10.0.0.1:9669"``.
+
+    Returns
+    -------
+    AsterismError
     """
     metadata, code, details = dict(status.metadata), status.code, status.details
     reason = metadata.get(REASON_KEY)
@@ -77,7 +81,7 @@ def error_from_status(status: GrpcStatus, peer: str) -> AsterismError:
 
 
 def error_from_rpc(rpc_error: grpc.RpcError, peer: str) -> AsterismError:
-    """Return the error of an exception that grpcio raised; ``peer`` as of `error_from_status`."""
+    """Return the error of an exception that grpcio raised; ``peer`` describes the server."""
     trailing: Iterable[Any] = rpc_error.trailing_metadata() or ()
     return error_from_status(
         GrpcStatus(

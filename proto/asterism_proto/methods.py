@@ -1,4 +1,4 @@
-"""The services' methods as one table, read off the descriptors: paths, heads, snake_case names."""
+"""Table of the services' methods, derived from the descriptors: paths, types, names."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from asterism_proto.v1 import common_pb2, graphd_pb2, metad_pb2, storaged_pb2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One call of one service."""
+    """One method of a service."""
 
     service: str
-    """Full name, ``asterism.v1.Graph``."""
+    """Full name of the service, such as ``asterism.v1.Graph``."""
     name: str
-    """As in the .proto, ``SampleNodes``."""
+    """Name in the .proto file, such as ``SampleNodes``."""
     python_name: str
-    """As a handler, ``sample_nodes``."""
+    """Name of the handler, such as ``sample_nodes``."""
     request: type[Message]
-    """The request's message, or the head of its frame."""
+    """Message type of the request, or of the head of its frame."""
     reply: type[Message]
-    """The reply's message, or the head of its frame."""
+    """Message type of the reply, or of the head of its frame."""
     is_framed: bool
-    """Whether arrays travel with both."""
+    """True if request and reply are frames with arrays."""
 
     @property
     def path(self) -> str:
-        """What gRPC calls it: ``/asterism.v1.Graph/SampleNodes``."""
+        """gRPC path, such as ``/asterism.v1.Graph/SampleNodes``."""
         return f"/{self.service}/{self.name}"
 
     def pack(self, content: Message | Frame[Message]) -> bytes:
-        """A request or reply of this method as the bytes that travel."""
+        """Serialize a request or reply of this method."""
         return (
             framing.encode(content) if isinstance(content, Frame) else content.SerializeToString()
         )
 
     def unpack_request(self, data: bytes) -> Message | Frame[Message]:
-        """The request in ``data``; InvalidRequest where it is none."""
+        """Parse a request; InvalidRequest if the bytes are malformed."""
         return self._unpack(data, self.request)
 
     def unpack_reply(self, data: bytes) -> Message | Frame[Message]:
-        """The reply in ``data``; InvalidRequest where it is none."""
+        """Parse a reply; InvalidRequest if the bytes are malformed."""
         return self._unpack(data, self.reply)
 
     def _unpack(self, data: bytes, kind: type[Message]) -> Message | Frame[Message]:
@@ -89,13 +89,13 @@ def _method_table(service: ServiceDescriptor) -> dict[str, Method]:
 
 
 GRAPH = _method_table(graphd_pb2.DESCRIPTOR.services_by_name["Graph"])
-"""What trainers ask of graphd, by handler name."""
+"""Methods of graphd for clients, by handler name."""
 STORE = _method_table(storaged_pb2.DESCRIPTOR.services_by_name["Store"])
-"""What graphd asks of storaged."""
+"""Methods of storaged for graphd, by handler name."""
 CATALOG = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Catalog"])
-"""What trainers ask of metad, through graphd."""
+"""Methods of metad for clients, called through graphd, by handler name."""
 HEARTBEATS = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Heartbeats"])
-"""What storaged and graphd ask of metad."""
+"""Methods of metad for storaged and graphd, by handler name."""
 
 SamplingRequest = (
     graphd_pb2.SampleNodesRequest
@@ -114,7 +114,7 @@ SamplingRequest = (
     | graphd_pb2.RandomWalkRequest
     | graphd_pb2.SamplePinsageRequest
 )
-"""Requests of `GRAPH` that draw by a seed: they can be explained and replayed."""
+"""Requests of `GRAPH` that sample by a seed, so they can be explained and replayed."""
 _GRAPH_NAMES = {method.request: name for name, method in GRAPH.items()}
 SAMPLING_METHODS = tuple(_GRAPH_NAMES[request] for request in get_args(SamplingRequest))
-"""The methods of sampling requests, by handler name."""
+"""Handler names of the methods of sampling requests."""

@@ -1,2 +1,3 @@
-"""Version 1 of the messages, generated from the .proto files beside it (``make stubs``).
-Code that is written by hand does not belong here."""
+"""Version 1 of the messages, generated from the .proto files here (``make stubs``).
+
+Hand-written code does not belong here."""
