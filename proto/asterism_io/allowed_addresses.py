@@ -1,9 +1,8 @@
-"""Addresses of remote folders: their grammar, and the allow-list of those that daemons open.
+"""Addresses of remote folders: their grammar, and the allow-list of a daemon.
 
-A daemon opens an address only after `AllowedAddresses.check` has accepted it. Addresses are brought
-into one canonical form first, so that the address that is checked is the one that is opened:
-``FILE:/srv//a/../b`` is ``file:///srv/b``.
-"""
+A daemon opens an address only after `AllowedAddresses.check` has accepted it. Addresses are
+first converted to a canonical form, so the address that is checked is the one that is opened:
+``FILE:/srv//a/../b`` becomes ``file:///srv/b``."""
 
 from __future__ import annotations
 
@@ -26,16 +25,16 @@ PROTOCOLS = {
     "sftp": "sftp",
     "ssh": "sftp",
 }
-"""Protocols that can be allowed, with their canonical names. Every other protocol is refused,
-whatever fsspec or its plug-ins know.
-"""
+"""Protocols that can be allowed, with their canonical names.
+
+All others are refused, even if fsspec or its plug-ins know them."""
 ALLOW_ALL = "*"
-"""The value of `allowed_addresses` that allows every address of these protocols."""
+"""Value of `allowed_addresses` that allows every address of these protocols."""
 MAX_LENGTH = 1024
-"""Characters of an address."""
+"""Maximum number of characters of an address."""
 SFTP_PORT = 22
 _SHOWN = 160
-"""Characters of a wrong address in a message."""
+"""Characters of an invalid address that are shown in a message."""
 
 _SYNTAX = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -46,20 +45,20 @@ _EXAMPLES = "as in file:///srv/exports, s3://bucket/folder or sftp://host/folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A folder's address in canonical form; ``str`` gives its text, secrets included.
+    """Address of a folder in canonical form; ``str`` returns its text, secrets included.
 
     Parameters
     ----------
     protocol : {"file", "s3", "sftp"}
     path : str
-        Absolute and normalized, as ``"/srv/exports"``. For s3 the key prefix after the bucket;
-        ``"/"`` is the whole bucket.
+        Absolute and normalized, such as ``"/srv/exports"``. For s3, the key prefix after the
+        bucket; ``"/"`` is the whole bucket.
     host : str
-        The bucket of s3, the host of sftp in lower case, empty for files.
+        Bucket of s3, host of sftp in lower case, empty for files.
     port : int
-        Of sftp.
+        Port of sftp.
     user, password : str
-        Of sftp, where the address has them, as they were written.
+        Credentials of sftp as written in the address; empty if it has none.
     """
 
     protocol: str
@@ -79,13 +78,11 @@ class Address:
         return f"{self.protocol}://{login}{host}{port}{path}"
 
     def redacted(self) -> str:
-        """Return the text without its secrets."""
+        """Return the text of the address without its secrets."""
         return redact(str(self))
 
     def resolved(self) -> Address:
-        """Return the address with the symbolic links of a local path resolved; other addresses as
-        they are.
-        """
+        """Return the address with symbolic links of a local path resolved; others unchanged."""
         return replace(self, path=os.path.realpath(self.path)) if self.protocol == "file" else self
 
     def contains(self, other: Address) -> bool:
@@ -105,16 +102,22 @@ def parse_address(text: str, *, field: str = "address", root: bool = False) -> A
     Parameters
     ----------
     text : str
-        As ``"file:///srv/exports"``, ``"s3://bucket/folder"`` or ``"sftp://user@host:22/folder"``.
+        Such as ``"file:///srv/exports"``, ``"s3://bucket/folder"`` or
+        ``"sftp://user@host:22/folder"``.
     field : str
         Name of the field in messages.
-    root : bool
+    root : bool, default False
         Allow the root of a file system, a whole bucket or a whole host.
+
+    Returns
+    -------
+    Address
 
     Raises
     ------
     InvalidRequest
-        For another protocol, a chain of protocols, a relative path, percent-escapes, backslashes or
+        For another protocol, a chain of protocols, a relative path, percent-escapes, backslashes
+        or
         control characters.
     """
 
@@ -185,9 +188,7 @@ def _parse_bucket(authority: str) -> Address | None:
 
 
 def _parse_login(authority: str) -> Address | None:
-    """Return ``user:password@host:port`` as an address without its path; None where it is not of
-    that form.
-    """
+    """Return ``user:password@host:port`` as an address without a path; None for another form."""
     login, separator, host_port = authority.rpartition("@")
     user, _, password = login.partition(":")
     if separator and not user:
@@ -223,12 +224,12 @@ def _is_within(path: str, folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedAddresses:
-    """The addresses that a daemon may open.
+    """Allow-list of the addresses that a daemon may open.
 
     Parameters
     ----------
     daemon : str
-        The daemon's name in messages.
+        Name of the daemon in messages.
     roots : tuple of Address
         Allowed folders, with everything below them.
     allows_all : bool
@@ -249,12 +250,12 @@ class AllowedAddresses:
     def parse(
         cls, setting: str, *, daemon: str, exports: Path | None = None, reserved: Path | None = None
     ) -> AllowedAddresses:
-        """Return the allow-list of a setting: addresses separated by commas, or ``*``.
+        """Return the allow-list in a setting: comma-separated addresses, or ``*``.
 
         Raises
         ------
         InvalidRequest
-            Names the first entry that is not an address.
+            Naming the first entry that is not an address.
         """
         entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
         allows_all = ALLOW_ALL in entries
@@ -285,15 +286,19 @@ class AllowedAddresses:
         text : str
             The address.
 
+        Returns
+        -------
+        Address
+
         Raises
         ------
         InvalidRequest
-            Names the address, the allowed folders and the setting.
+            Naming the address, the allowed folders and the setting.
         """
         return self.check_parsed(field, parse_address(text, field=field))
 
     def check_parsed(self, field: str, address: Address) -> Address:
-        """Return an address that is in canonical form already, as `check` does."""
+        """Return an address that is already in canonical form, checked as by `check`."""
         is_own = self._is_own_export(address)
         if not is_own and not self._is_allowed(address):
             raise InvalidRequest(

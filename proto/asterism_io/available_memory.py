@@ -1,4 +1,4 @@
-"""How much memory there is to be had."""
+"""Measurement of the memory that is available to this process."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _MEMINFO, _CGROUP_ROOT, _OWN_CGROUPS = (
 
 
 def available_bytes() -> int | None:
-    """What this process may still take: of the machine, and of its control group and those above;
-    None where nobody says.
+    """Return the bytes of memory that this process may still allocate; None if not known.
 
-    Pages of files count as had: the kernel gives them up when somebody needs them.
-    """
+    This is the minimum over the machine, the process's control group and the groups above it.
+    File pages count as available, because the kernel reclaims them on demand."""
     candidates = []
     if _MEMINFO.is_file():
         candidates += [
@@ -44,9 +43,9 @@ def available_bytes() -> int | None:
 
 
 def _cgroups() -> Iterator[Path]:
-    """The folders of this process's groups, and of those that they are in; of a container, the root
-    is its own.
-    """
+    """Yield the folders of this process's control groups and of the groups above them.
+
+    In a container, the root is its own group."""
     try:
         lines = _OWN_CGROUPS.read_text().splitlines()
     except OSError:

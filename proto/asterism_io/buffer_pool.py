@@ -1,9 +1,9 @@
-"""Large memory that is used again.
+"""Pool of large buffers for reuse.
 
-What malloc takes for arrays of more than 32 MiB it gives back to the system as soon as they are let
-go, and the system clears each page before it is written to again: of features that are gathered,
-sent and received that takes more time than to gather them. What was let go last is kept here for
-the next array of about its size."""
+malloc returns memory of arrays above 32 MiB to the system as soon as they are freed, and the
+system clears each page before it is written again. For features that are gathered, sent and
+received, this takes longer than gathering them. Recently freed buffers are therefore kept for
+the next arrays of similar size."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 MIN_BYTES, MAX_BYTES = (32 << 20) + 1, 64 << 20
-"""Bytes of the least array whose memory is kept, and of all that is."""
+"""Bytes of the smallest array with pooled memory, and maximum bytes of the pool."""
 _GRANULARITY = 4 << 20
-"""Memory is taken in multiples of so many bytes, for arrays that are not quite as large as those
-before them.
-"""
+"""Buffer sizes are multiples of this many bytes.
+
+A buffer can then serve arrays that differ slightly in size."""
 
 _free_buffers: list[NDArray[np.uint8]] = []
 
 
 class _PooledBuffer:
-    """Memory that an array is in, and the views of it: when the last of them has gone it is spare
-    again.
-    """
+    """Memory of an array and of its views; returns to the pool once the last of them is freed."""
 
     def __init__(self, raw: NDArray[np.uint8]) -> None:
         self.raw, self.__array_interface__ = raw, raw.__array_interface__
@@ -34,8 +32,8 @@ class _PooledBuffer:
     def __del__(
         self, free_buffers: list[NDArray[np.uint8]] = _free_buffers, max_bytes: int = MAX_BYTES
     ) -> None:
-        # What it needs it has: when a process ends, the names of this module may be gone before the
-        # last array.
+        # Everything needed here is bound as a default argument. At process exit, the names of this
+        # module may be gone before the last array.
         free_buffers.append(self.raw)
         try:
             while sum(raw.nbytes for raw in free_buffers.copy()) > max_bytes:
@@ -45,7 +43,9 @@ class _PooledBuffer:
 
 
 def _take_oldest() -> NDArray[np.uint8] | None:
-    """Take what has been spare for longest; another thread may have been faster."""
+    """Take the buffer that has been free longest; None if there is none.
+
+    Another thread may take a buffer at the same time."""
     try:
         return _free_buffers.pop(0)
     except IndexError:
@@ -53,7 +53,18 @@ def _take_oldest() -> NDArray[np.uint8] | None:
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """As `numpy.empty`, in memory that was used before where there is some that is large enough."""
+    """Return an uninitialized array, as `numpy.empty` does, in pooled memory if possible.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype_like
+
+    Returns
+    -------
+    ndarray
+        Its memory returns to the pool once the array and all its views are freed.
+    """
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
     if not MIN_BYTES <= size <= MAX_BYTES:

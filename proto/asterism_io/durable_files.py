@@ -1,4 +1,4 @@
-"""Durable creation of folders and small files, across power failures."""
+"""Creation of folders and small files that survives power failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sync_folder(path: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replace a file atomically: after a crash it has either the old or the new content."""
+    """Replace a file atomically and durably: after a crash it has the old or the new content."""
     temporary = path.with_name(path.name + ".making")
     with temporary.open("wb") as file:
         file.write(content)

@@ -1,8 +1,8 @@
-"""Places: folders at addresses, as fsspec names them. The client and storaged keep backups there,
-storaged exports tables to them.
+"""Remote folders at addresses of fsspec, for backups and exported tables.
 
-What an address may carry of secrets (``ftp://me:secret@host``, ``?sig=...``) is told to nobody:
-`redact` is what messages, logs and lists of jobs show."""
+The client and storaged keep backups in them, storaged exports tables to them. Addresses may
+contain secrets (``ftp://me:secret@host``, ``?sig=...``). Messages, logs and lists of jobs show
+them only after `redact`."""
 
 from __future__ import annotations
 
@@ -26,32 +26,30 @@ T = TypeVar("T")
 PIECE_BYTES = 1 << 20
 """Bytes that are read, hashed and written at a time."""
 MAX_NAME_CHARS = 512
-"""Characters of a file's name below an address."""
+"""Maximum characters of a file's name below an address."""
 
 _BLOCK_BYTES = 8 << 20
-"""Of one request to an object store; a few of them are held."""
+"""Bytes of one request to an object store; a few requests are in memory at a time."""
 _MAX_BLOCKS = 9_000
-"""Of one file: S3 takes 10 000 parts of an upload."""
+"""Maximum blocks of one file; S3 accepts 10 000 parts of an upload."""
 _BUCKET_PROTOCOLS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
-"""Protocols without folders. To make one there is to make a bucket, which is not for us to do."""
+"""Protocols without folders. Their top level is a bucket, which is never created here."""
 
 _SSH_PROTOCOLS = frozenset({"sftp", "ssh"})
 _EXTRAS = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
 """Extras of `asterism-graph` that install the packages of a protocol."""
 _CONNECT_TIMEOUT_S = 20.0
-"""How long each step of a connection by SSH may take; the system itself gives up after minutes, or
-never.
-"""
+"""Seconds that each step of an SSH connection may take.
+
+The system itself gives up after minutes, or never."""
 REMOTE_TIMEOUT_S = 30.0
-"""Seconds that an object store or a host may take to accept a connection, or to send or take any
-byte.
-"""
+"""Seconds that a remote host may take to accept a connection or to transfer a byte."""
 _OPERATION_TIMEOUTS = 4
-"""Silences of that length, with the retries of the protocol's package between them, after which one
-operation on a file is given up.
-"""
+"""Timeouts after which one operation on a file is abandoned.
+
+The package of the protocol may retry between them."""
 MAX_READ_BYTES = 256 << 20
-"""Bytes of a file that is read into memory as a whole."""
+"""Maximum bytes of a file that is read into memory completely."""
 
 _USER_PATTERN = re.compile(r"(://)(?:[^/\s@]+|[^\s@:]*:[^\s@]*)@")
 _SECRET_PATTERN = re.compile(
@@ -61,46 +59,48 @@ _SECRET_PATTERN = re.compile(
 
 
 def redact(text: str) -> str:
-    """``text`` with the secrets of every address in it as ``***``."""
+    """Return ``text`` with the secrets of every address in it replaced by ``***``."""
     return _SECRET_PATTERN.sub(r"\1***", _USER_PATTERN.sub(r"\1***@", text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """One file at a place."""
+    """A file in a remote folder."""
 
     path: str
-    """Below the address."""
+    """Path below the address."""
     bytes: int
     sha256: str
 
 
 class RemoteFolder:
-    """A folder at an address; needs fsspec, and what the address's protocol needs (``s3://``:
-    ``asterism-graph[s3]``).
+    """A folder at an address.
+
+    Needs fsspec and the package of the address's protocol (``s3://``: ``asterism-graph[s3]``).
 
     Parameters
     ----------
     address : str
-        As ``"file:///srv/backup"`` or ``"s3://bucket/backup"``. Credentials and endpoints of object
-        stores are those of this process's environment.
+        Such as ``"file:///srv/backup"`` or ``"s3://bucket/backup"``. Credentials and endpoints of
+        object stores are taken from this process's environment.
     content_name : str
-        What is kept there, in messages: a backup, or an export.
+        Name of the content in messages: a backup, or an export.
     display_address : str, optional
-        The address in messages, without secrets; None: ``address``.
-    confined : bool
+        Address in messages, without secrets; by default ``address``, redacted.
+    confined : bool, default False
         Refuse files that lead out of the folder: names that are not below it, symbolic links, and
-        anything local that is no regular file.
-    timeout_s : float
-        Seconds that a remote host may be silent; each operation on a file ends within four times as
-        long.
+        local files that are not regular.
+    timeout_s : float, default 30
+        Seconds that a remote host may be silent. Each operation on a file ends within four times
+        as long.
 
     Raises
     ------
     InvalidRequest
-        Where the protocol is not known here, or takes no user and password.
+        If the protocol is unknown, a package is missing, or the protocol takes no user and
+        password.
     Unavailable
-        Where a protocol connects at once, and can not.
+        If a protocol that connects at once cannot connect.
     """
 
     def __init__(
@@ -157,21 +157,32 @@ class RemoteFolder:
         user = _USER_PATTERN.search(address)
         if (
             user is not None and not self._is_local and user.group()[3:-1] in self._root
-        ):  # taken for a part of a bucket's name
+        ):  # the credentials were taken for a piece of the bucket's name
             raise InvalidRequest(
                 f"{self.display_address}: this protocol takes no user and password; give "
                 "them to storageds and clients in their environment"
             )
 
     def read(self, path: str, *, limit: int = MAX_READ_BYTES) -> bytes:
-        """Read a small file as a whole.
+        """Read a small file completely.
+
+        Parameters
+        ----------
+        path : str
+            Path below the address.
+        limit : int
+            Maximum bytes of the file.
+
+        Returns
+        -------
+        bytes
 
         Raises
         ------
         NotFound
-            Where there is none.
+            If the file does not exist.
         Corrupt
-            Where it has more than ``limit`` bytes.
+            If it has more than ``limit`` bytes.
         """
         target = self._target(path, reading=True)
         size = self.size(path)
@@ -182,7 +193,7 @@ class RemoteFolder:
         return content
 
     def size(self, path: str) -> int | None:
-        """A file's bytes; None where there is none."""
+        """Return the size of a file in bytes; None if it does not exist."""
         try:
             target = self._target(path, reading=True)
             with self._translate_errors(path):
@@ -192,9 +203,9 @@ class RemoteFolder:
 
     @contextmanager
     def open(self, path: str, *, expected: int = 0) -> Iterator[BinaryIO]:
-        """A new file, there under its name once the block ends well, and durable then; ``expected``
-        bytes are a guess at its size.
-        """
+        """Open a new file for writing; it appears under its name once the block succeeds.
+
+        The file is durable then. ``expected`` is an estimate of its size in bytes."""
         target = self._target(path)
         with self._translate_errors(path):
             if self._is_local:
@@ -210,7 +221,8 @@ class RemoteFolder:
                 [self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol
             )
         )
-        # A bucket shows an object once it is whole; elsewhere it gets its name then.
+        # A bucket shows an object only once it is complete. Elsewhere, the file is renamed when
+        # complete.
         temporary = target if bucket else f"{target}.making"
         if not bucket:
             self._call(lambda: self._fs.makedirs(target.rpartition("/")[0], exist_ok=True))
@@ -218,8 +230,8 @@ class RemoteFolder:
         try:
             yield cast(BinaryIO, _TimedWriter(file, self._operation_limit_s))
         except BaseException as error:
-            # To close it would be to publish half of it. A host that is silent is not waited for
-            # once more.
+            # Closing the file would publish an incomplete one. After a timeout, do not wait for the
+            # host again.
             if not isinstance(error, TimeoutError):
                 with suppress(Exception):
                     self._call(lambda: self._discard(file, None if bucket else temporary))
@@ -233,7 +245,7 @@ class RemoteFolder:
             self._call(lambda: self._fs.mv(temporary, target))
 
     def _discard(self, file: Any, temporary: str | None) -> None:
-        """Discard a file that was not written to its end."""
+        """Discard an incomplete file."""
         with suppress(Exception):
             file.discard()
         if temporary is not None:
@@ -241,7 +253,7 @@ class RemoteFolder:
             self._fs.rm_file(temporary)
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         target = self._target(path)
         with suppress(NotFound), self._translate_errors(path):
             self._call(lambda: self._fs.rm_file(target))
@@ -251,7 +263,7 @@ class RemoteFolder:
         return self.write(path, [content])
 
     def write(self, path: str, pieces: Iterable[bytes], *, expected: int = 0) -> StoredFile:
-        """Write a file of pieces; nobody ever sees half of it."""
+        """Write a file from pieces; an incomplete file is never visible under its name."""
         digest, size = hashlib.sha256(), 0
         with self.open(path, expected=expected) as file:
             for piece in pieces:
@@ -261,8 +273,12 @@ class RemoteFolder:
         return StoredFile(path=path, bytes=size, sha256=digest.hexdigest())
 
     def read_pieces(self, file: StoredFile) -> Iterator[bytes]:
-        """A file's bytes; Corrupt, with its name, once they turn out not to be those that were
-        written.
+        """Yield the bytes of a file, and verify its size and digest.
+
+        Raises
+        ------
+        Corrupt
+            If the file is missing, or its bytes are not those that were written.
         """
         digest, size = hashlib.sha256(), 0
         try:
@@ -290,7 +306,7 @@ class RemoteFolder:
             )
 
     def read_file(self, file: StoredFile) -> bytes:
-        """A small file's bytes, checked; Corrupt where there are more than `MAX_READ_BYTES`."""
+        """Return the verified bytes of a small file; Corrupt above `MAX_READ_BYTES`."""
         if file.bytes > MAX_READ_BYTES:
             raise Corrupt(
                 f"{self.display_address}/{file.path}: {file.bytes} bytes by its record; "
@@ -299,9 +315,7 @@ class RemoteFolder:
         return b"".join(self.read_pieces(file))
 
     def _target(self, path: str, *, reading: bool = False) -> str:
-        """Return the path of a file in its file system; Corrupt where it leads out of a confined
-        folder.
-        """
+        """Return the path of a file; Corrupt if it leads out of a confined folder."""
         target = f"{self._root}/{path}"
         if not self._is_confined:
             return target
@@ -321,7 +335,7 @@ class RemoteFolder:
         return target
 
     def _call(self, operation: Callable[[], T]) -> T:
-        """Run one operation of the file system; TimeoutError where a remote one takes too long."""
+        """Run one operation of the file system; TimeoutError if a remote one takes too long."""
         return (
             operation() if self._is_local else _run_with_timeout(self._operation_limit_s, operation)
         )
@@ -350,12 +364,13 @@ class RemoteFolder:
 
 
 def check_file_name(path: str) -> None:
-    """Check that a name of a record is one of a file below its folder.
+    """Check that a file name from a record lies below its folder.
 
     Raises
     ------
     Corrupt
-        For an absolute path, ``.``, ``..``, an empty segment, a backslash or a control character.
+        For an absolute path, ``.``, ``..``, an empty segment, a backslash or a control
+        character.
     """
     segments = path.split("/")
     if (
@@ -371,7 +386,7 @@ def check_file_name(path: str) -> None:
 
 
 class _TimedWriter:
-    """A file that is written, each operation within a time limit."""
+    """A file open for writing; each operation has a time limit."""
 
     def __init__(self, file: Any, limit_s: float) -> None:
         self._file, self._limit_s = file, limit_s
@@ -382,13 +397,13 @@ class _TimedWriter:
         return memoryview(data).nbytes
 
     def flush(self) -> None:
-        """Nothing to do: the end of the file makes it durable."""
+        """No-op: closing the file makes it durable."""
 
 
 def _run_with_timeout(seconds: float, operation: Callable[[], T]) -> T:
-    """Run an operation in a thread, which is abandoned once the time is over: nothing ends a call
-    that waits for a silent host.
-    """
+    """Run an operation in a thread, which is abandoned when the time is over.
+
+    A call that waits for a silent host cannot be interrupted."""
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -409,13 +424,13 @@ def _run_with_timeout(seconds: float, operation: Callable[[], T]) -> T:
 
 
 def _timeout_arguments(protocol: str, seconds: float) -> dict[str, Any]:
-    """Return the arguments of a protocol's file system that bound connecting and waiting."""
-    if protocol in _SSH_PROTOCOLS:  # of paramiko
+    """Return the file system arguments that limit connecting and waiting for a protocol."""
+    if protocol in _SSH_PROTOCOLS:  # for paramiko
         return dict.fromkeys(
             ("timeout", "banner_timeout", "auth_timeout", "channel_timeout"),
             min(_CONNECT_TIMEOUT_S, seconds),
         )
-    if protocol in ("s3", "s3a"):  # of botocore
+    if protocol in ("s3", "s3a"):  # for botocore
         return {
             "config_kwargs": {
                 "connect_timeout": min(_CONNECT_TIMEOUT_S, seconds),
@@ -426,7 +441,7 @@ def _timeout_arguments(protocol: str, seconds: float) -> dict[str, Any]:
 
 
 def _open_no_follow(path: str, flags: int) -> int:
-    """Open a file that is written, but none that a symbolic link leads to."""
+    """Open a file for writing without following symbolic links."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
@@ -446,7 +461,7 @@ def _write_local(path: Path) -> Iterator[BinaryIO]:
 
 
 def absolute_address(address: str | Path) -> str:
-    """An address with its protocol: a path is a folder of this machine's, as an absolute one."""
+    """Return an address with its protocol; a local path becomes an absolute file address."""
     text = str(address)
-    # Not `as_uri`: fsspec takes what is behind the protocol as it is written.
+    # Not `as_uri`: fsspec does not decode percent-escapes.
     return text.rstrip("/") if "://" in text else f"file://{Path(text).expanduser().absolute()}"

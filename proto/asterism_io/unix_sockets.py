@@ -1,10 +1,10 @@
-"""The short way between processes of one host: an abstract Unix socket beside a port.
+"""Abstract Unix sockets between processes of one host, in addition to TCP ports.
 
-What crosses loopback TCP passes the whole network stack twice; a Unix socket copies it once each
-way, and carries several times as many bytes a second. So a door that listens where loopback is
-heard also listens under an abstract name that says its port, and who is told a loopback address
-looks there first. Such names are Linux's, and of one network namespace: a container is not reached
-by its host's."""
+Loopback TCP passes the network stack twice. A Unix socket copies data once in each direction,
+and carries several times as many bytes a second. A server that listens on loopback therefore
+also listens under an abstract name derived from its port, and a client with a loopback address
+tries that name first. Abstract names exist only on Linux and within one network namespace, so
+they do not connect a host to its containers."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ _UCRED = struct.Struct("3i")  # pid, uid, gid
 
 
 def socket_name(host: str, port: int) -> str:
-    """The name beside a port where ``host`` listens, without its leading zero byte; empty where
-    there is none.
-    """
+    """Return the abstract name for a port on ``host``, without its leading zero byte.
+
+    Empty if there is none: on other systems, or if ``host`` does not include loopback."""
     return f"asterism:{port}" if sys.platform == "linux" and host in _LISTEN_HOSTS else ""
 
 
 def grpc_target(address: str) -> str:
-    """Where gRPC best reaches ``host:port``: by its Unix socket, where one of this user or of root
-    listens, or as it says.
-    """
+    """Return the best gRPC target for ``host:port``.
+
+    This is the port's Unix socket if a process of this user or of root listens there, else the
+    address itself."""
     host, _, port = address.rpartition(":")
     name = socket_name(host, int(port)) if host in _LOOPBACK and port.isdigit() else ""
     return f"unix-abstract:{name}" if name and _is_own_socket(name) else address
 
 
 def connect(name: str, timeout_s: float) -> socket.socket | None:
-    """A connection to the socket of that name; None where nobody listens, or somebody who is
-    neither this user nor root.
-    """
+    """Connect to the socket of this name.
+
+    Returns None if no process listens, or one of another user than this one and root."""
     if not name or sys.platform != "linux":
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -50,21 +51,21 @@ def connect(name: str, timeout_s: float) -> socket.socket | None:
         )
         if uid in (os.getuid(), 0):
             return connection
-    except OSError:  # it is not on this host, or has gone
+    except OSError:  # not on this host, or closed
         pass
     connection.close()
     return None
 
 
 def listen(name: str) -> socket.socket | None:
-    """A socket that listens under that name; None where that can not be had."""
+    """Return a socket that listens under this name; None if that is not possible."""
     if sys.platform != "linux":
         return None
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(f"\0{name}")
         listener.listen(256)
-    except OSError:  # somebody has it
+    except OSError:  # the name is in use
         listener.close()
         return None
     return listener
