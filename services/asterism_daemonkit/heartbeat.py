@@ -126,7 +126,7 @@ class HeartbeatClient:
         self._applied = self._latest = _NO_STATE
         """Desired states: the one applied last, and the one that metad's last reply named."""
         loops = (
-            ("beat", self._run_heartbeats),
+            ("heartbeat", self._run_heartbeats),
             ("poll", self._run_polls),
             ("lease", self._watch_lease),
         )
@@ -222,7 +222,7 @@ class HeartbeatClient:
                 failures += 1
                 if isinstance(error, Conflict):
                     self.fault = error
-                self._log_failure("beat_failed", failures, error)
+                self._log_failure("heartbeat_failed", failures, error)
                 self._handle_refusal(error)
             except Exception:
                 failures += 1

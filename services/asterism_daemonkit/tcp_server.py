@@ -119,7 +119,7 @@ class TcpServer:
             self.socket_name = unix_listener.getsockname()[1:].decode()
         for listener in self._listeners:
             threading.Thread(
-                target=self._accept, args=(listener,), name="streams", daemon=True
+                target=self._accept, args=(listener,), name="binary-endpoint", daemon=True
             ).start()
         return self.port
 

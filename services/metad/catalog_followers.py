@@ -239,7 +239,7 @@ class Followers:
             status = self.record_follower(follower)
             self._inventories[follower.uuid] = inventory
             if status is FollowerStatus.GIVEN_UP:
-                self._order_removals(
+                self._request_removals(
                     self._unknown_data(
                         follower.uuid, inventory, self.catalog.history.adoption_records()
                     )
@@ -315,7 +315,7 @@ class Followers:
             adoptions = self.catalog.history.adoption_records()
             for follower in followers:
                 if follower.role is Role.STORAGED:
-                    self._order_removals(
+                    self._request_removals(
                         self._unknown_data(
                             follower.uuid, self._inventories[follower.uuid], adoptions
                         )
@@ -417,7 +417,7 @@ class Followers:
                 )
         return unknown_data
 
-    def _order_removals(self, unknown_data: list[UnknownData]) -> None:
+    def _request_removals(self, unknown_data: list[UnknownData]) -> None:
         now_ms, removals = self.clock(), list[PendingRemoval]()
         for item in unknown_data:
             ordered = self.catalog.removals.of_host(item.host)

@@ -153,7 +153,7 @@ class HostRegistry:
         self._store.write({keys.host(host.uuid): storage.encode_host(host)})
         self._cluster.put(host, now_ms)
         logger.info(
-            "host_came" if host.online else "host_lost",
+            "host_online" if host.online else "host_offline",
             extra={
                 "host": host.uuid,
                 "role": host.role.name.lower(),

@@ -72,7 +72,7 @@ class Maintenance:
         self._ticked_revision = -1
         """Revision at the last tick."""
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="metad-upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="metad-maintenance", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -168,9 +168,9 @@ class Maintenance:
         if self._recoverable_ids - recoverable_ids:
             self._change_feed.advance()
         self._recoverable_ids = set(recoverable_ids)
-        self._order_leftover_removals(recoverable_ids)
+        self._request_leftover_removals(recoverable_ids)
 
-    def _order_leftover_removals(self, recoverable_ids: set[JobId]) -> None:
+    def _request_leftover_removals(self, recoverable_ids: set[JobId]) -> None:
         """Request removal of the leftovers of ended jobs that can no longer resume from them."""
         catalog_removals, now_ms = self._catalog.removals, self._clock()
         ended_jobs = [

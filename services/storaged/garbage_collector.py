@@ -87,7 +87,7 @@ class GarbageCollector:
         self._stopping = False
         self._catalog_seen = False
         self._due = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sweeping", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="garbage-collection", daemon=True)
 
     def start(self) -> None:
         """Begin to look; nothing goes before metad was heard."""

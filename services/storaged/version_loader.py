@@ -118,7 +118,7 @@ class VersionLoader:
         self._due = threading.Event()
         self._wait_s = retry_s
         """Until the next version is due."""
-        self._thread = threading.Thread(target=self._run, name="opening", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="version-loading", daemon=True)
 
     def start(self) -> None:
         """Begin to open."""
