@@ -1,5 +1,5 @@
-"""The `asterism` command: one module for each subcommand, composed by `app`.
-Operations belong to the client; what is slow to import is imported by the commands that use it."""
+"""Command line of Asterism: one module per subcommand, composed by `app`.
+Operations belong to the client. Each command imports its slow dependencies itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from asterism.extras import MissingExtra, required
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command of `arguments` (by default those of the process), and exit with its code."""
+    """Run the command line and exit with its code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Arguments of the command. Default: the arguments of the process.
+    """
     try:
         with required("cli", "the command"):
             from asterism.cli import app

@@ -1,4 +1,4 @@
-"""``python -m asterism.cli`` is the `asterism` command."""
+"""Entry point of ``python -m asterism.cli``, the `asterism` command."""
 
 from asterism.cli import main
 

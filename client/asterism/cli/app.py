@@ -1,4 +1,7 @@
-"""Composition of the commands, and the mapping from errors to a line on stderr and an exit code."""
+"""Composition of the commands.
+
+Also maps each error to one line on stderr and an exit code.
+"""
 
 from __future__ import annotations
 
@@ -120,8 +123,8 @@ def run(arguments: Sequence[str]) -> ExitCode:
         _print_error(f"{error.filename or 'the system'}: {error.strerror or error}")
         return ExitCode.FAILED
     except Exception as error:
-        # Usage errors are classes of click, or of the copy of click in typer: recognize them by
-        # their method.
+        # Usage errors may be classes of click or of the copy of click inside typer. Only their
+        # method identifies both.
         format_message = getattr(error, "format_message", None)
         if format_message is None:
             raise

@@ -35,8 +35,8 @@ def backup(
 ) -> None:
     """Back up a version of a space, with everything that later builds need.
 
-    Every storaged writes its own parts. Run the command again to continue an interrupted backup.
-    `backup.json` is written last: a folder without it is not a backup."""
+    Every storaged writes the parts that it owns. To continue an interrupted backup, run the command
+    again. `backup.json` is written last: a folder without it is not a backup."""
     command = command_context(context)
     with command.client() as client, job_progress(command.output) as on_progress:
         info = client.backup(
@@ -69,10 +69,10 @@ def restore(
     ] = None,
     total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S,
 ) -> None:
-    """Restore a space from a backup: the same version, digest and samples, on any number of
-    storageds.
+    """Restore a space from a backup: the same version, digest and samples.
 
-    The sha256 of every file is verified. Run the command again to continue an interrupted restore.
+    The number of storageds may differ from that at the time of the backup. The sha256 of every file
+    is verified. To continue an interrupted restore, run the command again.
     """
     command = command_context(context)
     with command.client(create=True) as client, job_progress(command.output) as on_progress:

@@ -1,4 +1,4 @@
-"""Context of a command: the service or folder that it works on, its timeout and its output."""
+"""Context of a command: service or folder, timeout and output."""
 
 from __future__ import annotations
 

@@ -164,8 +164,9 @@ def assignment(
     balance: BalanceOptions,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the partition of each node, for `export dgl --assign`, for the tools of DGL, and for
-    batches of clusters.
+    """Write the partition of each node to files.
+
+    `export dgl --assign`, the tools of DGL and batches of clusters read these files.
     """
     command = command_context(context)
     method, balance_arguments = parse_method(assign), balance.arguments()

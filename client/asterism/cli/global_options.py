@@ -1,4 +1,4 @@
-"""Global options, which may stand before or after the name of a command."""
+"""Global options, which are accepted before or after the name of a command."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ FLAGS = frozenset({"--json"})
 
 
 def hoist_global_options(arguments: Sequence[str]) -> list[str]:
-    """Return `arguments` with the global options first, in their order; those after ``--`` are not
-    options.
+    """Return `arguments` with the global options first, in their order.
+
+    Arguments after ``--`` are not options and stay where they are.
     """
     global_options: list[str] = []
     rest: list[str] = []

@@ -64,8 +64,9 @@ def hgt(
     weights: WeightOptions,
     call_options: SampleCallOptions,
 ) -> None:
-    """Sample layers of nodes around the given ones, a fixed number of each type, with all edges
-    between them (HGT).
+    """Sample layers of nodes around the given ones, a fixed number of each type (HGT).
+
+    The result contains all edges between the sampled nodes.
     """
     parsed_counts = parse_counts(counts)
 

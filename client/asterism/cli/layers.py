@@ -1,4 +1,6 @@
-"""`asterism sample layer` and `adjacency`: nodes sampled for a batch as a whole, and the edges
+"""`asterism sample layer` and `adjacency`: one layer for a whole batch, and its edges.
+
+A layer is sampled from the neighbors of all nodes of the batch. `adjacency` returns the edges
 between two lists of nodes.
 """
 

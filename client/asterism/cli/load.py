@@ -123,7 +123,7 @@ def load(
         int, typer.Option(min=1, max=1 << 24, help="Rows in memory at a time.")
     ] = 262144,
 ) -> None:
-    """Load files into a space; a build makes them visible."""
+    """Load files into a space. A build then publishes them as a version."""
     command = command_context(context)
     if (parts is not None or direction is not None) and not create:
         option = f"--parts={parts}" if parts is not None else f"--direction={direction}"

@@ -1,4 +1,4 @@
-"""The command `asterism metad`: the catalog that daemons follow."""
+"""`asterism metad`: recovery of the catalog that daemons follow."""
 
 from __future__ import annotations
 
@@ -106,8 +106,9 @@ def adopt(
 
 
 def _wait_for_reports(client: Client) -> metad_pb.CatalogState:
-    """Return the catalog's state once all storageds that are ahead have reported, or after a
-    timeout.
+    """Return the state of the catalog after all storageds that are ahead have reported.
+
+    After ``_REPORT_TIMEOUT_S`` return it without the missing reports.
     """
     deadline = time.monotonic() + _REPORT_TIMEOUT_S
     while True:

@@ -1,5 +1,6 @@
-"""`asterism sample like`, `negatives` and `labels`: nodes of the types of others, negative samples,
-and labels of graphs.
+"""`asterism sample like`, `negatives` and `labels`.
+
+Nodes of the same type as given ones, negative samples, and labels of graphs.
 """
 
 from __future__ import annotations

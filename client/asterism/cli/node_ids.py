@@ -1,5 +1,6 @@
-"""Node ids of commands: the texts of arguments as ids, and ids in results as strings, in a space
-with string ids.
+"""Node ids of commands.
+
+Arguments become ids. In a space with string ids, ids in results become strings.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def _parse_integer_id(text: str) -> int:
 
 
 def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> Any:
-    """Return a record with strings instead of ids if the ids of the space are strings, and the same
-    for the records in it, or in a list.
+    """Return a record with its ids replaced by strings, if the space has string ids.
+
+    Records in fields and in lists are converted too.
     """
     if not graph.schema.has_string_ids:
         return record
@@ -47,7 +49,7 @@ def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> An
         return record
     replacements: dict[str, Any] = {}
     version = getattr(record, "version", version)
-    # In a subgraph only `nodes` has ids: its other fields are numbers within the subgraph.
+    # In a subgraph only `nodes` contains ids. Its other fields are positions in the subgraph.
     nodes_by_type = isinstance(getattr(record, "nodes", None), dict)
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)

@@ -91,7 +91,7 @@ def _unit(task: str) -> str:
 def to_json_value(value: Any) -> Any:
     """Return `value` as JSON: records become objects, arrays lists, enums their names.
 
-    An object has the deprecated names of a record's fields beside the current ones."""
+    An object contains the deprecated names of a record's fields as well as the current ones."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [
             field.name

@@ -47,8 +47,9 @@ def pglbox(
     seed: Seed = None,
     graph_version: GraphVersion = None,
 ) -> None:
-    """Sample the first batches that a PGLBox configuration describes: pairs of walks, or nodes to
-    infer.
+    """Sample the first batches that a PGLBox configuration describes.
+
+    Batches of training contain pairs from walks; batches of inference contain nodes.
     """
 
     def call(graph: Graph) -> Any:

@@ -1,5 +1,6 @@
-"""`asterism sample top`, `pagerank`, `all`, `degrees` and `graphs`: deterministic reads of
-neighborhoods and of graphs within the graph.
+"""`asterism sample top`, `pagerank`, `all`, `degrees` and `graphs`.
+
+These commands sample nothing: their results are deterministic.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def pagerank(
     weights: WeightOptions,
     graph_version: GraphVersion = None,
 ) -> None:
-    """Return the nodes where random walks from each given node end most often: personalized
-    PageRank.
+    """Return the nodes of highest personalized PageRank for each given node.
+
+    Random walks with restarts from the node end at these nodes most often.
     """
 
     def call(graph: Graph) -> Any:

@@ -1,5 +1,7 @@
-"""`asterism sample`: the group of commands, and those that sample nodes, edges, neighbors and
-fanouts.
+"""`asterism sample`: the group of commands.
+
+Contains the commands that sample nodes, edges, neighbors and fanouts; other modules define the
+rest.
 """
 
 from __future__ import annotations

@@ -29,10 +29,11 @@ def run_sample_call(
     *,
     explain: bool = False,
 ) -> None:
-    """Run a sampling call, and print the sample with the seed that repeats it, or its explanation.
+    """Run a sampling call and print the sample, or its explanation.
 
-    ``call`` receives the graph and the object to call the sampling method of: the graph itself, or
-    its ``explain``."""
+    A note states the seed that repeats the sample. ``call`` receives the graph, and the object that
+    has the sampling methods: the graph, or its ``explain``.
+    """
     command = command_context(context)
     with command.client(allow_read_only=True) as client:
         graph = client.graph(space)

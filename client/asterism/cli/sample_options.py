@@ -88,13 +88,13 @@ Replace = Annotated[
     typer.Option("--replace/--no-replace", help="Sample with replacement."),
     FormerName("--distinct", value=False),
 ]
-"""Of commands that sample with replacement by default."""
+"""Option of commands that sample with replacement by default."""
 SubgraphReplace = Annotated[
     bool,
     typer.Option("--replace/--no-replace", help="Sample with replacement."),
     FormerName("--repeats", value=True),
 ]
-"""Of commands that sample without replacement by default."""
+"""Option of commands that sample without replacement by default."""
 Probabilities = Annotated[
     bool,
     typer.Option(

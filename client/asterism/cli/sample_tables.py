@@ -1,4 +1,4 @@
-"""Tables of `asterism sample`, for people."""
+"""Tables of `asterism sample` for a terminal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def type_names(schema: Schema, element: str, ids: Any) -> list[str]:
 def add_probability_column(
     names: tuple[str, ...], columns: list[Any], sample: Any
 ) -> tuple[tuple[str, ...], list[list[Any]]]:
-    """Return the header and the first cells of each column, with probabilities if there are any."""
+    """Return the header and first cells of each column, with probabilities if any."""
     if sample.probabilities is not None:
         names, columns = (*names, "probability"), [*columns, sample.probabilities]
     return names, [column[:MAX_SHOWN_ROWS].tolist() for column in columns]
 
 
 def format_nodes(nodes: Any, probabilities: Any = None) -> str:
-    """Return the nodes that are present, each with its probability if that is known."""
+    """Return the present nodes as text, each with its probability if given."""
     present = present_nodes(nodes)
     if probabilities is None:
         return ", ".join(map(str, nodes[present].tolist()))

@@ -93,9 +93,9 @@ def allowed_addresses(
 ) -> str:
     """Return the setting ``allowed_addresses`` of a served folder.
 
-    Only processes of this host can connect to a loopback interface. They may name local folders
-    unless the option says otherwise; a further name of the HTTP port means that others come through
-    a proxy."""
+    Only processes of this host can connect to a loopback interface. By default these processes may
+    name local folders. An additional name of the HTTP port implies a proxy that forwards requests
+    from other hosts; in that case no folder is allowed by default."""
     local = not http_names and _is_loopback(listen) and _is_loopback(http_listen)
     return ",".join(addresses) if addresses else "file:///" if local else ""
 

@@ -23,8 +23,8 @@ EXAMPLES = (
 
 
 def readiness_problems(hosts: list[Host], spaces: list[SpaceInfo]) -> list[str]:
-    """Return the reasons why some part of a space is unavailable; none if the service is ready."""
-    if not hosts:  # a folder that is open for reading has every part in this process
+    """Return why partitions are unavailable; an empty list means the service is ready."""
+    if not hosts:  # a folder opened read-only has every partition in this process
         return []
     online = {host.uuid for host in hosts if host.online}
     problems = [

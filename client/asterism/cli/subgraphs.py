@@ -1,5 +1,6 @@
-"""`asterism sample subgraph`, `ego`, `induced` and `labor`: subgraphs around nodes, with nodes
-numbered from 0 by type.
+"""`asterism sample subgraph`, `ego`, `induced` and `labor`: subgraphs around nodes.
+
+The nodes of a subgraph are numbered from 0 within each type.
 """
 
 from __future__ import annotations
@@ -212,8 +213,9 @@ def labor(
     weights: WeightOptions,
     call_options: SampleCallOptions,
 ) -> None:
-    """Sample the k-hop neighborhood of the given nodes by layer-neighbor sampling (LABOR): fewer
-    distinct nodes for the same fanout.
+    """Sample the k-hop neighborhood of the given nodes by layer-neighbor sampling (LABOR).
+
+    For the same fanout, LABOR samples fewer distinct nodes.
     """
     fanouts = parse_integers("--fanout", fanout, minimum=-1)
 

@@ -1,5 +1,6 @@
-"""`asterism sample walk`, `pinsage` and `pairs`: random walks, the nodes that they visit most, and
-their skip-gram pairs.
+"""`asterism sample walk`, `pinsage` and `pairs`: random walks and their summaries.
+
+A summary is the nodes visited most often, or skip-gram pairs.
 """
 
 from __future__ import annotations
@@ -165,8 +166,9 @@ def pinsage(
     weights: WeightOptions,
     call_options: SampleCallOptions,
 ) -> None:
-    """Return the nodes that short random walks from each given node visit most: the neighbors of
-    PinSAGE.
+    """Return the PinSAGE neighbors of each given node.
+
+    These are the nodes that short random walks from it visit most often.
     """
     step_options.require_one_form()
 

@@ -1,5 +1,6 @@
-"""`asterism console`: run statements at a prompt, from files, from the command line or from
-standard input.
+"""`asterism console`: run statements at a prompt or from scripts.
+
+A script is a file, an option of the command line, or standard input.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def _prompt(
 
 
 def _scripts(execute: list[str], files: list[Path]) -> list[tuple[str, LineSource]]:
-    """Return names and lines of the scripts: first those of the command line."""
+    """Return the names and lines of the scripts, starting with ``-e`` statements."""
     scripts_to_run: list[tuple[str, LineSource]] = [
         ("-e", partial(text.splitlines, True)) for text in execute
     ]

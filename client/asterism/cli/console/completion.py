@@ -1,4 +1,7 @@
-"""Completion: words of the language and names of the live schema, fetched in the background."""
+"""Completion of keywords and of names of the live schema.
+
+The names are fetched in the background.
+"""
 
 from __future__ import annotations
 
@@ -78,8 +81,9 @@ def collect_names(schema: Schema, spaces: tuple[str, ...]) -> SchemaNames:
 
 @dataclass(slots=True)
 class SchemaNameCache:
-    """Cache of the names of the spaces and of the current schema, refreshed in a thread when it is
-    stale.
+    """Cache of the names of the spaces and of the current schema.
+
+    A thread refreshes the cache when it is stale.
     """
 
     client: Client
@@ -177,8 +181,9 @@ def candidates(
 
 
 def _expected_kind(before: str, tokens: list[Token]) -> str:
-    """Return the kind of name that is expected after these tokens: one after a keyword, or the next
-    one after a comma.
+    """Return the kind of name that is expected after these tokens.
+
+    A keyword determines the kind of the name after it, and of further names after commas.
     """
     for distance, token in enumerate(reversed(tokens)):
         text = before[token.start : token.end]

@@ -1,5 +1,6 @@
-"""History of the console: a file of the typed statements, without those that may contain secrets
-or begin with a space.
+"""History of the console: a file of the typed statements.
+
+It omits statements that may contain secrets or begin with a space.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _SECRET = re.compile(
 
 def history_path(state_home: Path | None) -> Path:
     """Return the path of the history file, in ``asterism/`` of the state folder."""
-    # The XDG specification says to ignore a relative state folder.
+    # The XDG specification requires a relative state folder to be ignored.
     state_folder = (
         state_home
         if state_home is not None and state_home.is_absolute()

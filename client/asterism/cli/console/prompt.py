@@ -1,5 +1,6 @@
-"""The prompt: multi-line editing, colors, completion and history. The only module that imports
-prompt_toolkit.
+"""Prompt with multi-line editing, colors, completion and history.
+
+Only this module imports prompt_toolkit.
 """
 
 from __future__ import annotations
@@ -98,8 +99,10 @@ class _FilteredHistory(FileHistory):
 
 
 def is_complete(text: str, language: str) -> bool:
-    """Return whether Enter runs the input: a colon command, text that ends with ``;`` or an empty
-    line, or a line of a language without ``;``.
+    """Return whether Enter runs the input.
+
+    It runs a colon command, text that ends with ``;`` or an empty line, or a line of a language
+    without ``;``.
     """
     if (
         is_blank(text)

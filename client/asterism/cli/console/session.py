@@ -1,4 +1,4 @@
-"""A console: its state between statements, and its colon commands."""
+"""Console: its state between statements, and its colon commands."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Console:
         self.out.flush()
 
     def print_note(self, text: str) -> None:
-        """Print a note: on standard output beside tables, otherwise on standard error."""
+        """Print a note: to standard output in table format, otherwise to standard error."""
         print(text, file=self.out if self.result_format is Format.TABLE else sys.stderr)
 
     def _command(self, text: str) -> None:

@@ -1,4 +1,7 @@
-"""Tokens and statements of a text: where they start and end. The service parses their meaning."""
+"""Split text into tokens and statements.
+
+Only their boundaries are found here. The service parses their meaning.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,10 @@ class Token:
     """A token of a text."""
 
     kind: str
-    """blank, comment, text, quoted, open (begun and not closed), parameter, number, word, keyword,
-    end or sign.
+    """Kind of the token.
+
+    One of blank, comment, text, quoted, open (an unclosed text or comment), parameter, number,
+    word, keyword, end or sign.
     """
     start: int
     end: int
@@ -72,8 +77,9 @@ def tokenize(text: str) -> Iterator[Token]:
 
 
 def statement_spans(text: str) -> tuple[list[tuple[int, int]], int]:
-    """Return the spans of the complete statements, without blanks and comments around them, and the
-    start of the rest.
+    """Return the spans of the complete statements, and the start of the remaining text.
+
+    A span excludes blanks and comments around its statement.
     """
     spans: list[tuple[int, int]] = []
     start: int | None = None
