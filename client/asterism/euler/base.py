@@ -1,4 +1,4 @@
-"""State that all groups of Euler's operators share: a graph, its types, the form of results."""
+"""State shared by all groups of Euler's operators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from asterism.records.arrays import Ids
 
 
 class EulerCalls:
-    """A graph with Euler's numbers of its types, as each group of operators needs it.
+    """A graph, Euler's numbers of its types, and the framework of results.
 
-    Groups derive from this class alone; none imports another. `asterism.euler.facade.Euler` joins
-    them.
+    Each group of operators derives from this class alone, and no group imports another.
+    `asterism.euler.facade.Euler` combines them.
     """
 
     def __init__(self, graph: Graph, *, framework: str = "numpy") -> None:

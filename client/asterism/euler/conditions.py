@@ -1,4 +1,6 @@
-"""Euler's conditions, as ``price gt 3 and brand eq a or stock le 2``, in the words of
+"""Translation of Euler's conditions into filters of this service.
+
+A condition is ``price gt 3 and brand eq a or stock le 2``. The result follows the grammar of
 `asterism_model.filters.syntax`.
 """
 
@@ -19,48 +21,60 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _ROW_COLUMNS = ("id", "weight", "type")
 
 ColumnLookup = Callable[[str], tuple[str, bool] | None]
-"""How a column is written, and whether it is of texts; None where there is none of that name."""
+"""Lookup of a column by name.
+
+Returns its spelling in a filter, and True if its values are strings; None if there is no column of
+that name.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One test of a row, and what joins it with the next one."""
+    """One test of a row, and the connective to the next test."""
 
     name: str
-    """Of a feature, or ``id``, ``weight``, ``type``; of ``label`` and ``key`` the name of a type,
-    of a feature.
+    """Name of a feature, or ``id``, ``weight`` or ``type``.
+
+    For ``label`` the name of a type, and for ``key`` the name of a feature.
     """
     operator: str
-    """``gt``, ``ge``, ``lt``, ``le``, ``eq``, ``ne``, ``in``, ``not_in``, ``label`` or ``key``."""
+    """One of gt, ge, lt, le, eq, ne, in, not_in, label and key."""
     values: tuple[str, ...] = ()
-    """As they are written: what is no number is a text."""
+    """Values as written in the condition. A value that is not a number is a string."""
     connective: str = ""
-    """``and``, ``or``; nothing behind the last one."""
+    """``and`` or ``or``; empty after the last test."""
 
 
 def node_filter(
     condition: str | Sequence[Comparison], schema: Schema, names: Iterable[str] | None
 ) -> str:
-    """A condition of Euler's on nodes of these types (None: of all) as ours.
+    """Return Euler's condition on nodes as a filter of this service.
 
     Parameters
     ----------
     condition : str or list of Comparison
-        Tests ``name gt|ge|lt|le|eq|ne value``, with ``and`` before ``or`` between them; "" is none.
-        A value that is no number is a text.
+        Tests ``name gt|ge|lt|le|eq|ne value``, joined by ``and`` and ``or``; ``and`` binds more
+        tightly. A value that is not a number is a string. "" is no condition.
     schema : Schema
-    names : list of str, optional
+        Schema of the graph space.
+    names : iterable of str, optional
+        Node types that the condition applies to. None: all.
+
+    Returns
+    -------
+    str
+        Filter; "" if there is no condition.
 
     Raises
     ------
     InvalidRequest
-        Where it is none.
+        If the condition is malformed.
     NotFound
-        Where no type has a column that it names.
+        If none of the types has a column that the condition names.
 
     Notes
     -----
-    A row of a type without a column does not satisfy a test of it.
+    A row does not satisfy a test of a column that its type does not have.
     """
     types = (
         [schema.node_types[schema.node_type_id(name)] for name in names]
@@ -79,8 +93,31 @@ def edge_filter(
     *,
     end: str = "dst",
 ) -> str:
-    """A condition on edges, as `node_filter`: of the edges where they have the feature, otherwise
-    of the nodes at their other ``end``.
+    """Return Euler's condition on edges as a filter of this service.
+
+    Parameters
+    ----------
+    condition : str or list of Comparison
+        Condition as for `node_filter`. A test applies to the edge if its type has the column, and
+        otherwise to the node at the remote end.
+    schema : Schema
+        Schema of the graph space.
+    names : iterable of str, optional
+        Edge types that the condition applies to. None: all.
+    end : {"dst", "src"}
+        Remote end of the edges.
+
+    Returns
+    -------
+    str
+        Filter; "" if there is no condition.
+
+    Raises
+    ------
+    InvalidRequest
+        If the condition is malformed.
+    NotFound
+        If no edge type or remote node type has a column that the condition names.
     """
     types = (
         [schema.edge_types[schema.edge_type_id(name)] for name in names]
@@ -117,7 +154,10 @@ def _column_reference(kind: NodeType | EdgeType, prefix: str, name: str) -> tupl
 def _filter_per_type(
     condition: str | Sequence[Comparison], types: Sequence[tuple[str, str, ColumnLookup]]
 ) -> str:
-    """A condition as it is of each type: of its name, the label of its nodes, its columns."""
+    """Return the filter of a condition: one for all types if they agree, or one per type.
+
+    Each type is given as its name, the label of its nodes, and the lookup of its columns.
+    """
     if not condition:
         return ""
     tests = list(_parse_comparisons(condition)) if isinstance(condition, str) else condition
@@ -171,7 +211,7 @@ def _literal(value: str, *, text: bool) -> str:
 
 
 def _parse_comparisons(condition: str) -> Iterable[Comparison]:
-    """The tests of a text."""
+    """Yield the tests of a condition; raise InvalidRequest if it is malformed."""
     tokens = condition.split()
     for start in range(0, len(tokens), 4):
         test = tokens[start : start + 4]

@@ -1,4 +1,4 @@
-"""Euler's operators over a graph: all groups, joined without a ladder, and queries."""
+"""Euler's operators over a graph: all groups in one class, and queries."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from asterism.graph import Graph
 class Euler(
     EulerTypeCalls, EulerSamplingCalls, EulerLayerCalls, EulerFeatureCalls, EulerTensorCalls
 ):
-    """Euler's operators over a graph, by its names, with its arguments and shapes.
+    """Euler's operators over a graph, with Euler's names, arguments and shapes.
 
     Parameters
     ----------
     graph : Graph
-        In a space of ``ids: global``, or with one node type. Of one version where it is from a
-        `Graph.pin`, or `Graph.at`.
+        Graph of a space with ``ids: global``, or with one node type. Calls read one version if the
+        graph is from `Graph.pin` or `Graph.at`.
     framework : {"numpy", "torch", "tensorflow"}
-        What comes back: arrays and `SparseTensor`, or tensors of torch or TensorFlow. All are
-        taken. With TensorFlow, operators may be called in a ``tf.function``: they are asked each
-        time that it runs.
+        Form of results: arrays and `SparseTensor`, or tensors of torch or TensorFlow. Arguments may
+        be arrays or tensors in any case. With TensorFlow, operators may be called in a
+        ``tf.function``; they read the graph each time it runs.
 
     Raises
     ------
     InvalidRequest
-        Where ids are per type and there are several; where there is no such framework.
+        If ids are per type and there are several node types, or if the framework is unknown.
 
     Examples
     --------
@@ -50,28 +50,28 @@ class Euler(
             setattr(self, name, operator)
 
     def run_gql(self, gql: str, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Run a query in Euler's GQL, on the server: what `Query` was.
+        """Run a query in Euler's GQL on the server. Replaces Euler's `Query`.
 
         Parameters
         ----------
         gql : str
-            ``"sampleN(node_type, count).as(n).sampleNB(edge_types, count, 0).as(nb)"``;
-            docs/euler.md has the grammar.
+            Query, such as ``"sampleN(node_type, count).as(n).sampleNB(edge_types, count,
+            0).as(nb)"``. docs/euler.md has the grammar.
         inputs : mapping, optional
-            What names in it stand for: numbers, texts, arrays and lists.
+            Values of the names in the query: numbers, strings, arrays and lists.
 
         Returns
         -------
         dict
-            By output: ``"nb:0"`` and so on; of a query without ``as``, ``"result:0"``. Dense arrays
-            or tensors.
+            Dense array or tensor of each output: ``"nb:0"`` and so on; for a query without ``as``,
+            ``"result:0"``.
 
         Raises
         ------
         InvalidRequest
-            Where it is no query; with line, caret and what was expected.
+            If the query is invalid. The message has the line, a caret and the expected token.
         NotFound
-            Where it names a type or feature that is not there.
+            If the query names a type or feature that does not exist.
 
         Examples
         --------

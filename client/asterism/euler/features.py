@@ -17,19 +17,25 @@ from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 
 EDGES_PER_REQUEST = 4096
-"""Edges whose ids are looked up in one call: their ends are asked for as two lists."""
+"""Maximum number of edges resolved to edge ids by one call.
+
+Each call lists the sources and the destinations of its edges.
+"""
 
 FeatureColumns = Mapping[str, Sequence[FeatureValue]]
-"""By feature: its columns of each type that has it; a row is empty, or zero, in all but one."""
+"""Columns of each feature, one per type that has it.
+
+A row is empty, or zero, in all columns but one.
+"""
 FEATURE_KINDS = {"dense": "dense", "ragged": "sparse", "bytes": "binary"}
 
 
 class EulerFeatureCalls(EulerCalls):
     """Features of nodes and edges.
 
-    A feature that only some types have is missing for nodes of the other types, as it is for nodes
-    that do not exist; a feature that no type has is NotFound. ``thread_num`` is accepted and
-    ignored: features of many nodes are requested in concurrent pieces anyway.
+    Some features exist for some types only. For nodes of other types they are missing, as for nodes
+    that do not exist. A feature that no type has raises NotFound. ``thread_num`` is ignored,
+    because features of many nodes are requested in concurrent chunks anyway.
     """
 
     def get_dense_feature(
@@ -39,25 +45,30 @@ class EulerFeatureCalls(EulerCalls):
         dimensions: int | Sequence[int],
         thread_num: int = 1,
     ) -> list[Any]:
-        """Dense features of nodes.
+        """Return dense features of nodes.
 
         Parameters
         ----------
-        nodes : int64
-            Laid flat: n nodes.
-        feature_names : list of str
-        dimensions : list of int
-            Of each; a wider one than the feature's own is filled up with zeros.
+        nodes : array_like of int64
+            Node ids, flattened to n nodes.
+        feature_names : str or list of str
+            Names of features.
+        dimensions : int or list of int
+            Width of each result. A width larger than the feature's own is padded with zeros.
+        thread_num : int
+            Ignored; accepted for compatibility.
 
         Returns
         -------
-        list of float32[n, dimension]
-            Zeros where there is no node, or no feature of it.
+        list of ndarray of float32, shape (n, dimension)
+            One array per feature; zeros if the node or its feature is missing.
 
         Raises
         ------
         InvalidRequest
-            Where a dimension is smaller than the feature's own.
+            If a dimension is smaller than that of the feature, or a feature is not dense.
+        NotFound
+            If no type has a feature of this name.
         """
         ids, names = flat_ids(nodes), _names(feature_names)
         return self._dense(self._node_columns(ids, names, "dense"), names, dimensions, len(ids))
@@ -69,16 +80,30 @@ class EulerFeatureCalls(EulerCalls):
         default_values: int | Sequence[int] | None = None,
         thread_num: int = 1,
     ) -> list[Any]:
-        """Lists of whole numbers of nodes.
+        """Return features of nodes that are lists of integers.
 
         Parameters
         ----------
-        default_values : list of int, optional
-            Of each feature: the one element of a node that has none; None: 0.
+        nodes : array_like of int64
+            Node ids, flattened to n nodes.
+        feature_names : str or list of str
+            Names of features.
+        default_values : int or list of int, optional
+            For each feature, the single element of a node with an empty list. None: 0.
+        thread_num : int
+            Ignored; accepted for compatibility.
 
         Returns
         -------
-        list of sparse int64[n, longest row]
+        list of sparse tensors of int64, shape (n, longest row)
+            One sparse tensor per feature.
+
+        Raises
+        ------
+        InvalidRequest
+            If a feature is not a list of integers.
+        NotFound
+            If no type has a feature of this name.
         """
         names = _names(feature_names)
         return self._sparse(
@@ -88,7 +113,29 @@ class EulerFeatureCalls(EulerCalls):
     def get_binary_feature(
         self, nodes: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1
     ) -> list[Any]:
-        """Byte strings of nodes: a list of bytes [n]; empty where there is none."""
+        """Return features of nodes that are byte strings.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids, flattened to n nodes.
+        feature_names : str or list of str
+            Names of features.
+        thread_num : int
+            Ignored; accepted for compatibility.
+
+        Returns
+        -------
+        list of arrays of bytes, shape (n,)
+            One array per feature; an empty string if the node or its feature is missing.
+
+        Raises
+        ------
+        InvalidRequest
+            If a feature is not a byte string.
+        NotFound
+            If no type has a feature of this name.
+        """
         names = _names(feature_names)
         return self._binary(self._node_columns(flat_ids(nodes), names, "bytes"), names)
 
@@ -99,18 +146,31 @@ class EulerFeatureCalls(EulerCalls):
         dimensions: int | Sequence[int],
         thread_num: int = 1,
     ) -> list[Any]:
-        """Dense features of edges.
+        """Return dense features of edges.
 
         Parameters
         ----------
-        edges : int64[m, 3]
-            Source, destination, number of the type. Of several such edges the first, by edge id, is
-            meant.
+        edges : array_like of int64, shape (m, 3)
+            Source, destination and number of the type of each edge. If several edges match, the one
+            with the smallest edge id is read.
+        feature_names : str or list of str
+            Names of features.
+        dimensions : int or list of int
+            Width of each result. A width larger than the feature's own is padded with zeros.
+        thread_num : int
+            Ignored; accepted for compatibility.
 
         Returns
         -------
-        list of float32[m, dimension]
-            Zeros where there is no such edge.
+        list of ndarray of float32, shape (m, dimension)
+            One array per feature; zeros if the edge or its feature is missing.
+
+        Raises
+        ------
+        InvalidRequest
+            If a dimension is smaller than that of the feature, or a feature is not dense.
+        NotFound
+            If no type has a feature of this name.
         """
         names = _names(feature_names)
         return self._dense(
@@ -124,14 +184,62 @@ class EulerFeatureCalls(EulerCalls):
         default_values: int | Sequence[int] | None = None,
         thread_num: int = 1,
     ) -> list[Any]:
-        """Lists of whole numbers of edges; as `get_sparse_feature` and `get_edge_dense_feature`."""
+        """Return features of edges that are lists of integers.
+
+        Parameters
+        ----------
+        edges : array_like of int64, shape (m, 3)
+            Source, destination and number of the type of each edge. If several edges match, the one
+            with the smallest edge id is read.
+        feature_names : str or list of str
+            Names of features.
+        default_values : int or list of int, optional
+            For each feature, the single element of an edge with an empty list. None: 0.
+        thread_num : int
+            Ignored; accepted for compatibility.
+
+        Returns
+        -------
+        list of sparse tensors of int64, shape (m, longest row)
+            One sparse tensor per feature.
+
+        Raises
+        ------
+        InvalidRequest
+            If a feature is not a list of integers.
+        NotFound
+            If no type has a feature of this name.
+        """
         names = _names(feature_names)
         return self._sparse(self._edge_columns(edges, names, "ragged"), names, default_values)
 
     def get_edge_binary_feature(
         self, edges: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1
     ) -> list[Any]:
-        """Byte strings of edges; as `get_binary_feature` and `get_edge_dense_feature`."""
+        """Return features of edges that are byte strings.
+
+        Parameters
+        ----------
+        edges : array_like of int64, shape (m, 3)
+            Source, destination and number of the type of each edge. If several edges match, the one
+            with the smallest edge id is read.
+        feature_names : str or list of str
+            Names of features.
+        thread_num : int
+            Ignored; accepted for compatibility.
+
+        Returns
+        -------
+        list of arrays of bytes, shape (m,)
+            One array per feature; an empty string if the edge or its feature is missing.
+
+        Raises
+        ------
+        InvalidRequest
+            If a feature is not a byte string.
+        NotFound
+            If no type has a feature of this name.
+        """
         names = _names(feature_names)
         return self._binary(self._edge_columns(edges, names, "bytes"), names)
 
@@ -148,16 +256,43 @@ class EulerFeatureCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]:
-        """Draw as `sample_fanout` does, and bring features along in the same request.
+        """Sample as `sample_fanout` does, and return features in the same request.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids, flattened to n nodes.
+        edge_types : list
+            Edge types of each hop.
+        count : list of int
+            Neighbors per entry in each hop.
+        default_node : int
+            Id in place of a missing neighbor.
+        dense_feature_names, sparse_feature_names : list of str
+            Names of features.
+        dense_dimensions : list of int
+            Width of each dense feature, as for `get_dense_feature`.
+        sparse_default_values : list of int, optional
+            Default of each sparse feature, as for `get_sparse_feature`.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
         neighbors, weights, types : list
-            As of `sample_fanout`.
-        dense : list of float32[entries, dimension]
-            The features of the nodes, then those of each hop.
-        sparse : list of sparse int64[entries, longest row]
-            Likewise.
+            As for `sample_fanout`.
+        dense : list of ndarray of float32, shape (entries, dimension)
+            Dense features of the nodes, then of each hop.
+        sparse : list of sparse tensors of int64, shape (entries, longest row)
+            Sparse features in the same order.
+
+        Raises
+        ------
+        InvalidRequest
+            If the lists of hops differ in length, a feature is of another kind, or a dimension is
+            too small.
+        NotFound
+            If no type has a feature of this name.
         """
         require_same_hops(edge_types, count)
         dense, sparse = _names(dense_feature_names), _names(sparse_feature_names)
@@ -225,8 +360,7 @@ class EulerFeatureCalls(EulerCalls):
                     weights=False,
                     edge_ids=True,
                 )
-                # In order of edge ids within a pair, so that the first of a pair is the one that is
-                # meant.
+                # Edges of a pair are in order of edge ids, so the first one has the smallest id.
                 keys, first = np.unique(
                     adjacency.rows * len(dst) + adjacency.cols, return_index=True
                 )
@@ -324,8 +458,9 @@ def _repeat_for_names(
 def _feature_owners(
     types: Sequence[NodeType | EdgeType], names: Sequence[str], kind: str
 ) -> dict[str, list[str]]:
-    """Which types have which of the features; NotFound, or InvalidRequest where one is of another
-    kind.
+    """Return the features of each type that has any of them.
+
+    Raise NotFound if no type has a feature, and InvalidRequest if a feature is of another kind.
     """
     owners: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
@@ -357,7 +492,7 @@ def _by_feature(features: NodeFeatures, names: Sequence[str]) -> FeatureColumns:
 
 
 def _merged(columns: Sequence[FeatureValue], dtype: str) -> RaggedColumn:
-    """Ragged columns of the same rows as one; a row is empty in all but one."""
+    """Merge ragged columns of the same rows; each row is empty in all but one of them."""
     parts: list[RaggedColumn] = [column for column in columns if isinstance(column, tuple)]
     lengths: Ids = np.sum([np.diff(indptr) for indptr, _ in parts], axis=0)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -371,7 +506,7 @@ def _merged(columns: Sequence[FeatureValue], dtype: str) -> RaggedColumn:
 
 
 def _with_default(column: RaggedColumn, default: int) -> RaggedColumn:
-    """A ragged column whose empty rows have one element."""
+    """Return a ragged column with one default element in each empty row."""
     indptr, values = column
     lengths = np.diff(indptr)
     new_lengths = np.maximum(lengths, 1)

@@ -15,18 +15,18 @@ from asterism_proto.errors import InvalidRequest
 
 
 class NumpyFramework:
-    """NumPy's arrays."""
+    """Results as NumPy arrays."""
 
     def dense(self, array: Values) -> Any:
-        """As it is."""
+        """Return the array unchanged."""
         return array
 
     def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
-        """A `SparseTensor`."""
+        """Return a `SparseTensor`."""
         return SparseTensor(indices, values, shape)
 
     def texts(self, rows: Sequence[bytes]) -> Any:
-        """An array of objects."""
+        """Return an array of objects."""
         array: NDArray[Any] = np.empty(len(rows), object)
         array[:] = rows
         return array
@@ -34,56 +34,57 @@ class NumpyFramework:
     def operators(
         self, facade: Any, with_arrays: Callable[[], Any]
     ) -> Mapping[str, Callable[..., Any]]:
-        """Return none."""
+        """Return no operators."""
         return {}
 
 
 class TorchFramework:
-    """torch's tensors; torch is imported when the first one is made."""
+    """Results as tensors of torch, which is imported at first use."""
 
     def dense(self, array: Values) -> Any:
-        """A tensor."""
+        """Return a tensor."""
         from asterism.torch import tensor
 
         return tensor(array)
 
     def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
-        """A sparse COO tensor."""
+        """Return a sparse COO tensor."""
         return _torch().sparse_coo_tensor(
             self.dense(np.ascontiguousarray(indices.T)), self.dense(values), shape
         )
 
     def texts(self, rows: Sequence[bytes]) -> Any:
-        """A list, for torch has no texts."""
+        """Return a list, because torch has no tensors of strings."""
         return list(rows)
 
     def operators(
         self, facade: Any, with_arrays: Callable[[], Any]
     ) -> Mapping[str, Callable[..., Any]]:
-        """Return none: gathers and scatters dispatch on their arguments."""
+        """Return no operators: gathers and scatters dispatch on their arguments."""
         return {}
 
 
 class TensorFlowFramework:
-    """TensorFlow's tensors; it is imported when the first one is made."""
+    """Results as tensors of TensorFlow, which is imported at first use."""
 
     def dense(self, array: Values) -> Any:
-        """A tensor."""
+        """Return a tensor."""
         return _tensorflow().convert_to_tensor(array)
 
     def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
-        """A sparse tensor."""
+        """Return a sparse tensor."""
         return _tensorflow().SparseTensor(indices, values, shape)
 
     def texts(self, rows: Sequence[bytes]) -> Any:
-        """A tensor of texts."""
+        """Return a tensor of strings."""
         return _tensorflow().constant(list(rows), _tensorflow().string)
 
     def operators(
         self, facade: Any, with_arrays: Callable[[], Any]
     ) -> Mapping[str, Callable[..., Any]]:
-        """Return those that read the graph, which a ``tf.function`` calls each time that it runs,
-        and gathers and scatters, which have gradients.
+        """Return the operators that read the graph, and gathers and scatters with gradients.
+
+        A ``tf.function`` calls the former each time it runs.
         """
         from asterism.tensorflow.euler import operators
 
@@ -98,14 +99,14 @@ FRAMEWORKS: dict[str, type[NumpyFramework] | type[TorchFramework] | type[TensorF
 
 
 def framework_named(name: str) -> Framework:
-    """Return the framework of this name; InvalidRequest if there is none."""
+    """Return the framework of this name; raise InvalidRequest if it is unknown."""
     if name not in FRAMEWORKS:
         raise InvalidRequest(f"framework {name!r}: expected {' or '.join(map(repr, FRAMEWORKS))}")
     return FRAMEWORKS[name]()
 
 
 def _torch() -> Any:
-    """Return torch, which an import of this module does not need."""
+    """Import torch on demand."""
     with required("torch", "Euler's operators for torch"):
         import torch
 
@@ -113,7 +114,7 @@ def _torch() -> Any:
 
 
 def _tensorflow() -> Any:
-    """Return TensorFlow, which an import of this module does not need."""
+    """Import TensorFlow on demand."""
     with required("tensorflow", "Euler's operators for TensorFlow"):
         import tensorflow
 

@@ -1,4 +1,4 @@
-"""Layers, adjacencies, and whole neighborhoods."""
+"""Layers, adjacencies, and full neighborhoods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEASURES = {"": "sum", "sqrt": "sqrt"}
 
 
 class EulerLayerCalls(EulerCalls):
-    """Layers that are sampled as a whole, and the edges between lists of nodes."""
+    """Layers that are sampled as a whole, and edges between lists of nodes."""
 
     def sample_neighbor_layerwise(
         self,
@@ -31,21 +31,37 @@ class EulerLayerCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> tuple[Any, Any]:
-        """Draw ``count`` nodes for each layer from the neighbors of all of its nodes, with
-        replacement.
+        """Sample ``count`` nodes for each layer from the neighbors of all its nodes.
+
+        Sampling is with replacement.
 
         Parameters
         ----------
-        nodes : int64[batch, width]
-            Layers.
+        nodes : array_like of int64, shape (batch, width)
+            One layer per row.
+        edge_types : str, int, or list of these
+            Edge types; -1: all.
+        count : int
+            Nodes to sample per layer.
+        default_node : int
+            Id in place of a missing node.
         weight_func : {"", "sqrt"}
-            A neighbor counts what the edges to it weigh together, or the square root of that.
+            Weight of a neighbor: the sum of the weights of the edges to it, or the square root of
+            that sum.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        neighbors : int64[batch, count]
-        adjacency : sparse int64[batch, width, count]
-            1 where an edge leads from the one to the other.
+        neighbors : ndarray of int64, shape (batch, count)
+            Sampled nodes.
+        adjacency : sparse tensor of int64, shape (batch, width, count)
+            1 for each pair of a node of the layer and a sampled node with an edge between them.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``nodes`` is not two-dimensional, or ``weight_func`` is unknown.
         """
         layers = np.asarray(nodes)
         if layers.ndim != 2:
@@ -74,13 +90,34 @@ class EulerLayerCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> tuple[list[Any], list[Any]]:
-        """Draw layer after layer for all nodes together.
+        """Sample layer after layer, each for all nodes together.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids, flattened to n nodes.
+        edge_types : list
+            Edge types of each hop.
+        counts : list of int
+            Nodes to sample in each layer.
+        default_node : int
+            Id in place of a missing node.
+        weight_func : {"", "sqrt"}
+            Weight of a neighbor, as for `sample_neighbor_layerwise`.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        nodes : list of int64
-            The nodes [n] first, then [counts[h]] of each hop.
-        adjacencies : list of sparse int64[1, last count, count]
+        nodes : list of ndarray of int64
+            The given nodes, shape (n,), then the nodes of each layer, shape (counts[h],).
+        adjacencies : list of sparse tensors of int64, shape (1, previous width, count)
+            Edges between consecutive layers.
+
+        Raises
+        ------
+        InvalidRequest
+            If the lists of hops differ in length or are empty, or ``weight_func`` is unknown.
         """
         require_same_hops(edge_types, counts)
         roots = flat_ids(nodes)
@@ -97,14 +134,32 @@ class EulerLayerCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> tuple[list[Any], list[Any]]:
-        """Draw neighbors of each node, and from there layer after layer for each node by itself.
+        """Sample neighbors of each node, then layer after layer for each node separately.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids, flattened to n nodes.
+        edge_types : list
+            Edge types of each hop.
+        counts : list of int
+            Nodes to sample in each layer, per node.
+        default_node : int
+            Id in place of a missing node.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        nodes : list of int64
-            The nodes [n] first, then [n * counts[h]] of each hop.
-        adjacencies : list of sparse int64[n, last count, count]
-            From the second hop on.
+        nodes : list of ndarray of int64
+            The given nodes, shape (n,), then the nodes of each layer, shape (n * counts[h],).
+        adjacencies : list of sparse tensors of int64, shape (n, previous count, count)
+            Edges between consecutive layers, from the second hop on.
+
+        Raises
+        ------
+        InvalidRequest
+            If the lists of hops differ in length or are empty.
         """
         require_same_hops(edge_types, counts)
         roots, graph = flat_ids(nodes), self._pinned_graph()
@@ -142,17 +197,28 @@ class EulerLayerCalls(EulerCalls):
         n: int = -1,
         m: int = -1,
     ) -> Any:
-        """Which of some nodes have edges to which others, batch by batch.
+        """Return the pairs of nodes that are connected by an edge, batch by batch.
 
         Parameters
         ----------
-        nodes, nb_nodes : int64[batch, n], int64[batch, m]
-            Or flat, with n and m given; one batch where they are -1.
+        nodes : array_like of int64, shape (batch, n)
+            Nodes where edges start; may be flat if ``n`` is given.
+        nb_nodes : array_like of int64, shape (batch, m)
+            Nodes where edges end; may be flat if ``m`` is given.
+        edge_types : str, int, or list of these
+            Edge types; -1: all.
+        n, m : int
+            Nodes per batch. If -1, a flat array is one batch.
 
         Returns
         -------
-        sparse int64[batch, n, m]
-            1 where there is an edge.
+        sparse tensor of int64, shape (batch, n, m)
+            1 for each pair with an edge.
+
+        Raises
+        ------
+        InvalidRequest
+            If the numbers of batches differ, or an array cannot be divided into batches.
         """
         rows, cols = _batched_nodes("nodes", nodes, n), _batched_nodes("nb_nodes", nb_nodes, m)
         if len(rows) != len(cols):
@@ -183,14 +249,21 @@ class EulerLayerCalls(EulerCalls):
     def get_multi_hop_neighbor(
         self, nodes: ArrayLike, edge_types: Sequence[TypeSelector]
     ) -> tuple[list[Any], list[Any]]:
-        """All neighbors hop after hop, each node once a hop.
+        """Return all neighbors hop by hop, each node once per hop.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids, of any shape.
+        edge_types : list
+            Edge types of each hop.
 
         Returns
         -------
-        nodes : list of int64
-            The nodes first.
-        adjacencies : list of sparse float32[nodes of the hop before, nodes of the hop]
-            Weights of edges; several between the same nodes have an entry each.
+        nodes : list of ndarray of int64
+            The given nodes, then the nodes of each hop.
+        adjacencies : list of sparse tensors of float32, shape (previous nodes, nodes of the hop)
+            Weights of edges. Several edges between the same nodes have one entry each.
         """
         expansion = self.graph.multi_hop_neighbors(
             flat_ids(nodes),
@@ -242,7 +315,10 @@ class EulerLayerCalls(EulerCalls):
         ]
 
     def _layer_adjacency(self, layer: Layer, width: int) -> Any:
-        """The adjacency of layers [b, width] and [b, count]: 1 for each pair that has an edge."""
+        """Return the adjacency of layers [b, width] and [b, count].
+
+        It is 1 for each pair with an edge.
+        """
         batches, count = layer.nodes.shape
         pairs = np.unique(
             np.stack([layer.adjacency.rows, layer.adjacency.cols % max(count, 1)], axis=1), axis=0
@@ -260,7 +336,7 @@ def _measure(weight_func: str) -> str:
 
 
 def _batched_nodes(parameter: str, nodes: ArrayLike, width: int) -> Ids:
-    """Nodes as [batch, width]."""
+    """Return nodes as [batch, width]; raise InvalidRequest if they do not divide evenly."""
     array = np.asarray(nodes)
     if width == -1:
         return array if array.ndim == 2 else array.reshape(1, -1)

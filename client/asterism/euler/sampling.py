@@ -1,4 +1,4 @@
-"""Nodes, edges, neighbors and walks."""
+"""Samples of nodes, edges, neighbors and walks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asterism.records.samples import NeighborSample, RaggedNeighbors, TopNeighbo
 
 
 class EulerSamplingCalls(EulerCalls):
-    """Samples of nodes, edges, neighbors and walks; whole neighborhoods."""
+    """Samples of nodes, edges, neighbors and walks; full neighborhoods."""
 
     def sample_node(
         self,
@@ -26,28 +26,29 @@ class EulerSamplingCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> Any:
-        """Draw nodes by weight, with replacement.
+        """Sample nodes by weight, with replacement.
 
         Parameters
         ----------
         count : int
-            How many.
+            Number of samples.
         node_type : str, int, or list of these
-            From these types together; -1: from all.
+            Node types, sampled as one population; -1: all.
         condition : str
-            Of the nodes, as ``price gt 3 and brand eq a``: only those that satisfy it are drawn, by
-            their weights.
+            Condition on the nodes, such as ``price gt 3 and brand eq a``. Only nodes that satisfy
+            it are sampled, by weight.
         seed : int, optional
-            Of the draw, so that it can be made again; likewise of every draw here.
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        int64[count]
+        ndarray of int64, shape (count,)
+            Node ids.
 
         Raises
         ------
         NotFound
-            Where there is nothing to draw.
+            If no node can be sampled.
         """
         names = self._types.node_names(node_type)
         sample = self.graph.sample_nodes(
@@ -58,16 +59,26 @@ class EulerSamplingCalls(EulerCalls):
     def sample_node_with_src(
         self, src_nodes: ArrayLike, count: int, *, seed: int | None = None
     ) -> Any:
-        """Draw nodes of the type of each source.
+        """Sample nodes of the type of each source.
+
+        Parameters
+        ----------
+        src_nodes : array_like of int64
+            Source node ids, flattened to n nodes.
+        count : int
+            Samples per source.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        int64[n, count]
+        ndarray of int64, shape (n, count)
+            Node ids.
 
         Raises
         ------
         NotFound
-            Where a source is not there.
+            If a source does not exist.
         """
         src = flat_ids(src_nodes)
         sample = self.graph.sample_nodes_like(
@@ -78,28 +89,55 @@ class EulerSamplingCalls(EulerCalls):
     def sample_edge(
         self, count: int, edge_type: TypeSelector = None, *, seed: int | None = None
     ) -> Any:
-        """Draw edges by weight, with replacement; -1 or None: of all types together.
+        """Sample edges by weight, with replacement.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples.
+        edge_type : str, int, or list of these, optional
+            Edge types, sampled as one population; -1 or None: all.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        int64[count, 3]
-            Source, destination, number of the type.
+        ndarray of int64, shape (count, 3)
+            Source, destination and number of the type of each edge.
         """
         sample = self.graph.sample_edges(count, self._types.edge_names(edge_type), seed=seed)
         types = self._types.relation_numbers(sample.types).astype(np.int64)
         return self._framework.dense(np.stack([sample.src, sample.dst, types], axis=1))
 
     def sample_graph_label(self, batch_num: int, *, seed: int | None = None) -> Any:
-        """Draw labels of graphs, each alike: bytes [batch_num]."""
-        return self._framework.texts(self.graph.sample_graph_labels(batch_num, seed=seed).labels)
+        """Sample labels of graphs uniformly.
 
-    def get_graph_by_label(self, labels: Iterable[bytes | str]) -> Any:
-        """The nodes of graphs.
+        Parameters
+        ----------
+        batch_num : int
+            Number of samples.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        sparse int64[n, most nodes]
-            The row of a label that no graph has is empty.
+        array of bytes, shape (batch_num,)
+            Labels.
+        """
+        return self._framework.texts(self.graph.sample_graph_labels(batch_num, seed=seed).labels)
+
+    def get_graph_by_label(self, labels: Iterable[bytes | str]) -> Any:
+        """Return the nodes of graphs.
+
+        Parameters
+        ----------
+        labels : iterable of bytes or str
+            Labels of n graphs.
+
+        Returns
+        -------
+        sparse tensor of int64, shape (n, longest row)
+            Nodes of each graph; an empty row for a label that no graph has.
         """
         members = self.graph.graph_nodes(labels)
         return ragged_to_sparse(self._framework, (members.indptr, members.nodes))
@@ -114,25 +152,32 @@ class EulerSamplingCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> tuple[Any, Any, Any]:
-        """Draw neighbors by weight, with replacement, over the union of the edge types.
+        """Sample neighbors by weight, with replacement, over the union of the edge types.
 
         Parameters
         ----------
-        nodes : int64
-            Of any shape, laid flat: n nodes.
+        nodes : array_like of int64
+            Node ids of any shape, flattened to n nodes.
         edge_types : str, int, or list of these
-            -1: all.
+            Edge types; -1: all.
         count : int
             Neighbors per node.
         default_node : int
-            What stands where there is none, with weight 0 and type -1.
+            Id in place of a missing neighbor, with weight 0 and type -1.
         condition : str
-            Of an edge where its type has the feature, otherwise of the neighbor. A row is full
-            where the node has any such edge.
+            Condition on the edge if its type has the feature, and otherwise on the neighbor. A row
+            is full if the node has any edge that satisfies the condition.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        neighbors, weights, types : int64[n, count], float32[n, count], int32[n, count]
+        neighbors : ndarray of int64, shape (n, count)
+            Node ids.
+        weights : ndarray of float32, shape (n, count)
+            Weights of the edges.
+        types : ndarray of int32, shape (n, count)
+            Numbers of the edge types.
         """
         names = self._types.edge_names(edge_types)
         sample = self.graph.sample_neighbors(
@@ -153,8 +198,29 @@ class EulerSamplingCalls(EulerCalls):
         default_node: int = -1,
         condition: str = "",
     ) -> tuple[Any, Any, Any]:
-        """The k heaviest neighbors, the heaviest first, ties by id; as of `sample_neighbor`, [n, k]
-        each.
+        """Return the k heaviest neighbors in descending order; ties are ordered by id.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids of any shape, flattened to n nodes.
+        edge_types : str, int, or list of these
+            Edge types; -1: all.
+        k : int
+            Maximum number of neighbors per node.
+        default_node : int
+            Id in place of a missing neighbor, with weight 0 and type -1.
+        condition : str
+            Condition on the edge if its type has the feature, and otherwise on the neighbor.
+
+        Returns
+        -------
+        neighbors : ndarray of int64, shape (n, k)
+            Node ids.
+        weights : ndarray of float32, shape (n, k)
+            Weights of the edges.
+        types : ndarray of int32, shape (n, k)
+            Numbers of the edge types.
         """
         names = self._types.edge_names(edge_types)
         top_neighbors = self.graph.top_k_neighbors(
@@ -169,18 +235,43 @@ class EulerSamplingCalls(EulerCalls):
     def get_full_neighbor(
         self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = ""
     ) -> tuple[Any, Any, Any]:
-        """All neighbors, by edge type as asked for, then by id.
+        """Return all neighbors, ordered by edge type as requested, then by id.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids of any shape, flattened to n nodes.
+        edge_types : str, int, or list of these
+            Edge types; -1: all.
+        condition : str
+            Condition on the edge if its type has the feature, and otherwise on the neighbor.
 
         Returns
         -------
-        neighbors, weights, types : sparse int64, float32, int32 [n, longest row]
+        neighbors, weights, types : sparse tensors of int64, float32, int32, shape (n, longest row)
+            Node ids, weights of the edges, and numbers of the edge types.
         """
         return self._full_neighbors(nodes, edge_types, condition, None)
 
     def get_sorted_full_neighbor(
         self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = ""
     ) -> tuple[Any, Any, Any]:
-        """All neighbors, by id; as of `get_full_neighbor`."""
+        """Return all neighbors, ordered by id.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids of any shape, flattened to n nodes.
+        edge_types : str, int, or list of these
+            Edge types; -1: all.
+        condition : str
+            Condition on the edge if its type has the feature, and otherwise on the neighbor.
+
+        Returns
+        -------
+        neighbors, weights, types : sparse tensors of int64, float32, int32, shape (n, longest row)
+            Node ids, weights of the edges, and numbers of the edge types.
+        """
         return self._full_neighbors(nodes, edge_types, condition, "id")
 
     def sample_fanout(
@@ -192,15 +283,36 @@ class EulerSamplingCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Draw neighbors of neighbors: hop h draws ``counts[h]`` of every entry of the hop before,
-        each entry by itself.
+        """Sample neighbors of neighbors, hop by hop.
+
+        Hop h samples ``counts[h]`` neighbors of every entry of the previous hop, independently of
+        other entries.
+
+        Parameters
+        ----------
+        nodes : array_like of int64
+            Node ids of any shape, flattened to n nodes.
+        edge_types : list
+            Edge types of each hop.
+        counts : list of int
+            Neighbors per entry in each hop.
+        default_node : int
+            Id in place of a missing node.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        neighbors : list of int64
-            The nodes [n] first, then [n * counts[0]], [n * counts[0] * counts[1]], ..
-        weights, types : lists of float32, int32
-            Of each hop, flat.
+        neighbors : list of ndarray of int64
+            The given nodes, shape (n,), then shape (n * counts[0],), (n * counts[0] * counts[1],)
+            and so on.
+        weights, types : lists of ndarray of float32, int32
+            Weights and numbers of the types of the edges of each hop, flat.
+
+        Raises
+        ------
+        InvalidRequest
+            If the lists of hops differ in length or are empty.
         """
         require_same_hops(edge_types, counts)
         sample = self.graph.sample_fanout(
@@ -232,17 +344,25 @@ class EulerSamplingCalls(EulerCalls):
         *,
         seed: int | None = None,
     ) -> Any:
-        """Walk from each node, by weight, with node2vec's p and q.
+        """Sample a random walk from each node by weight, with p and q of node2vec.
 
         Parameters
         ----------
+        nodes : array_like of int64
+            Node ids of any shape, flattened to n nodes.
         edge_types : list
-            The edge types of each step.
+            Edge types of each step.
+        p, q : float
+            Return and in-out parameters of node2vec (Grover & Leskovec, 2016).
+        default_node : int
+            Id after a dead end.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        int64[n, steps + 1]
-            The start first; ``default_node`` after a dead end.
+        ndarray of int64, shape (n, steps + 1)
+            Nodes of each walk, starting with the given node; ``default_node`` after a dead end.
         """
         steps = self._types.path("edge_types", edge_types)
         walks = self.graph.random_walk(

@@ -24,18 +24,23 @@ class EulerTensorCalls(EulerCalls):
     """Operators that read no graph: skip-gram pairs, gathers and scatters."""
 
     def gen_pair(self, paths: ArrayLike, left_win_size: int, right_win_size: int) -> Any:
-        """Return the skip-gram pairs of walks: of each centre those before it, the nearest first,
-        then those after it.
+        """Return the skip-gram pairs of walks.
+
+        For each center, the nodes before it come first, starting with the nearest, then the nodes
+        after it.
 
         Parameters
         ----------
-        paths : int64[b, length]
+        paths : array_like of int64, shape (b, length)
+            Walks.
+        left_win_size, right_win_size : int
+            Steps before and after the center that form pairs with it.
 
         Returns
         -------
-        int64[b, pairs, 2]
-            The same number of pairs for each walk; places without a node are included, which
-            `asterism.ops.walk_pairs` leaves out.
+        ndarray of int64, shape (b, pairs, 2)
+            Every walk has the same number of pairs: missing nodes are included, which
+            `asterism.ops.walk_pairs` omits.
         """
         walks = np.asarray(paths, np.int64)
         positions = ops.pair_places(np.zeros_like(walks), left_win_size, right_win_size)
@@ -45,8 +50,17 @@ class EulerTensorCalls(EulerCalls):
         )
 
     def inflate_idx(self, idx: ArrayLike) -> Any:
-        """Return the place of each occurrence when unique values are written as often as they
-        occur: int32; `asterism.ops.inflate_idx`.
+        """Return the position of each occurrence when values are grouped by unique value.
+
+        Parameters
+        ----------
+        idx : array_like of int
+            Index of the unique value of each occurrence.
+
+        Returns
+        -------
+        ndarray of int32
+            Positions; see `asterism.ops.inflate_idx`.
         """
         return self._framework.dense(ops.inflate_idx(idx).astype(np.int32))
 
@@ -57,8 +71,19 @@ class EulerTensorCalls(EulerCalls):
         values: ArrayLike,
         dense_shape: Sequence[int],
     ) -> Any:
-        """Return rows of a sparse tensor, in the order of ``gather_idx``: a sparse tensor;
-        `asterism.ops.sparse_gather`.
+        """Return rows of a sparse tensor in the order of ``gather_idx``.
+
+        Parameters
+        ----------
+        gather_idx : array_like of int
+            Rows to return.
+        indices, values, dense_shape
+            Coordinates, values and dense shape of the sparse tensor.
+
+        Returns
+        -------
+        SparseTensor, or sparse tensor of the framework
+            The rows; see `asterism.ops.sparse_gather`.
         """
         coordinates, gathered, shape = ops.sparse_gather(
             gather_idx, indices, values, [int(dimension) for dimension in dense_shape]
@@ -66,27 +91,118 @@ class EulerTensorCalls(EulerCalls):
         return self._framework.sparse(coordinates, gathered, shape)
 
     def gather(self, params: Any, indices: Any) -> Any:
-        """Return rows of ``params``. Gathers and scatters of tensors have gradients."""
+        """Return rows of ``params``. Gathers and scatters of tensors have gradients.
+
+        Parameters
+        ----------
+        params : array_like or tensor
+            Rows to choose from.
+        indices : array_like or tensor of int
+            Rows to return.
+
+        Returns
+        -------
+        ndarray or tensor
+            The rows; see `asterism.ops.gather`.
+        """
         return ops.gather(params, indices)
 
     def scatter_add(self, updates: Any, indices: Any, size: int) -> Any:
-        """Return sums by place; `asterism.ops.scatter_add`."""
+        """Return the sum of the updates of each output row.
+
+        Parameters
+        ----------
+        updates : array_like or tensor, shape (m, ...)
+            Values to combine.
+        indices : array_like or tensor of int, shape (m,)
+            Output row of each value.
+        size : int
+            Number of output rows.
+
+        Returns
+        -------
+        ndarray or tensor
+            Sums; see `asterism.ops.scatter_add`.
+        """
         return ops.scatter_add(updates, indices, size)
 
     def scatter_max(self, updates: Any, indices: Any, size: int) -> Any:
-        """Return the largest by place, -1e9 where there is none; `asterism.ops.scatter_max`."""
+        """Return the maximum of the updates of each output row.
+
+        Parameters
+        ----------
+        updates : array_like or tensor, shape (m, ...)
+            Values to combine.
+        indices : array_like or tensor of int, shape (m,)
+            Output row of each value.
+        size : int
+            Number of output rows.
+
+        Returns
+        -------
+        ndarray or tensor
+            Maxima, -1e9 for a row without updates; see `asterism.ops.scatter_max`.
+        """
         return ops.scatter_max(updates, indices, size)
 
     def scatter_mean(self, updates: Any, indices: Any, size: int) -> Any:
-        """Return means by place; `asterism.ops.scatter_mean`."""
+        """Return the mean of the updates of each output row.
+
+        Parameters
+        ----------
+        updates : array_like or tensor, shape (m, ...)
+            Values to combine.
+        indices : array_like or tensor of int, shape (m,)
+            Output row of each value.
+        size : int
+            Number of output rows.
+
+        Returns
+        -------
+        ndarray or tensor
+            Means; see `asterism.ops.scatter_mean`.
+        """
         return ops.scatter_mean(updates, indices, size)
 
     def scatter_softmax(self, updates: Any, indices: Any, size: int) -> Any:
-        """Return the softmax among those of one place; `asterism.ops.scatter_softmax`."""
+        """Return the softmax of each update among the updates of its output row.
+
+        Parameters
+        ----------
+        updates : array_like or tensor, shape (m, ...)
+            Values to combine.
+        indices : array_like or tensor of int, shape (m,)
+            Output row of each value.
+        size : int
+            Number of output rows.
+
+        Returns
+        -------
+        ndarray or tensor
+            One row per update; see `asterism.ops.scatter_softmax`.
+        """
         return ops.scatter_softmax(updates, indices, size)
 
     def scatter_(self, op: str, updates: Any, indices: Any, size: int) -> Any:
-        """Return the result of the scatter ``op``: add, max, mean or softmax."""
+        """Return the result of the scatter ``op``.
+
+        Parameters
+        ----------
+        op : {"add", "max", "mean", "softmax"}
+            Operation.
+        updates, indices, size
+            Arguments of the operation, as for `scatter_add`.
+
+        Returns
+        -------
+        ndarray or tensor
+            Result of the operation.
+
+        Raises
+        ------
+        InvalidRequest
+            If the operation is unknown.
+        """
         if op not in SCATTERS:
             raise InvalidRequest(f"op {op!r}: expected {', '.join(SCATTERS)}")
         return SCATTERS[op](updates, indices, size)

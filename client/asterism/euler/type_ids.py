@@ -1,5 +1,6 @@
-"""Node and edge types as Euler names them: by name, by number, by a text that is a number, and -1
-for all.
+"""Selection of node and edge types in Euler's notation.
+
+A selector is a name, a number, a string of digits, or -1 for all types.
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 
 TypeSelector = Any
-"""A name or number, a list or array of them, or -1, "-1" or None for all."""
+"""A name or number, a list or array of these, or -1, "-1" or None for all."""
 
 
 class TypeIds:
-    """The numbers of a schema's types in Euler, and the types that a selector names.
+    """Numbers of a schema's types in Euler, and the types that a selector names.
 
-    A node type's number is its place in the schema. Euler's edge types do not name the types of
-    their ends: an edge type of Euler is a *relation*, with every triple of that name, and its
-    number is the place of the first of them. The name of a triple means that triple alone.
+    The number of a node type is its position in the schema. Euler's edge types do not name the
+    types of their ends: an edge type of Euler is a *relation*, which contains every triple of that
+    name. Its number is the position of the relation among all relations, in order of first
+    appearance. The name of a triple selects that triple alone.
 
     Parameters
     ----------
     schema : Schema
+        Schema of the graph space.
     space : str
-        The name of the graph space, for messages.
+        Name of the graph space, for messages.
 
     Raises
     ------
@@ -46,7 +49,7 @@ class TypeIds:
             )
         self._node_types = [t.name for t in schema.node_types]
         self.single_node_type = self._node_types[0] if len(self._node_types) == 1 else None
-        """The node type of a schema with one; None where there are several."""
+        """Node type of a schema with exactly one; None if there are several."""
         self._triples = [t.name for t in schema.edge_types]
         self._relations = list(dict.fromkeys(t.relation for t in schema.edge_types))
         self._relation_of = np.array(
@@ -54,7 +57,7 @@ class TypeIds:
         )
 
     def node_type_ids(self, types: TypeSelector) -> list[int]:
-        """Return the numbers of node types; NotFound if there is no such type."""
+        """Return the numbers of node types; raise NotFound if a type does not exist."""
         if _is_all(types):
             return list(range(len(self._node_types)))
         return [
@@ -62,7 +65,7 @@ class TypeIds:
         ]
 
     def node_names(self, types: TypeSelector) -> list[str] | None:
-        """Return the names of node types as a graph takes them; None for all."""
+        """Return the names of node types, as a graph accepts them; None for all."""
         return (
             None
             if _is_all(types)
@@ -70,14 +73,15 @@ class TypeIds:
         )
 
     def edge_type_ids(self, types: TypeSelector) -> list[int]:
-        """Return the numbers of edge types; NotFound if there is no such type."""
+        """Return the numbers of edge types; raise NotFound if a type does not exist."""
         if _is_all(types):
             return list(range(len(self._relations)))
         return [self._relation_id(selector) for selector in _as_list(types)]
 
     def edge_names(self, types: TypeSelector) -> list[str] | None:
-        """Return edge types as a graph takes them: triples in the order of the request; None for
-        all.
+        """Return edge types as a graph accepts them: triples in order of selection.
+
+        None selects all.
         """
         if _is_all(types):
             return None
@@ -91,7 +95,7 @@ class TypeIds:
         return list(dict.fromkeys(names))
 
     def path(self, parameter: str, steps: Sequence[TypeSelector]) -> list[list[str] | None]:
-        """Return the edge types of each hop, as a graph takes them."""
+        """Return the edge types of each hop, as a graph accepts them."""
         if isinstance(steps, str):
             raise InvalidRequest(
                 f"{parameter} {steps!r}: expected a list with the edge types of each hop"
@@ -103,7 +107,7 @@ class TypeIds:
         return int(self._relation_of[self._triples.index(triple)])
 
     def relation_numbers(self, edge_types: Types) -> Types:
-        """Return Euler's numbers for edge type ids; -1 stays."""
+        """Return Euler's numbers of edge type ids; -1 stays -1."""
         return self._relation_of[edge_types]
 
     def _relation_id(self, selector: Any) -> int:
@@ -150,7 +154,7 @@ def _is_all(types: TypeSelector) -> bool:
 
 
 def _type_number(kind: str, names: Sequence[str], selector: Any) -> int:
-    """Return the place of the type that a name or number means."""
+    """Return the position of the type that a name or number selects."""
     if isinstance(selector, str):
         for name in (selector, as_name(selector)):
             if name in names:

@@ -1,6 +1,4 @@
-"""Results of Euler's operators: sparse tensors as coordinates, and the form that a framework gives
-them.
-"""
+"""Forms of results: a port for frameworks, and sparse tensors as coordinates."""
 
 from __future__ import annotations
 
@@ -13,33 +11,75 @@ from asterism.records.arrays import Ids, RaggedColumn, Values
 
 
 class Framework(Protocol):
-    """The form of results: arrays, or the tensors of a training framework."""
+    """Form of results: arrays, or the tensors of a training framework."""
 
     def dense(self, array: Values) -> Any:
-        """An array."""
+        """Convert an array.
+
+        Parameters
+        ----------
+        array : ndarray
+            Array of numbers.
+
+        Returns
+        -------
+        object
+            Dense array or tensor of the framework.
+        """
 
     def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
-        """A sparse tensor."""
+        """Convert the coordinates of a sparse tensor.
+
+        Parameters
+        ----------
+        indices : ndarray of int64, shape (entries, dimensions)
+            Coordinates of the entries.
+        values : ndarray, shape (entries,)
+            Value of each entry.
+        shape : tuple of int
+            Dense shape.
+
+        Returns
+        -------
+        object
+            Sparse tensor of the framework.
+        """
 
     def texts(self, rows: Sequence[bytes]) -> Any:
-        """Byte strings."""
+        """Convert byte strings.
+
+        Parameters
+        ----------
+        rows : sequence of bytes
+            Byte strings.
+
+        Returns
+        -------
+        object
+            Form in which the framework represents byte strings.
+        """
 
     def operators(
         self, facade: Any, with_arrays: Callable[[], Any]
     ) -> Mapping[str, Callable[..., Any]]:
-        """Return the operators that this framework calls in its own way, by name.
+        """Return the operators that this framework implements differently, by name.
 
         Parameters
         ----------
         facade : Euler
-            Of this framework.
+            Facade that returns results of this framework.
         with_arrays : callable
-            Makes an `Euler` over the same graph that returns arrays.
+            Creates an `Euler` over the same graph that returns arrays.
+
+        Returns
+        -------
+        mapping of str to callable
+            Operators that replace those of the facade.
         """
 
 
 def ragged_to_sparse(framework: Framework, column: RaggedColumn) -> Any:
-    """Return a ragged column as a sparse tensor [rows, longest row], each row from the left."""
+    """Return a ragged column as a sparse tensor [rows, longest row], left-aligned."""
     indptr, values = column
     lengths = np.diff(indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
@@ -50,13 +90,14 @@ def ragged_to_sparse(framework: Framework, column: RaggedColumn) -> Any:
 def sorted_sparse(
     framework: Framework, indices: Ids, values: Values, shape: tuple[int, ...]
 ) -> Any:
-    """Return a sparse tensor with its entries in order, row after row; entries of the same place
-    keep their order.
+    """Return a sparse tensor with its entries in row-major order.
+
+    Entries at the same coordinates keep their order.
     """
     order = np.lexsort(indices.T[::-1])
     return framework.sparse(indices[order], values[order], shape)
 
 
 def fill_missing(ids: Ids, default_node: int) -> Ids:
-    """Return ids with ``default_node`` in place of missing ones, which are below 0."""
+    """Return ids with ``default_node`` in place of missing ones, which are negative."""
     return ids if default_node == -1 else np.where(ids < 0, np.int64(default_node), ids)
