@@ -1,4 +1,4 @@
-"""Batches of PGLBox's configurations over a graph. Needs ``asterism-graph[ingest]``.
+"""Batches of PGLBox configurations over a graph. Needs ``asterism-graph[ingest]``.
 Sampling belongs to `asterism.Graph`, reading of PGLBox's files to `asterism.formats`."""
 
 from asterism.formats.pglbox.config import IGNORED, KEYS, Config, Window, read_config

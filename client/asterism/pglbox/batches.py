@@ -1,4 +1,4 @@
-"""What a configuration's trainings and inferences go through."""
+"""Records of the batches that a configuration describes."""
 
 from __future__ import annotations
 
@@ -11,44 +11,58 @@ from asterism.records.samples import Subgraph, WalkSample
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Nodes(ArrayRecord):
-    """The nodes that a batch is about, each once, with what a model reads of them."""
+    """Distinct nodes of a batch, with the inputs of a model."""
 
     ids: Mapping[str, Ids]
-    """By node type, int64 [n]: with ``sage_mode`` those of ``subgraph``, the batch's own first."""
+    """Node ids by node type, int64 [n].
+
+    With ``sage_mode`` these are the nodes of ``subgraph``, starting with those of the batch.
+    """
     features: Mapping[str, Mapping[str, FeatureValue]]
-    """By node type and slot: ``(indptr, values)``, a row for each of ``ids``, at most
-    ``max_slot_value_size`` values each.
+    """Features by node type and slot, as ``(indptr, values)``.
+
+    Each has one row per element of ``ids``, with at most ``max_slot_value_size`` values.
     """
     degrees: Mapping[str, Ids] | None
-    """By edge type, int64 [n]: how many edges each of the ``ids`` of its source type has; None
-    without ``use_degree_norm``.
+    """Number of edges of each node by edge type, int64 [n].
+
+    Rows follow ``ids`` of the source type. None unless ``sage_mode`` and ``use_degree_norm`` are
+    set.
     """
     subgraph: Subgraph | None
-    """Of ``samples`` or ``infer_samples``, along every edge type; None without ``sage_mode``."""
+    """Neighborhood sampled along every edge type; None without ``sage_mode``.
+
+    The fanouts are ``samples`` for training and ``infer_samples`` for inference.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TrainBatch(ArrayRecord):
-    """Pairs of walks, shuffled."""
+    """Shuffled skip-gram pairs of walks."""
 
     pairs: Ids
-    """int64 [k, 2]: a node, and one near it on its walk; k is ``batch_size`` at most."""
+    """Pairs of a node and a node near it on its walk, int64 [k, 2]; k <= ``batch_size``."""
     types: Types
-    """int32 [k, 2], node type ids."""
+    """Node type ids of the pairs, int32 [k, 2]."""
     places: Ids
-    """int64 [k, 2]: where they are among ``nodes.ids`` of their types."""
+    """Positions of the pairs in ``nodes.ids`` of their types, int64 [k, 2]."""
     labels: Types | None
-    """int32 [k]: what ``pair_label`` says of their types, 0 where it says nothing; None without
-    it.
+    """Labels of the pairs by their types, int32 [k].
+
+    ``pair_label`` assigns them; types without a label have 0. None without ``pair_label``.
     """
     negatives: Ids | None
-    """int64 [k, neg_num]: nodes of the type of each pair's second one; None where it is 0."""
+    """Negatives of the type of each pair's second node, int64 [k, neg_num].
+
+    None if ``neg_num`` is 0.
+    """
     negative_places: Ids | None
-    """int64 [k, neg_num]: where they are."""
+    """Positions of the negatives in ``nodes.ids`` of their types, int64 [k, neg_num]."""
     nodes: Nodes
     walks: WalkSample | None
-    """With ``need_dump_walk``: the walks that these pairs and those of the batches behind it are
-    from; None where they were given before.
+    """Walks that the pairs of this batch and of the following ones come from.
+
+    None without ``need_dump_walk``, or if an earlier batch contains them.
     """
     metapath: str
     epoch: int
@@ -60,13 +74,13 @@ class TrainBatch(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class InferBatch(ArrayRecord):
-    """Nodes of one type, to be embedded."""
+    """Nodes of one type to compute embeddings of."""
 
     ids: Ids
-    """int64 [k]; k is ``infer_batch_size`` at most."""
+    """Node ids, int64 [k]; k <= ``infer_batch_size``."""
     ntype: str
     places: Ids
-    """int64 [k]: where they are among ``nodes.ids`` of their type."""
+    """Positions of the nodes in ``nodes.ids`` of their type, int64 [k]."""
     nodes: Nodes
     version: int
 

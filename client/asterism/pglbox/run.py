@@ -1,4 +1,4 @@
-"""A configuration over a graph: batches to train with, and batches to infer."""
+"""A configuration over a graph: batches for training and inference."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ _TRAIN, _INFER = 0, 1
 
 
 class PGLBox:
-    """What a configuration of PGLBox's describes, over a graph in a space.
+    """Batches that a PGLBox configuration describes, over a graph space.
 
     Parameters
     ----------
     graph : Graph
-        With the node and edge types of the configuration's files, as a load of it makes them.
-    config : Config or path
-        As `read_config` reads it.
+        Graph with the node and edge types of the configuration's files; a load of the configuration
+        creates them.
+    config : Config, str or Path
+        Configuration, or a file that `read_config` reads.
     seed : int, optional
-        Of everything that is drawn: the same one gives the same batches. Several ranks must give
-        the same.
+        Random seed of all samples; the same seed gives the same batches. Required if ``world`` > 1;
+        all ranks pass the same value. Default: random.
     rank, world : int
-        Give the share of one of so many trainers; together they start at every node once an epoch.
+        Index of this trainer, and number of trainers. Together the trainers start walks at every
+        node once per epoch.
 
     Raises
     ------
     NotFound
-        Where the graph has not the configuration's types.
+        If the graph does not have the types of the configuration.
     InvalidRequest
-        Where the configuration is none, or a node of ``train_start_nodes`` or ``infer_nodes`` is
-        not in the graph.
+        If the configuration is invalid, or there are several trainers and no seed. Iteration raises
+        it if a node of ``train_start_nodes`` or ``infer_nodes`` is not in the graph.
 
     Examples
     --------
@@ -85,11 +87,23 @@ class PGLBox:
                 self._slots.setdefault(name, []).append(slot.feature.name)
 
     def train(self) -> Iterator[TrainBatch]:
-        """Batches of every epoch; none where ``need_train`` is off.
+        """Yield the batches of all epochs; none if ``need_train`` is off.
 
-        Starts are shuffled, metapaths take turns, and each start's walks are taken once an epoch.
-        All is of one version. Asked again, it goes on where it was left: behind the last batch that
-        it gave."""
+        Start nodes are shuffled, and metapaths alternate. The walks of each start node are sampled
+        once per epoch. All batches are of one version. A second call continues after the last batch
+        that the first one returned.
+
+        Yields
+        ------
+        TrainBatch
+            Next batch.
+
+        Raises
+        ------
+        InvalidRequest
+            If the configuration has no metapaths, a start node is not in the graph, or the loaded
+            state is of other metapaths or another version.
+        """
         config = self.config
         if not config["need_train"]:
             return
@@ -122,16 +136,29 @@ class PGLBox:
                 yielded, pass_state = 0, passes.state_dict()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where `train` is, in plain values: batches that were given count as trained with."""
+        """Return the position of `train` as plain values.
+
+        Batches that were returned count as visited.
+
+        Returns
+        -------
+        dict
+            State for `load_state_dict`; empty before the first batch.
+        """
         return dict(self._state)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Have the next `train` go on where one of the same configuration and seed was.
+        """Continue the next `train` where one with the same configuration and seed stopped.
+
+        Parameters
+        ----------
+        state : mapping
+            State that `state_dict` returned.
 
         Raises
         ------
         InvalidRequest
-            Where the state is of another seed; and from `train`, where it is of other metapaths or
+            If the state is of another seed. `train` raises it if the state is of other metapaths or
             another version.
         """
         if state and state["seed"] != self.seed:
@@ -159,8 +186,20 @@ class PGLBox:
         )
 
     def infer(self) -> Iterator[InferBatch]:
-        """Every node of ``infer_node_type`` once, of ``infer_nodes`` where that is given; none
-        where ``need_inference`` is off.
+        """Yield batches of every node to infer; none if ``need_inference`` is off.
+
+        Each node of ``infer_node_type`` is returned once. If ``infer_nodes`` is set, only its nodes
+        are.
+
+        Yields
+        ------
+        InferBatch
+            Next batch.
+
+        Raises
+        ------
+        InvalidRequest
+            If a node of ``infer_nodes`` is not in the graph.
         """
         config = self.config
         if not config["need_inference"]:
@@ -188,7 +227,7 @@ class PGLBox:
                 )
 
     def _batch_start_count(self) -> int:
-        """As many starts as make about ``batch_size`` pairs."""
+        """Return the number of start nodes that yield about ``batch_size`` pairs."""
         config = self.config
         length = config["walk_len"] + 1
         window = min(config["win_size"], length - 1)
@@ -244,8 +283,9 @@ class PGLBox:
     def _nodes(
         self, ids: Ids, types: Types, samples: tuple[int, ...], seed: int, version: int
     ) -> tuple[Nodes, Ids]:
-        """The different ones among some nodes, with what the configuration asks of them, and where
-        each of the some is.
+        """Return the distinct nodes with the inputs of a model, and positions in them.
+
+        There is one position per given node. The configuration determines the inputs.
         """
         config, schema = self.config, self.graph.schema
         unique_ids, kinds, inverse = _unique_nodes(ids, types)
@@ -295,7 +335,7 @@ class PGLBox:
         ]
 
     def _trim_values(self, value: FeatureValue) -> FeatureValue:
-        """At most ``max_slot_value_size`` values a row, the first ones."""
+        """Keep the first ``max_slot_value_size`` values of each row."""
         limit = self.config["max_slot_value_size"]
         if (
             limit is None
@@ -310,7 +350,7 @@ class PGLBox:
         return ends, values[np.arange(ends[-1]) + np.repeat(indptr[:-1] - ends[:-1], lengths)]
 
     def _listed_nodes(self, key: str) -> dict[str, Ids]:
-        """The nodes of the files that a key names; all of them are in the graph."""
+        """Return the nodes in the files of a key; raise InvalidRequest if one is unknown."""
         if not self.config[key]:
             return {}
         listed = read_nodes(self.config, key)
@@ -325,7 +365,7 @@ class PGLBox:
 
 
 def _unique_nodes(ids: Ids, types: Types) -> tuple[Ids, Types, Ids]:
-    """Different nodes by type and id, and where among them each one is."""
+    """Return the distinct nodes, ordered by type and id, and the position of each node."""
     order = np.lexsort((ids, types))
     sorted_ids, sorted_types = ids[order], types[order]
     is_first = np.ones(len(ids), np.bool_)
