@@ -1,6 +1,4 @@
-"""PyG's sampler for heterogeneous graph transformers over a graph: as many nodes of each type as
-asked for, layer by layer.
-"""
+"""PyG's sampler for heterogeneous graph transformers (HGT) over a graph."""
 
 from __future__ import annotations
 
@@ -15,38 +13,41 @@ from asterism_proto.errors import InvalidRequest
 
 
 class HGTSampler(SeedNodeSampler):
-    """Draws what PyG's `HGTSampler` draws, from a graph that is not in memory.
+    """Counterpart of PyG's `HGTSampler` for a graph that is not in memory.
 
-    What ``HGTLoader(data, num_samples, input_nodes, ...)`` is, ``NodeLoader(stores(held),
-    HGTSampler(held, num_samples), input_nodes, ...)`` is here. It may cross a fork or be pickled
-    into the loader's workers.
+    It samples a fixed number of nodes of each type in each layer (Hu et al., Heterogeneous Graph
+    Transformer, 2020). Instead of ``HGTLoader(data, num_samples, input_nodes, ...)`` use
+    ``NodeLoader(stores(held), HGTSampler(held, num_samples), input_nodes, ...)``. The sampler may
+    cross a fork or be pickled into the workers of the loader.
 
     Parameters
     ----------
     graph : Graph
-        Of one version, with ``direction: both``.
+        Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``.
     num_samples : list of int, or dict of node type to list of int
-        Nodes to draw in each layer, of each node type; of types that a dict does not name none are.
+        Nodes to sample of each node type in each layer. Types that a dict omits are not sampled.
     weight_attr : str, optional
-        Nodes give along edges in proportion to these weights: ``"weight"`` are the edges' own,
-        other names are tables. None: to all alike, as PyG.
+        Weight column that divides the budget of a node among its edges; ``"weight"`` is the weight
+        of the edge. None: equal weights, as in PyG.
     seed : int, optional
-        As of `NeighborSampler`.
+        Random seed. Samples of a batch depend on it and on the batch alone, not on the number of
+        workers; an evaluation in fixed order is reproducible. None: each batch takes a seed from
+        torch's generator, which ``torch.manual_seed`` sets.
     hetero : bool, optional
-        Whether types are named; None: where there are several.
+        True if types are named. None: True if there are several node types or edge types.
     patience_s : float
-        As of `NeighborSampler`.
+        Seconds for which a failed read is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
 
     Raises
     ------
     InvalidRequest
-        For node types that are not there, or a graph of no version; of a batch: where it has a seed
-        twice.
+        If a node type is unknown, or the graph is not of one version. A batch raises it if a seed
+        repeats.
 
-    Notes
-    -----
-    PyG lets 50 neighbors count of a node that has more, drawn anew for budgets and for edges; here
-    all count, and all edges among the nodes are given. `asterism.Graph.sample_hgt` states the law.
+    Notes ----- PyG considers at most 50 neighbors of each node, and samples these separately for
+    budgets and for edges. Here all neighbors count, and all edges between the sampled nodes are
+    returned. `asterism.Graph.sample_hgt` states the distribution.
     """
 
     def __init__(

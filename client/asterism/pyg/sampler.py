@@ -1,5 +1,6 @@
-"""PyG's sampler over a graph: neighbors of nodes and of links, with negatives, by one request a
-batch.
+"""PyG's neighbor sampler over a graph.
+
+It samples neighbors of nodes and links, with negatives.
 """
 
 from __future__ import annotations
@@ -26,53 +27,54 @@ NumNeighbors = Sequence[int] | Mapping[Triple, Sequence[int]]
 
 
 class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types here
-    """Draws what PyG's `NeighborSampler` draws, from a graph that is not in memory.
+    """Counterpart of PyG's `NeighborSampler` for a graph that is not in memory.
 
-    Each node of a hop gives neighbors that edges come from, ``num_neighbors`` of each edge type.
-    Give it to ``NodeLoader`` as ``node_sampler``, to ``LinkLoader`` as ``link_sampler``; it may
-    cross a fork or be pickled into their workers.
+    Each hop samples, for each node and edge type, ``num_neighbors`` neighbors at the sources of
+    edges to the node. Pass the sampler to ``NodeLoader`` as ``node_sampler``, or to ``LinkLoader``
+    as ``link_sampler``. It may cross a fork or be pickled into their workers.
 
     Parameters
     ----------
     graph : Graph
-        Of one version, with ``direction: both``.
+        Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``.
     num_neighbors : list of int, or dict of triple to list of int
-        Neighbors of each hop; -1 are all, 0 none. Edge types that a dict does not name are not
+        Neighbors to sample in each hop; -1 takes all, 0 none. Edge types that a dict omits are not
         followed.
-    replace, disjoint : bool
-        As of PyG: with replacement; a tree of its own for every seed, always where there are times.
+    replace : bool
+        Sample with replacement, as in PyG.
+    disjoint : bool
+        Sample a separate tree for every seed, as in PyG; always so with ``time_attr``.
     subgraph_type : {"directional", "bidirectional"}
-        As of PyG.
+        Type of the subgraph, as in PyG.
     weight_attr : str, optional
-        Draw in proportion to these weights: ``"weight"`` are the edges' own, other names are
-        tables. None: uniformly.
+        Weight column to sample edges by; ``"weight"`` is the weight of the edge. None: uniformly.
     negative_weight : str, optional
-        Draw negatives in proportion to these weights of nodes: ``"weight"``, or a table. None:
-        uniformly, or by the ``src_weight`` and ``dst_weight`` of PyG's ``NegativeSampling``.
+        Weight column of nodes to sample negatives by; ``"weight"`` is the weight of the node. None:
+        uniformly, or by ``src_weight`` and ``dst_weight`` of PyG's ``NegativeSampling``.
     seed : int, optional
-        Then the draws of a batch follow from it and from the batch, however many workers there are;
-        an evaluation in fixed order is the same each time. None: each batch takes a fresh one from
+        Random seed. Samples of a batch depend on it and on the batch alone, not on the number of
+        workers; an evaluation in fixed order is reproducible. None: each batch takes a seed from
         torch's generator, which ``torch.manual_seed`` sets.
     hetero : bool, optional
-        Whether types are named; None: where there are several.
+        True if types are named. None: True if there are several node types or edge types.
     patience_s : float
-        How long a batch is tried again, in seconds, while the service does not answer: as long as
-        its restart may take.
+        Seconds for which a failed read is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
     time_attr : str, optional
-        The feature that edge types, node types or both have declared to be their time: edges after
-        a seed's time, and edges from later nodes, are not in its tree; those of types without a
-        time are. Loaders then need ``input_time``, or ``edge_label_time``; a ``NodeLoader`` of
-        nodes that have a time themselves takes theirs where it is left out.
+        Feature that edge types, node types or both declare as their time. The tree of a seed
+        excludes edges after its time and edges from nodes after its time; types without a time are
+        not filtered. Loaders then need ``input_time`` or ``edge_label_time``. A ``NodeLoader`` may
+        omit it if the seed nodes have a time.
     temporal_strategy : {"uniform", "last"}
-        As of PyG: draw from the edges that are seen, or take the latest; an edge is as late as the
-        later of itself and its source.
+        Sample from the visible edges, or take the latest ones, as in PyG. The time of an edge is
+        the later of its own time and that of its source.
 
     Raises
     ------
     InvalidRequest
-        For a ``time_attr`` that no type has as its time, induced subgraphs, or a graph of no
-        version; of a batch: where it has a seed twice, and trees are not disjoint, or where times
-        are missing, or not expected.
+        If no followed type declares ``time_attr`` as its time, ``subgraph_type`` is induced, or the
+        graph is not of one version. A batch raises it if a seed repeats and trees are not disjoint,
+        or if times are missing or unexpected.
     """
 
     def __init__(
@@ -110,11 +112,27 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
 
     @property
     def edge_permutation(self) -> None:
-        """Edges are named by their ids: nothing was put in another order."""
+        """Permutation of edges: None, because edge ids identify edges."""
         return
 
     def sample_from_nodes(self, index: Any, **_: Any) -> Any:
-        """What was drawn around a batch of nodes."""
+        """Sample around a batch of nodes.
+
+        Parameters
+        ----------
+        index : NodeSamplerInput
+            Seed nodes, with their times if the sampler has ``time_attr``.
+
+        Returns
+        -------
+        SamplerOutput or HeteroSamplerOutput
+            Sampled subgraph.
+
+        Raises
+        ------
+        InvalidRequest
+            If a seed repeats and trees are not disjoint, or times are missing or unexpected.
+        """
         if self._timed and index.time is None:
             index = self._with_node_times(index)
         self._check_times("input_time", index.time)
@@ -124,7 +142,25 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         )
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None, **_: Any) -> Any:
-        """What was drawn around a batch of links and their negatives."""
+        """Sample around a batch of links and their negatives.
+
+        Parameters
+        ----------
+        index : EdgeSamplerInput
+            Links, with their times if the sampler has ``time_attr``.
+        neg_sampling : NegativeSampling, optional
+            Negative samples to add. None: none.
+
+        Returns
+        -------
+        SamplerOutput or HeteroSamplerOutput
+            Sampled subgraph.
+
+        Raises
+        ------
+        InvalidRequest
+            If a seed repeats and trees are not disjoint, or times are missing or unexpected.
+        """
         self._check_times("edge_label_time", index.time)
         key = self._key(torch.cat([index.row, index.col]))
         negatives = (
@@ -132,7 +168,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             if neg_sampling is None
             else self._negative_sampling(neg_sampling, index.input_type, key)
         )
-        # It hands numbers of nodes on to `negatives`, which asks the graph instead.
+        # `edge_sample` passes these counts to `negatives`, which ignores them and samples from the
+        # graph.
         counts = dict.fromkeys(self._view.node_types, 0) if self._view.hetero else 0
         return self._as_requested_direction(
             edge_sample(
@@ -149,7 +186,7 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         return out.to_bidirectional() if self._bidirectional else out
 
     def _require_time(self, time_attr: str) -> None:
-        """Refuse a time that is not that of every edge type which has one."""
+        """Raise InvalidRequest unless all followed types with a time declare ``time_attr``."""
         if self._strategy not in ("uniform", "last"):
             raise InvalidRequest(
                 f"temporal_strategy {self._strategy!r}: expected 'uniform' or 'last'"
@@ -169,12 +206,12 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             )
 
     def _time_of(self, node_type: str) -> str:
-        """The feature that is the time of a node type; "" where none is."""
+        """Return the feature that is the time of a node type; "" if there is none."""
         schema = self._view.graph.schema
         return schema.node_types[schema.node_type_id(node_type)].time
 
     def _with_node_times(self, index: Any) -> Any:
-        """A batch of nodes with their own times, where they have any."""
+        """Return a batch of nodes with the times of the nodes, if their type has a time."""
         node_type = index.input_type or self._view.node_types[0]
         time = self._time_of(node_type)
         if not time:
@@ -212,7 +249,7 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         return {self._view.edge_types[triple]: list(hops) for triple, hops in num_neighbors.items()}
 
     def _key(self, seeds: Any) -> int:
-        """The seed of a batch's draws."""
+        """Return the random seed of a batch."""
         return batch_seed(self._seed, seeds.numpy())
 
     def _negative_sampling(self, neg_sampling: Any, input_type: Triple | None, key: int) -> Any:
@@ -222,8 +259,9 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         return _GraphNegativeSampling(neg_sampling, self._view, ends, self._negative_weight, key)
 
     def _sample(self, seeds: Any, times: Any, key: int) -> Any:
-        """PyG's record of a subgraph around seeds: a tensor, or tensors by node type; times
-        likewise, or None.
+        """Return PyG's record of a subgraph around seeds.
+
+        Seeds are a tensor, or tensors by node type. Times have the same form, or are None.
         """
         if self._view.hetero != isinstance(seeds, Mapping):
             raise InvalidRequest(
@@ -279,8 +317,10 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
 
 
 def require_unique_seeds(node_type: str, seeds: Ids, node_count: int) -> None:
-    """Loaders take the first nodes of a batch to be its seeds: they are, unless one is there twice,
-    so that fewer were numbered.
+    """Raise InvalidRequest if a seed repeats or is missing.
+
+    Loaders take the first nodes of a batch as its seeds. A repeated seed appears only once among
+    them, so all later seeds would be misaligned.
     """
     if node_count != len(seeds):
         unique_seeds, counts = np.unique(seeds, return_counts=True)
@@ -292,7 +332,7 @@ def require_unique_seeds(node_type: str, seeds: Ids, node_count: int) -> None:
 
 
 def to_homogeneous_output(subgraph: Subgraph) -> Any:
-    """PyG's record of a subgraph whose types are not named."""
+    """Return PyG's record of a subgraph with one node type and one edge type."""
     ((node_type, ids),) = subgraph.nodes.items()
     ((name, row),) = subgraph.row.items()
     assert subgraph.edge_ids is not None
@@ -308,7 +348,7 @@ def to_homogeneous_output(subgraph: Subgraph) -> Any:
 
 
 def to_hetero_output(subgraph: Subgraph, view: GraphView) -> Any:
-    """PyG's record of a subgraph by types."""
+    """Return PyG's record of a subgraph with named types."""
     assert subgraph.edge_ids is not None
     type_names = {triple: name for triple, name in view.edge_types.items() if name in subgraph.row}
     return pyg.HeteroSamplerOutput(
@@ -329,7 +369,10 @@ def to_hetero_output(subgraph: Subgraph, view: GraphView) -> Any:
 
 
 class _GraphNegativeSampling(pyg.NegativeSampling):  # type: ignore[misc]  # PyG has no types here
-    """PyG's negatives of one batch, drawn from the graph's nodes, whatever their ids are."""
+    """Negative sampling of one batch from the nodes of the graph.
+
+    Node ids may be arbitrary, whereas PyG expects the integers from 0 on.
+    """
 
     def __init__(
         self,
@@ -345,7 +388,7 @@ class _GraphNegativeSampling(pyg.NegativeSampling):  # type: ignore[misc]  # PyG
         self._view, self._ends, self._weight, self._key = view, ends, weight, key
 
     def sample(self, num_samples: int, endpoint: str, num_nodes: int | None = None) -> Any:
-        """Nodes of the type at one end of the links."""
+        """Sample nodes of the type at one end of the links."""
         node_type = self._ends[endpoint]
         key = hashing.key_of(self._key, hashing.NEGATIVE, ("src", "dst").index(endpoint))
         node_weights = self.src_weight if endpoint == "src" else self.dst_weight

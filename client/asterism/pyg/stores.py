@@ -1,4 +1,4 @@
-"""PyG's two stores over a graph: features by node, edges by type."""
+"""PyG's stores over a graph: features of nodes, and edges by type."""
 
 from __future__ import annotations
 
@@ -21,31 +21,40 @@ from asterism_proto.errors import InvalidRequest, NotFound
 
 Encoder = Callable[[FeatureValue], Any]
 Columns = Mapping[str, Mapping[str, str] | Sequence[str]] | None
-"""Features by node type: their names, or PyG's name for each."""
+"""Features by node type: a list of names, or PyG's name for each feature."""
 
 _ROWS_PER_REQUEST = 1 << 16
-"""Nodes of one request for features of a whole type."""
+"""Nodes per request for features of a whole type."""
 
 
 class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has no types here
-    """The node features of a graph, as PyG's loaders ask for them: a request per node type and
-    batch.
+    """Node features of a graph as a PyG feature store.
+
+    Each batch takes one request per node type.
 
     Parameters
     ----------
     graph : Graph
-        Of one version.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     features : dict, optional
-        By node type, the features that batches have: names, or PyG's name for each (``{"paper":
-        {"x": "words", "y": "label"}}``). None: every dense one, and those with an encoder, under
-        their own names. ``"weight"`` is the node's weight.
+        Features of batches by node type: a list of names, or a dict of PyG's name to the feature,
+        such as ``{"paper": {"x": "words", "y": "label"}}``. ``"weight"`` is the weight of the node.
+        None: all dense features and all features with an encoder, under their own names.
     encode : dict of str to callable, optional
-        By feature of the graph: what makes a tensor ``[m, ...]`` of its column, an array ``[m,
-        *shape]`` or ``(indptr, values)``. Ragged features and bytes need one.
+        Encoder of each feature. It receives the column, an array ``[m, *shape]`` or ``(indptr,
+        values)``, and returns a tensor ``[m, ...]``. Required for ragged features and bytes.
     hetero : bool, optional
-        Whether types are named; None: where there are several.
+        True if types are named. None: True if there are several node types or edge types.
     patience_s : float
-        How long features are asked for again, in seconds, while the service does not answer.
+        Seconds for which a failed read is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
+
+    Raises
+    ------
+    InvalidRequest
+        If a feature is not dense and has no encoder, or the graph is not of one version.
+    NotFound
+        If a node type or feature does not exist.
     """
 
     def __init__(
@@ -92,7 +101,13 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
             )
 
     def get_all_tensor_attrs(self) -> list[Any]:
-        """Every feature that batches have."""
+        """Return the attributes of all features of batches.
+
+        Returns
+        -------
+        list of TensorAttr
+            One attribute per node type and feature.
+        """
         return [
             pyg_features.TensorAttr(group_name=self._view.pyg_type(node_type), attr_name=name)
             for node_type, columns in self._columns.items()
@@ -171,14 +186,16 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
 
 
 class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no types here
-    """The edge types of a graph, and whole ones as lists of edges where a loader asks for one.
+    """Edge types of a graph as a PyG graph store.
+
+    If a loader requests the edges of a type, all of them are read.
 
     Parameters
     ----------
     graph : Graph
-        Of one version.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     hetero : bool, optional
-        Whether types are named; None: where there are several.
+        True if types are named. None: True if there are several node types or edge types.
     """
 
     def __init__(self, graph: Graph, *, hetero: bool | None = None) -> None:
@@ -187,7 +204,14 @@ class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no typ
         self.__dict__["_attrs"] = None
 
     def get_all_edge_attrs(self) -> list[Any]:
-        """Every edge type; sizes of those between ids that are the numbers from 0 on."""
+        """Return the attributes of all edge types.
+
+        Returns
+        -------
+        list of EdgeAttr
+            One attribute per edge type, with its size if the ids at both ends are the integers from
+            0 on.
+        """
         if self._attrs is None:
             self.__dict__["_attrs"] = [
                 pyg_graphs.EdgeAttr(
@@ -201,7 +225,7 @@ class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no typ
 
     def _size(self, triple: Triple) -> tuple[int, int] | None:
         src, _, dst = triple
-        # Where types are not named PyG looks at features for their number.
+        # If types are unnamed, PyG derives the number of nodes from the features.
         if not (
             self._view.hetero and self._view.has_dense_ids(src) and self._view.has_dense_ids(dst)
         ):
@@ -239,7 +263,17 @@ def stores(
     hetero: bool | None = None,
     patience_s: float = DEFAULT_PATIENCE_S,
 ) -> tuple[FeatureStore, GraphStore]:
-    """Both stores of a graph: what PyG's loaders take as ``data``. Arguments as of `FeatureStore`.
+    """Return both stores of a graph, which PyG's loaders accept as ``data``.
+
+    Parameters
+    ----------
+    graph, features, encode, hetero, patience_s
+        Arguments of `FeatureStore`.
+
+    Returns
+    -------
+    tuple of FeatureStore and GraphStore
+        Stores of the graph.
 
     Examples
     --------
@@ -258,8 +292,21 @@ def stores(
 
 
 def nodes(graph: Graph, node_type: str) -> Any:
-    """Every node of a type, int64 tensor, in the order of a scan: ``input_nodes`` where ids are not
-    the numbers from 0 on.
+    """Return every node of a type, in the order of a scan.
+
+    Pass it to a loader as ``input_nodes`` if ids are not the integers from 0 on.
+
+    Parameters
+    ----------
+    graph : Graph
+        Graph to read.
+    node_type : str
+        Node type.
+
+    Returns
+    -------
+    Tensor of int64, shape (n,)
+        Node ids.
     """
     batches: Iterable[Ids] = [batch.ids for batch in graph.scan_nodes(node_type)]
     return tensor(np.concatenate([np.zeros(0, np.int64), *batches]))

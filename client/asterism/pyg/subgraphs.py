@@ -1,4 +1,4 @@
-"""PyG's loaders over any call of a graph that makes a subgraph of a batch of nodes."""
+"""PyG's loaders over any graph call that returns a subgraph of a batch of nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
 SubgraphFunction = Callable[[Graph, Ids, str, int], Subgraph]
-"""Gives the subgraph of ``(graph, nodes int64[m], their type, seed)``."""
+"""Function from ``(graph, nodes int64[m], their type, seed)`` to a subgraph."""
 
 
 class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types here
-    """What samplers have in common that make a subgraph of a batch of nodes, and know no layers of
-    edges.
-    """
+    """Base of samplers that return one subgraph per batch of nodes, without layers of edges."""
 
     def __init__(
         self, graph: Graph, seed: int | None, hetero: bool | None, patience_s: float
@@ -37,15 +35,31 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
 
     @abstractmethod
     def _sample_subgraph(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:
-        """The subgraph of nodes of one type."""
+        """Return the subgraph of nodes of one type."""
 
     @property
     def edge_permutation(self) -> None:
-        """Edges are named by their ids: nothing was put in another order."""
+        """Permutation of edges: None, because edge ids identify edges."""
         return
 
     def sample_from_nodes(self, index: Any, **_: Any) -> Any:
-        """What was made of a batch of nodes."""
+        """Sample the subgraph of a batch of nodes.
+
+        Parameters
+        ----------
+        index : NodeSamplerInput
+            Seed nodes.
+
+        Returns
+        -------
+        SamplerOutput or HeteroSamplerOutput
+            Subgraph, starting with the seed nodes.
+
+        Raises
+        ------
+        InvalidRequest
+            If the batch has times, a seed repeats, or the subgraph has no edge ids.
+        """
         if index.time is not None:
             raise InvalidRequest(
                 "input_time to a sampler without times; leave it out, or give "
@@ -54,7 +68,7 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         return node_sample(index, lambda seeds, _: self._sampler_output(seeds))
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None, **_: Any) -> Any:
-        """Refused: a batch is of nodes."""
+        """Raise InvalidRequest: batches consist of nodes."""
         raise InvalidRequest(
             "links to a sampler of subgraphs around nodes: it takes nodes; give it to a NodeLoader"
         )
@@ -87,34 +101,42 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             if self._view.hetero
             else to_homogeneous_output(subgraph)
         )
-        # Edges are those among the nodes of all hops: a model that leaves out the outer ones, by
-        # these counts, would leave out others.
+        # Edges connect nodes of all hops. A model that trims the outer hops by these counts would
+        # drop the wrong edges.
         out.num_sampled_nodes = out.num_sampled_edges = None
         return out
 
 
 class SubgraphSampler(SeedNodeSampler):
-    """Gives ``NodeLoader`` what any call of a graph makes of a batch of nodes: ego subgraphs,
-    layer-neighbor samples, edges among any nodes.
+    """Sampler for ``NodeLoader`` from any graph call that returns a subgraph of nodes.
 
-    Nodes of a batch come first in it, in the loader's order, wherever the call had them:
-    ``out[:batch.batch_size]`` are theirs, as ever with PyG.
+    Examples are ego subgraphs, layer-neighbor samples (LABOR), and edges between the nodes. The
+    nodes of a batch come first in the result, in the loader's order. As usual in PyG, their outputs
+    are ``out[:batch.batch_size]``.
 
     Parameters
     ----------
     graph : Graph
-        Of one version, with ``direction: both`` where edges are followed against their direction.
+        Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both`` if edges are
+        followed against their direction.
     sample : callable
-        Gives a `Subgraph`, with edge ids, of ``(graph, nodes, ntype, seed)``. A function of a
-        module crosses into spawned workers, a lambda does not.
-    seed, hetero, patience_s
-        As of `NeighborSampler`.
+        Function from ``(graph, nodes, ntype, seed)`` to a `Subgraph` with edge ids. A function of a
+        module can be pickled into spawned workers, a lambda cannot.
+    seed : int, optional
+        Random seed. Samples of a batch depend on it and on the batch alone, not on the number of
+        workers; an evaluation in fixed order is reproducible. None: each batch takes a seed from
+        torch's generator, which ``torch.manual_seed`` sets.
+    hetero : bool, optional
+        True if types are named. None: True if there are several node types or edge types.
+    patience_s : float
+        Seconds for which a failed read is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
 
     Raises
     ------
     InvalidRequest
-        For a graph of no version; of a batch: where the call gave no edge ids, or numbered a node
-        of the batch once that is there twice.
+        If the graph is not of one version. A batch raises it if the call returns no edge ids, or
+        returns a repeated seed only once.
 
     Examples
     --------
@@ -144,8 +166,9 @@ class SubgraphSampler(SeedNodeSampler):
 
 
 def move_seeds_first(subgraph: Subgraph, node_type: str, ends: Mapping[str, Triple]) -> Subgraph:
-    """A subgraph whose seeds, all of one type, are the first of its nodes, in their order; other
-    nodes stay as they were among themselves.
+    """Return a subgraph with its seeds, all of one type, as the first nodes.
+
+    The seeds keep their order, and so do the other nodes.
     """
     seeds, nodes = subgraph.seeds, subgraph.nodes[node_type]
     if np.array_equal(seeds, np.arange(len(seeds))):

@@ -1,4 +1,4 @@
-"""A graph as PyG names things: one version, triples, and whether types are named at all."""
+"""View of a graph in PyG's terms: one version, triples, and types named or unnamed."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience
 from asterism_proto.errors import InvalidRequest
 
 Triple = tuple[str, str, str]
-"""An edge type as PyG has it: source type, relation, destination type."""
+"""Edge type in PyG's form: source type, relation, destination type."""
 
 
 class GraphView:
-    """What the stores and the sampler of one graph agree on.
+    """Properties of a graph that its stores and samplers share.
 
     Parameters
     ----------
     graph : Graph
-        Of one version: from a `Graph.pin`, or `Graph.at`.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     hetero : bool, optional
-        Whether types are named; None: where there are several node types or edge types.
+        True if types are named. None: True if there are several node types or edge types.
     patience_s : float
-        How long what a batch needs is asked for again, in seconds, while the service does not
-        answer.
+        Seconds for which a failed read is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
 
     Raises
     ------
     InvalidRequest
-        Where the graph is of no version, or has several types and ``hetero`` is False.
+        If the graph is not of one version, or has several types and ``hetero`` is False.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class GraphView:
         self._sizes: dict[str, tuple[int, bool]] = {}
 
     def node_type(self, group: str | None) -> str:
-        """The node type that PyG calls ``group``: None where types are not named."""
+        """Return the node type that PyG calls ``group``; None is the type if types are unnamed."""
         if group is None and not self.hetero:
             return self.node_types[0]
         if group not in self.node_types:
@@ -69,26 +69,27 @@ class GraphView:
         return str(group)
 
     def pyg_type(self, node_type: str) -> str | None:
-        """What PyG calls a node type."""
+        """Return PyG's name of a node type."""
         return node_type if self.hetero else None
 
     def count(self, node_type: str) -> int:
-        """How many nodes of a type there are."""
+        """Return the number of nodes of a type."""
         return self._size(node_type)[0]
 
     def has_dense_ids(self, node_type: str) -> bool:
-        """Whether the ids of a type are the numbers from 0 on, as PyG takes them to be where it is
-        not told.
+        """Return whether the ids of a type are the integers from 0 on.
+
+        PyG assumes so unless it receives explicit ids.
         """
         return self._size(node_type)[1]
 
     def require_dense_ids(self, node_type: str, description: str) -> int:
-        """How many nodes there are, where their ids are the numbers from 0 on.
+        """Return the number of nodes of a type with ids from 0 on.
 
         Raises
         ------
         InvalidRequest
-            Where they are not: PyG would ask for nodes that are not there.
+            If ids are not the integers from 0 on: PyG would request nodes that do not exist.
         """
         if not self.has_dense_ids(node_type):
             raise InvalidRequest(
@@ -108,7 +109,7 @@ class GraphView:
                 for share in sorted(shares, key=lambda s: s.part)
                 if (share.element, share.type_id) == ("NODE", type_id) and share.count
             ]
-            # A scan is part after part, by id: the largest id ends some part.
+            # A scan orders nodes by partition, then by id: the largest id ends some partition.
             last: Ids = np.cumsum(counts, dtype=np.int64) - 1
             largest = int(self.graph.nodes_at(node_type, last).max()) if counts else -1
             size = self._sizes[node_type] = (sum(counts), largest + 1 == sum(counts))
