@@ -1,5 +1,5 @@
-"""Graphs for TensorFlow: datasets of epochs, operators in a ``tf.function``.
-Needs ``asterism-graph[tensorflow]``. Only `asterism.euler.frameworks` imports it."""
+"""Graphs for TensorFlow: datasets of epochs, and operators for a ``tf.function``.
+Needs ``asterism-graph[tensorflow]``. Only `asterism.euler.frameworks` imports this package."""
 
 from asterism.extras import required
 

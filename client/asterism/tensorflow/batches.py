@@ -1,4 +1,4 @@
-"""Epochs as datasets of ``tf.data``, that go on where a trainer stopped."""
+"""Epochs of batches as resumable ``tf.data`` datasets."""
 
 from __future__ import annotations
 
@@ -19,44 +19,51 @@ from asterism_proto.errors import AsterismError, InvalidRequest
 
 # TensorFlow is not installed where types are checked.
 class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type: ignore[misc]
-    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make``
-    in threads ahead of time.
+    """Shuffled batches of all nodes of a type, each node once per epoch over all ranks.
 
-    Going through it gives what is left of the epoch, as tensors, and begins the next one; `dataset`
-    gives the same to what takes datasets. Its position is kept by ``tf.train.Checkpoint(model=...,
-    batches=batches)``, or as plain values by `state_dict`.
+    Threads create batches ahead of time by calling ``make``. Iteration returns the rest of the
+    epoch as tensors and then begins the next epoch. `dataset` returns the same for interfaces that
+    accept datasets. ``tf.train.Checkpoint(model=..., batches=batches)`` saves the position;
+    `state_dict` returns it as plain values.
 
     Parameters
     ----------
     graph : Graph
-        Of one version: from a `Graph.pin`, or `Graph.at`.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     ntype : str
-        The node type.
+        Node type.
     batch_size : int
-        Nodes of a batch; the last of an epoch may have fewer.
+        Nodes per batch; the last batch of an epoch may have fewer.
     make : callable, optional
-        Gives a batch of ``(graph, nodes int64[m], seed)``: an array, a record such as `Subgraph`,
-        or mappings and tuples of these. Records become dicts by the names of their fields, lists of
-        numbers arrays; what is None or text is left out. None: the nodes.
+        Function from ``(graph, nodes int64[m], seed)`` to a batch: an array, a record such as
+        `Subgraph`, or mappings and tuples of these. Records become dicts by field name, and lists
+        of numbers become arrays; fields that are None or strings are omitted. None: the batch is
+        the nodes.
     seed : int
-        Of the order and of all draws. All ranks give the same.
+        Random seed of the order and of all samples. All ranks pass the same value.
     rank, world : int
-        Which share of how many trainers: ``context.input_pipeline_id`` of
+        Index of this trainer, and number of trainers: ``context.input_pipeline_id`` and
         ``context.num_input_pipelines``.
     ahead : int
-        Batches in the making while one is trained on, each in a thread; 0: none.
+        Number of batches to prefetch, each in a thread; 0: none.
     patience_s : float
-        How long a batch is tried again, in seconds, while the service does not answer.
+        Seconds for which a failed batch is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
     signature : nested tf.TensorSpec, optional
-        Of a batch. None: as a first one is, which is made for that, the first dimension of every
-        array open.
+        Specification of a batch. None: that of a batch created for this purpose, with the first
+        dimension of every array unspecified.
+
+    Raises
+    ------
+    InvalidRequest
+        If the graph is not of one version.
 
     Examples
     --------
-    >>> def made(graph, nodes, seed):  # doctest: +SKIP
+    >>> def make_batch(graph, nodes, seed):  # doctest: +SKIP
     ...     return graph.sample_subgraph(nodes, [10, 5], direction="in", seed=seed)
     >>> with graph.pin() as held:  # doctest: +SKIP
-    ...     batches = NodeBatches(held, "paper", 512, made, seed=1)
+    ...     batches = NodeBatches(held, "paper", 512, make_batch, seed=1)
     ...     checkpoint = tf.train.Checkpoint(model=model, batches=batches)
     ...     for batch in batches:
     ...         step(batch["nodes"], batch["row"], batch["col"])
@@ -89,7 +96,7 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         )
         self._signature = signature
         self._unrecorded: deque[WorkerBatch] = deque()
-        """Batches that the latest pass gave to the pipeline, and nobody has noted yet."""
+        """Batches that the latest iteration passed to the pipeline and `note` has not counted."""
 
     def __iter__(self) -> Iterator[Any]:
         failures: list[AsterismError] = []
@@ -106,12 +113,23 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         self.set_epoch(self.epoch + 1)
 
     def dataset(self) -> Any:
-        """What is left of the epoch as a ``tf.data.Dataset``, for ``model.fit`` or a loop in a
-        ``tf.function``.
+        """Return the rest of the epoch as a dataset.
 
-        A pass through it moves nothing by itself, for nobody can see how far ahead a pipeline has
-        read: say `note` after each step, as `noting` does where Keras trains. The last step of an
-        epoch begins the next one."""
+        Use it for ``model.fit``, or for a loop in a ``tf.function``. Iteration does not advance the
+        position, because it is unknown how far ahead a pipeline reads. Call `note` after each step,
+        or pass the callback `noting` to Keras. After the last step of an epoch the next epoch
+        begins.
+
+        Returns
+        -------
+        tf.data.Dataset
+            Remaining batches of this rank.
+
+        Raises
+        ------
+        InvalidRequest
+            If there are no nodes to derive the specification of a batch from.
+        """
 
         def start_pass() -> Iterator[Any]:
             if not self.left:
@@ -123,12 +141,17 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         return self._pipeline(start_pass)
 
     def note(self, steps: int = 1) -> None:
-        """Count the next batches of the latest pass through `dataset` as visited.
+        """Count the next batches of the latest iteration of `dataset` as visited.
+
+        Parameters
+        ----------
+        steps : int
+            Number of batches.
 
         Raises
         ------
         InvalidRequest
-            Where the pass did not give as many.
+            If the iteration has returned fewer batches that are not yet counted.
         """
         if steps > len(self._unrecorded):
             raise InvalidRequest(
@@ -141,15 +164,40 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
             self.set_epoch(self.epoch + 1)
 
     def noting(self) -> Any:
-        """A callback for ``model.fit(batches.dataset(), callbacks=[...])`` that notes each step."""
+        """Return a Keras callback that calls `note` after each step.
+
+        Pass it to ``model.fit(batches.dataset(), callbacks=[...])``.
+
+        Returns
+        -------
+        tf.keras.callbacks.Callback
+            Callback.
+        """
         return tf.keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: self.note())
 
     def serialize(self) -> str:
-        """The state as a checkpoint of TensorFlow keeps it."""
+        """Return the state as stored in a TensorFlow checkpoint.
+
+        Returns
+        -------
+        str
+            State as JSON.
+        """
         return json.dumps(self.state_dict())
 
     def deserialize(self, string_value: str) -> None:
-        """Go on where a checkpoint was."""
+        """Continue from the state in a TensorFlow checkpoint.
+
+        Parameters
+        ----------
+        string_value : str
+            State that `serialize` returned.
+
+        Raises
+        ------
+        InvalidRequest
+            If the state is of another node type or version.
+        """
         self.load_state_dict(json.loads(string_value))
 
     def _pipeline(self, start: Any) -> Any:
@@ -158,7 +206,7 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         return tf.data.Dataset.from_generator(start, output_signature=self._signature).prefetch(1)
 
     def _example_batch(self) -> Any:
-        """A batch like any other."""
+        """Return a batch to derive the specification from."""
         if not self._cursor.size:
             raise InvalidRequest(
                 f"there are no nodes of type {self.ntype!r}, by which to see what a batch "
@@ -179,7 +227,7 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
 
 
 def _arrays(value: Any) -> Any:
-    """A batch as ``tf.data`` takes it: arrays in dicts and tuples."""
+    """Return a batch in the form that ``tf.data`` accepts: arrays in dicts and tuples."""
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {

@@ -1,7 +1,7 @@
-"""Euler's operators as TensorFlow's: output specs for a ``tf.function``, which is traced before
-anything is sampled; gathers and scatters.
+"""Euler's operators for TensorFlow: output specifications, gathers and scatters.
 
-`asterism.euler.frameworks` imports this module; it imports nothing of `asterism.euler`.
+A ``tf.function`` is traced before anything is sampled, so dtypes and shapes of results are declared
+here. `asterism.euler.frameworks` imports this module; it imports nothing of `asterism.euler`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ TENSOR_PARAMETERS = (
     "indices",
     "values",
 )
-"""Parameters that tensors are given for."""
+"""Parameters that accept tensors."""
 
 
 class SparseOutputSpec(NamedTuple):
-    """The kind of a sparse tensor."""
+    """Dtype and rank of a sparse tensor."""
 
     dtype: str
     rank: int
@@ -51,23 +51,23 @@ class SparseOutputSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCall:
-    """What is known of a call when it is traced."""
+    """Arguments of a call that are available when it is traced."""
 
     arguments: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
 
     def count(self, name: str = "nodes") -> int | None:
-        """How many entries a tensor has."""
+        """Return the number of entries of a tensor; None if it is unknown."""
         size = self.tensors[name].shape.num_elements()
         return None if size is None else int(size)
 
     def rows(self, name: str) -> int | None:
-        """Its first extent."""
+        """Return the first dimension of a tensor; None if it is unknown."""
         shape = self.tensors[name].shape
         return None if shape.rank is None else shape[0]
 
     def names(self, name: str) -> list[str]:
-        """Names of features, one or several."""
+        """Return one or several names of features as a list."""
         value = self.arguments[name]
         return [value] if isinstance(value, str) else list(value)
 
@@ -195,17 +195,23 @@ OUTPUT_SPECS: dict[str, Callable[[TracedCall], Any]] = {
         call.tensors["values"].dtype.name, call.tensors["indices"].shape[1]
     ),
 }
-"""What each operator that reads or draws gives, in the structure that it gives it in."""
+"""Specification of the results of each operator, in the structure of its results."""
 
 
 def operators(facade: Any, plain: Any) -> dict[str, Callable[..., Any]]:
-    """Return the operators of a facade as TensorFlow calls them.
+    """Return the operators of a facade in the form that TensorFlow calls.
 
     Parameters
     ----------
-    facade, plain : asterism.euler.Euler
-        Over one graph: with results as tensors, called eagerly, and as arrays, called in a
-        ``tf.function``.
+    facade : asterism.euler.Euler
+        Facade that returns tensors, called in eager mode.
+    plain : asterism.euler.Euler
+        Facade over the same graph that returns arrays, called in a ``tf.function``.
+
+    Returns
+    -------
+    dict of str to callable
+        Operators by name.
     """
     traced = {
         name: _eager_or_traced(getattr(facade, name), getattr(plain, name), output_specs)
@@ -233,7 +239,7 @@ def operators(facade: Any, plain: Any) -> dict[str, Callable[..., Any]]:
 def _eager_or_traced(
     eager: Callable[..., Any], plain: Callable[..., Any], output_specs: Callable[[TracedCall], Any]
 ) -> Callable[..., Any]:
-    """An operator that is called at once, or in a ``tf.function`` each time that it runs."""
+    """Return an operator that runs eagerly, or in each execution of a ``tf.function``."""
     signature = inspect.signature(plain)
 
     @wraps(plain)
@@ -265,7 +271,7 @@ def _eager_or_traced(
 
 
 def _array(value: Any) -> Any:
-    """An argument as it is, a tensor as an array."""
+    """Return a tensor as an array, and any other argument unchanged."""
     return (
         value.numpy() if tf.is_tensor(value) and not isinstance(value, tf.SparseTensor) else value
     )
@@ -304,22 +310,22 @@ def _unflatten_output(specs: Any, leaves: Iterator[Tensor]) -> Any:
 
 
 def gather(params: Tensor, indices: Tensor) -> Tensor:
-    """Rows of a tensor, as `asterism.ops.gather`."""
+    """Return rows of a tensor, as `asterism.ops.gather` does."""
     return tf.gather(params, indices)
 
 
 def scatter_add(updates: Tensor, indices: Tensor, size: int) -> Tensor:
-    """Sums by place, as `asterism.ops.scatter_add`."""
+    """Return the sum per output row, as `asterism.ops.scatter_add` does."""
     return tf.math.unsorted_segment_sum(updates, _places(indices), size)
 
 
 def scatter_mean(updates: Tensor, indices: Tensor, size: int) -> Tensor:
-    """Means by place, as `asterism.ops.scatter_mean`."""
+    """Return the mean per output row, as `asterism.ops.scatter_mean` does."""
     return tf.math.unsorted_segment_mean(updates, _places(indices), size)
 
 
 def scatter_max(updates: Tensor, indices: Tensor, size: int, empty: float = -1e9) -> Tensor:
-    """The largest by place, as `asterism.ops.scatter_max`."""
+    """Return the maximum per output row, as `asterism.ops.scatter_max` does."""
     updates, positions = tf.convert_to_tensor(updates), _places(indices)
     largest = tf.math.unsorted_segment_max(updates, positions, size)
     occupied = tf.math.unsorted_segment_sum(tf.ones_like(positions), positions, size) > 0
@@ -328,7 +334,7 @@ def scatter_max(updates: Tensor, indices: Tensor, size: int, empty: float = -1e9
 
 
 def scatter_softmax(updates: Tensor, indices: Tensor, size: int) -> Tensor:
-    """Softmax among those of one place, as `asterism.ops.scatter_softmax`."""
+    """Return the softmax within each output row, as `asterism.ops.scatter_softmax` does."""
     updates, positions = tf.convert_to_tensor(updates), _places(indices)
     exponentials = tf.exp(
         updates
@@ -342,7 +348,7 @@ def scatter_softmax(updates: Tensor, indices: Tensor, size: int) -> Tensor:
 
 
 def _places(indices: Tensor) -> Tensor:
-    """Indices, of which TensorFlow itself would leave out those below 0."""
+    """Return indices; fail if one is negative, because TensorFlow would ignore it."""
     positions = tf.cast(tf.convert_to_tensor(indices), tf.int64)
     with tf.control_dependencies(
         [tf.debugging.assert_non_negative(positions, "indices: expected 0 or more")]

@@ -1,5 +1,6 @@
-"""Operators of a graph as TensorFlow's: called at once where TensorFlow is eager, and in a
-``tf.function`` each time that it runs.
+"""Graph operators for TensorFlow.
+
+In eager mode they run immediately; in a ``tf.function`` they run each time it is executed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from asterism.graph import Graph
 from asterism_proto.errors import InvalidRequest
 
 Tensor = Any
-"""A ``tf.Tensor``, or what becomes one."""
+"""A ``tf.Tensor``, or a value that converts to one."""
 
 
 class OutputSpec(NamedTuple):
-    """The kind of a tensor; None: an extent that only the answer tells."""
+    """Dtype and shape of a tensor; a dimension known only from the result is None."""
 
     dtype: str
     shape: tuple[int | None, ...]
@@ -28,9 +29,24 @@ class OutputSpec(NamedTuple):
 def call_as_tensors(
     call: Callable[..., Sequence[Any]], inputs: Sequence[Tensor], specs: Sequence[OutputSpec]
 ) -> list[Tensor]:
-    """What ``call`` gives of arrays, as tensors of these kinds.
+    """Return the arrays that ``call`` returns as tensors of the given specifications.
 
-    In a ``tf.function`` it is called whenever that runs; an error of it ends the run with its text.
+    In a ``tf.function`` the call is repeated in each execution. An error ends the execution with
+    its message.
+
+    Parameters
+    ----------
+    call : callable
+        Function from arrays to a sequence of arrays.
+    inputs : sequence of tensor
+        Arguments of the call.
+    specs : sequence of OutputSpec
+        Specification of each result.
+
+    Returns
+    -------
+    list of tf.Tensor
+        One tensor per specification.
     """
     tensors = [tf.convert_to_tensor(value) for value in inputs]
     if tf.executing_eagerly():
@@ -47,7 +63,7 @@ def call_as_tensors(
 
 
 def seed_tensor(seed: Tensor) -> Tensor:
-    """A seed as an argument of a call: int64[1], or int64[0] for a fresh one."""
+    """Return a seed as an argument of a call: int64[1], or int64[0] for a random seed."""
     if seed is None:
         return tf.zeros([0], tf.int64)
     if isinstance(seed, int | np.integer):
@@ -56,21 +72,21 @@ def seed_tensor(seed: Tensor) -> Tensor:
 
 
 def seed_from_array(seed: Any) -> int | None:
-    """The seed that `seed_tensor` made an argument of."""
+    """Return the seed that `seed_tensor` encoded."""
     return int(seed[0]) if len(seed) else None
 
 
 class Operators:
-    """A graph's sampling calls, that take and give tensors.
+    """Sampling calls of a graph that accept and return tensors.
 
-    What shapes follow from the arguments are set, so that layers know the widths. ``seed`` may be a
-    tensor; as a number it is a constant of the ``tf.function``, which then draws the same each
-    time. None: a fresh one each time.
+    Shapes that follow from the arguments are set statically, so that layers know the widths.
+    ``seed`` may be a tensor. An integer is a constant of the ``tf.function``, so every execution
+    returns the same samples. None: a random seed in each execution.
 
     Parameters
     ----------
     graph : Graph
-        Of one version where all that is drawn has to be of one: from a `Graph.pin`, or `Graph.at`.
+        Graph. If all samples must be of one version, get it from `Graph.pin` or `Graph.at`.
 
     Examples
     --------
@@ -87,7 +103,24 @@ class Operators:
     def sample_nodes(
         self, n: int, ntype: str | Sequence[str] | None = None, *, seed: Tensor = None, **how: Any
     ) -> Tensor:
-        """Draw nodes: int64[n]; ``how`` as of `Graph.sample_nodes`."""
+        """Sample nodes.
+
+        Parameters
+        ----------
+        n : int
+            Number of samples.
+        ntype : str or list of str, optional
+            Node types to sample from. None: all.
+        seed : int or tensor, optional
+            Random seed, see the class. None: random in each run.
+        **how
+            Further arguments of `Graph.sample_nodes`.
+
+        Returns
+        -------
+        Tensor of int64, shape (n,)
+            Node ids.
+        """
         (nodes,) = call_as_tensors(
             lambda seed_array: [
                 self.graph.sample_nodes(n, ntype, seed=seed_from_array(seed_array), **how).nodes
@@ -106,18 +139,29 @@ class Operators:
         seed: Tensor = None,
         **how: Any,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw neighbors.
+        """Sample neighbors of nodes.
 
         Parameters
         ----------
-        nodes : int64[m]
-        etypes, n, how
-            As of `Graph.sample_neighbors`.
+        nodes : tensor of int64
+            Node ids of any shape, flattened to m nodes.
+        etypes : str, list of str or None
+            Edge types to follow. None: all.
+        n : int
+            Neighbors per node.
+        seed : int or tensor, optional
+            Random seed, see the class. None: random in each run.
+        **how
+            Further arguments of `Graph.sample_neighbors`.
 
         Returns
         -------
-        nodes, weights, types : int64[m, n], float32[m, n], int32[m, n]
-            -1, 0 and -1 where there is none.
+        nodes : Tensor of int64, shape (m, n)
+            Neighbors; -1 if there is none.
+        weights : Tensor of float32, shape (m, n)
+            Weights of the edges; 0 if there is none.
+        types : Tensor of int32, shape (m, n)
+            Type ids of the edges; -1 if there is none.
         """
 
         def call(ids: Any, seed_array: Any) -> list[Any]:
@@ -144,12 +188,26 @@ class Operators:
         seed: Tensor = None,
         **how: Any,
     ) -> list[Tensor]:
-        """Draw neighbors of neighbors.
+        """Sample neighbors of neighbors, hop by hop.
+
+        Parameters
+        ----------
+        nodes : tensor of int64
+            Node ids of any shape, flattened to m nodes.
+        metapath : list
+            Edge types of each hop.
+        fanouts : list of int
+            Neighbors per entry in each hop.
+        seed : int or tensor, optional
+            Random seed, see the class. None: random in each run.
+        **how
+            Further arguments of `Graph.sample_fanout`.
 
         Returns
         -------
-        list of int64
-            The nodes [m] first, then [m * fanouts[0]], [m * fanouts[0] * fanouts[1]], ..
+        list of Tensor of int64
+            The given nodes, shape (m,), then the nodes of each hop, shape (m * fanouts[0],),
+            (m * fanouts[0] * fanouts[1],) and so on.
         """
 
         def call(ids: Any, seed_array: Any) -> list[Any]:
@@ -168,7 +226,25 @@ class Operators:
     def random_walk(
         self, nodes: Tensor, metapath: Sequence[Any], *, seed: Tensor = None, **how: Any
     ) -> Tensor:
-        """Walk from each node along a metapath: int64[m, steps + 1], -1 behind a dead end."""
+        """Sample a random walk along a metapath from each node.
+
+        Parameters
+        ----------
+        nodes : tensor of int64
+            Node ids of any shape, flattened to m nodes.
+        metapath : list
+            Edge types of each step.
+        seed : int or tensor, optional
+            Random seed, see the class. None: random in each run.
+        **how
+            Further arguments of `Graph.random_walk`.
+
+        Returns
+        -------
+        Tensor of int64, shape (m, steps + 1)
+            Nodes of each walk, starting with the given node; -1 after a dead end. With ``walks``,
+            there is one row per walk.
+        """
         ids, steps = flat_ids(nodes), how.get("length") or len(metapath)
         starts = None if how.get("walks") else ids.shape[0]
         (walks,) = call_as_tensors(
@@ -191,8 +267,30 @@ class Operators:
         seed: Tensor = None,
         **how: Any,
     ) -> Tensor:
-        """Draw n negatives for each pair: int64[m, n], -1 where there is none; ``how`` as of
-        `Graph.sample_negatives`, but ``shared``.
+        """Sample negatives for each pair.
+
+        Parameters
+        ----------
+        pairs : tensor of int64
+            Pairs of a source and a positive, or sources; m rows.
+        n : int
+            Negatives per row.
+        ntype : str or list of str, optional
+            Node types to sample from, as for `Graph.sample_negatives`.
+        seed : int or tensor, optional
+            Random seed, see the class. None: random in each run.
+        **how
+            Further arguments of `Graph.sample_negatives`. ``shared`` is not supported.
+
+        Returns
+        -------
+        Tensor of int64, shape (m, n)
+            Node ids; -1 if there is none.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``shared`` is set.
         """
         if how.get("shared"):
             raise InvalidRequest("shared negatives: draw them with sample_nodes")
@@ -211,8 +309,29 @@ class Operators:
     def node_features(
         self, nodes: Tensor, names: str | Sequence[str], ntype: str
     ) -> dict[str, Tensor]:
-        """Dense features of nodes of any shape, [*shape of nodes, *shape of the feature]; zeros
-        where there is no node.
+        """Return dense features of nodes.
+
+        Parameters
+        ----------
+        nodes : tensor of int64
+            Node ids of any shape.
+        names : str or list of str
+            Names of features.
+        ntype : str
+            Type of the nodes.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Feature of each name, shape (*shape of nodes, *shape of the feature); zeros if there is
+            no node.
+
+        Raises
+        ------
+        InvalidRequest
+            If a feature is not dense.
+        NotFound
+            If the type or a feature does not exist.
         """
         feature_names = [names] if isinstance(names, str) else list(names)
         schema = self.graph.schema
@@ -238,12 +357,12 @@ class Operators:
 
 
 def flat_ids(nodes: Tensor) -> Tensor:
-    """Nodes of any shape as int64[n]."""
+    """Return nodes of any shape as int64[n]."""
     return tf.reshape(tf.cast(tf.convert_to_tensor(nodes), tf.int64), [-1])
 
 
 def hop_widths(nodes: int | None, counts: Sequence[int]) -> list[int | None]:
-    """How many entries the nodes and each hop have."""
+    """Return the number of entries of the nodes and of each hop."""
     sizes = [nodes]
     for count in counts:
         sizes.append(None if sizes[-1] is None else sizes[-1] * count)
