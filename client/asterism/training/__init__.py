@@ -1,2 +1,2 @@
 """Epochs of batches and message flow for training loops of any framework.
-Framework adapters (`torch`, `pyg`, `dgl`, `tensorflow`) belong to their own modules."""
+Framework adapters (`torch`, `pyg`, `dgl`, `tensorflow`) have their own modules."""

@@ -1,7 +1,7 @@
-"""Epochs of batches for any framework: made ahead in threads, shared over ranks and workers, going
-on where a trainer stopped.
+"""Epochs of batches for any framework.
 
-The adapters for PyTorch and TensorFlow are thin over this; nothing of either is known here.
+Batches are created ahead of time in threads, divided over ranks and workers, and resumable. The
+adapters for PyTorch and TensorFlow are thin; this module depends on neither.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience, retry
 from asterism_proto.errors import InvalidRequest
 
 NodeBatchFunction = Callable[[Graph, Ids, int], Any]
-"""What a batch is made by, of the graph, the batch's nodes and the seed of its draws."""
+"""Function from the graph, the nodes of a batch and a random seed to a batch."""
 LinkBatchFunction = Callable[[Graph, "EdgeRows | LinkSeeds", int], Any]
-"""What a batch is made by, of the graph, the batch's edges, with their negatives where there are
-any, and the seed of its draws.
+"""Function from the graph, the edges of a batch and a random seed to a batch.
+
+With negative sampling the edges are a `LinkSeeds`.
 """
 
 ClusterBatchFunction = Callable[[Graph, ClusterBatch, int], Any]
-"""What a batch is made by, of the graph, the subgraph of the batch's clusters, and a seed."""
+"""Function from the graph, the subgraph of a batch's clusters and a seed to a batch."""
 SubgraphBatchFunction = Callable[[Graph, Subgraph, int], Any]
-"""What a batch is made by, of the graph, the subgraph that was drawn, and a seed."""
+"""Function from the graph, a sampled subgraph and a random seed to a batch."""
 
 
 class WorkerBatch(NamedTuple):
-    """A batch, and where the worker that made it is behind it."""
+    """A batch, and the position of its worker after it."""
 
     worker: int
     worker_count: int
@@ -46,8 +47,10 @@ class WorkerBatch(NamedTuple):
 
 
 class EpochBatches(ABC):
-    """Every row of something once an epoch over all ranks, in shuffled batches; each made in
-    threads ahead of time.
+    """Shuffled batches of rows, each row once per epoch over all ranks.
+
+    Threads create batches ahead of time. Iteration returns the rest of the epoch and then begins
+    the next one.
     """
 
     def __init__(
@@ -76,26 +79,40 @@ class EpochBatches(ABC):
         self.rank, self.world = rank, world
         self._cursor = EpochCursor(size(), seed=self.seed, rank=rank, world=world)
         self._worker_cursors: list[EpochCursor] = []
-        """Of the workers that go through the rest of the epoch, as far as batches came; none:
-        nobody has begun.
+        """Positions of the workers of the current iteration, after the batches received so far.
+
+        Empty before an iteration of the epoch.
         """
 
     @abstractmethod
     def _make_batch(self, positions: Ids, key: int) -> Any:
-        """The batch of some places; ``key`` is the seed of its draws."""
+        """Return the batch of some rows.
+
+        Parameters
+        ----------
+        positions : ndarray of int64, shape (m,)
+            Positions of the rows.
+        key : int
+            Random seed of the batch.
+
+        Returns
+        -------
+        object
+            Batch.
+        """
 
     @abstractmethod
     def _description(self) -> dict[str, Any]:
-        """What it goes through, in plain values."""
+        """Return the source of the rows as plain values, to compare with a loaded state."""
 
     @property
     def epoch(self) -> int:
-        """The one that is under way, from 0."""
+        """Current epoch, from 0."""
         return self._cursor.epoch
 
     @property
     def left(self) -> int:
-        """Places of this rank not yet visited in this epoch."""
+        """Number of rows of this rank that are not yet visited in this epoch."""
         return self._remaining().left
 
     def __iter__(self) -> Iterator[Any]:
@@ -103,14 +120,28 @@ class EpochBatches(ABC):
             yield worker_batch.value
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin an epoch."""
+        """Begin an epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            Epoch, from 0.
+        """
         self._cursor = EpochCursor(
             self._cursor.size, seed=self.seed, rank=self.rank, world=self.world, epoch=epoch
         )
         self._worker_cursors = []
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this rank is, in plain values: batches that were given count as visited."""
+        """Return the position of this rank as plain values.
+
+        Batches that were returned count as visited.
+
+        Returns
+        -------
+        dict
+            State for `load_state_dict` or `reshard`.
+        """
         return {
             "version": self.graph.version,
             **self._description(),
@@ -122,15 +153,36 @@ class EpochBatches(ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a rank was, with any number of workers; InvalidRequest where it was of
-        another type or version.
+        """Continue where a rank stopped, with any number of workers.
+
+        Parameters
+        ----------
+        state : mapping
+            State that `state_dict` returned.
+
+        Raises
+        ------
+        InvalidRequest
+            If the state is of other rows, such as another type, or another version.
         """
         self._check(state)
         self._resume(EpochCursor.resharded(state["parts"], rank=0, world=1), state)
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what all ranks of another number of them left of their epoch:
-        of every one's state.
+        """Continue the epoch of a run with another number of ranks.
+
+        This rank takes its share of the rows that the ranks of that run have not visited.
+
+        Parameters
+        ----------
+        states : iterable of mapping
+            State of every rank of the run.
+
+        Raises
+        ------
+        InvalidRequest
+            If there are no states, or they differ in epoch or seed, or are of other rows or another
+            version.
         """
         rank_states = list(states)
         for state in rank_states:
@@ -168,7 +220,7 @@ class EpochBatches(ABC):
         self._cursor, self._worker_cursors = cursor, []
 
     def _remaining(self) -> EpochCursor:
-        """What nobody was given yet."""
+        """Return the position of the rows that no worker has returned."""
         return (
             EpochCursor.resharded(
                 [cursor.state_dict() for cursor in self._worker_cursors], rank=0, world=1
@@ -178,19 +230,19 @@ class EpochBatches(ABC):
         )
 
     def _record_progress(self, worker_batch: WorkerBatch) -> None:
-        """Take over where the worker behind a batch is."""
+        """Record the position of a worker after its batch."""
         self._worker_cursors[worker_batch.worker].load_state_dict(worker_batch.state)
 
     def _split_over_workers(self, worker_count: int) -> None:
-        """Split what is left over workers."""
+        """Divide the remaining rows over workers."""
         self._worker_cursors = self._remaining().split(worker_count)
 
     def _worker_share(self) -> tuple[int, int]:
-        """Which worker of how many this process is."""
+        """Return the index of this worker process, and the number of workers."""
         return 0, 1
 
     def _worker_batches(self) -> Iterator[WorkerBatch]:
-        """This worker's share of what is left, batch by batch."""
+        """Yield the batches of this worker's share of the remaining rows."""
         worker, worker_count = self._worker_share()
         self._split_over_workers(worker_count)
         for worker_batch in self._prefetched_batches(
@@ -203,7 +255,7 @@ class EpochBatches(ABC):
     def _prefetched_batches(
         self, worker: int, worker_count: int, recorded: EpochCursor
     ) -> Iterator[WorkerBatch]:
-        """Batches in order, some of them in the making ahead of the one that is given."""
+        """Yield batches in order, with some of the following ones in progress."""
         cursor = recorded.split(1)[0]
         cursor.load_state_dict(recorded.state_dict())
         if not self._prefetch:
@@ -224,7 +276,7 @@ class EpochBatches(ABC):
             while pending:
                 future, state = pending.popleft()
                 value = future.result()
-                # before this one is given, so that as many are in the making while it is trained on
+                # Refill before the yield, so that the prefetch continues while the batch is in use.
                 fill()
                 yield WorkerBatch(worker, worker_count, state, value)
         finally:
@@ -239,10 +291,9 @@ class EpochBatches(ABC):
 
 
 class NodeEpochBatches(EpochBatches):
-    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make``
-    in threads ahead of time.
+    """Shuffled batches of all nodes of a type, each node once per epoch over all ranks.
 
-    Parameters as of `asterism.torch.NodeBatches`.
+    `asterism.torch.NodeBatches` describes the parameters.
     """
 
     def __init__(
@@ -280,15 +331,14 @@ class NodeEpochBatches(EpochBatches):
         )
 
     def _plain_batch(self, nodes: Ids) -> Any:
-        """A batch that nothing is made of."""
+        """Return the batch of nodes without ``make``."""
         return nodes
 
 
 class LinkEpochBatches(EpochBatches):
-    """Every edge of a type once an epoch over all ranks, in shuffled batches; each made by ``make``
-    in threads ahead of time.
+    """Shuffled batches of all edges of a type, each edge once per epoch over all ranks.
 
-    Parameters as of `asterism.torch.EdgeBatches`.
+    `asterism.torch.EdgeBatches` describes the parameters.
     """
 
     def __init__(
@@ -339,10 +389,9 @@ class LinkEpochBatches(EpochBatches):
 
 
 class SubgraphEpochBatches(EpochBatches):
-    """So many subgraphs an epoch over all ranks, each drawn as a whole by a sampler of
-    `asterism.saint`, in threads ahead of time.
+    """Epochs of subgraphs that a sampler of `asterism.saint` samples as a whole.
 
-    Parameters as of `asterism.torch.SaintBatches`.
+    `asterism.torch.SaintBatches` describes the parameters.
     """
 
     def __init__(
@@ -378,10 +427,9 @@ class SubgraphEpochBatches(EpochBatches):
 
 
 class ClusterEpochBatches(EpochBatches):
-    """Every cluster once an epoch over all ranks, in shuffled groups; each made by ``make`` in
-    threads ahead of time.
+    """Shuffled groups of clusters, each cluster once per epoch over all ranks.
 
-    Parameters as of `asterism.torch.ClusterBatches`.
+    `asterism.torch.ClusterBatches` describes the parameters.
     """
 
     def __init__(

@@ -1,5 +1,6 @@
-"""What message flow graphs are made of: a batch's edges, hop by hop, drawn as DGL draws them. The
-adapters make DGL's own of it.
+"""Edges of message flow graphs, hop by hop, with the semantics of DGL's samplers.
+
+The adapters convert them to objects of DGL.
 """
 
 from __future__ import annotations
@@ -18,25 +19,26 @@ HopFanouts = Sequence[int] | Mapping[Triple, Sequence[int]]
 
 
 class MessageFlowSampler:
-    """Draws the edges that bring messages to a batch of nodes, from one version.
+    """Sampler of the edges that carry messages to a batch of nodes, from one version.
 
     Parameters
     ----------
     graph : Graph
-        Of one version, with ``direction: both``.
+        Graph of one version, with ``direction: both``.
     fanouts : list of int, or dict of triple to list of int
-        Of each layer of the model, the first layer's first; the hops are drawn from the last.
+        Neighbors per node in each layer of the model, starting with the first layer. Hops are
+        sampled from the last layer backwards.
     replace : bool
-        With replacement.
-    prob : str, optional
-        Weights to draw by; None: uniformly.
+        Sample with replacement.
+    prob : str or None
+        Weight column to sample by. None: uniformly.
     weights : bool
-        Whether the weights that were drawn by come along.
+        Return the weights that edges were sampled by.
 
     Raises
     ------
     InvalidRequest
-        For a graph of no version, or fanouts of edge types that are not there.
+        If the graph is not of one version, or ``fanouts`` names an unknown edge type.
     """
 
     def __init__(
@@ -55,8 +57,9 @@ class MessageFlowSampler:
         self.graph = graph
 
     def seeds_by_type(self, seeds: Any) -> dict[str, Ids]:
-        """A batch's nodes by node type; InvalidRequest where they are of no type and there are
-        several.
+        """Return the nodes of a batch by node type.
+
+        Raise InvalidRequest if they have no type and the graph has several.
         """
         schema = self.graph.schema
         if not isinstance(seeds, Mapping):
@@ -74,11 +77,11 @@ class MessageFlowSampler:
     def _sample_edges(
         self, nodes: Ids, hops: Mapping[str, Sequence[int]], **options: Any
     ) -> Subgraph:
-        """A batch's edges."""
+        """Return the edges of a batch."""
         return self.graph.sample_subgraph(nodes, hops, **options, replace=self._replace)
 
     def sample(self, seeds: Mapping[str, Ids], seed: int | None) -> Subgraph:
-        """The edges around a batch; InvalidRequest where a node is there twice."""
+        """Return the edges around a batch; raise InvalidRequest if a node repeats."""
         kinds = [
             np.full(len(nodes), self.graph.schema.node_type_id(name), np.int32)
             for name, nodes in seeds.items()
@@ -105,14 +108,16 @@ class MessageFlowSampler:
 
 
 class LaborFlowSampler(MessageFlowSampler):
-    """The same by layer-neighbor sampling, which shares neighbors over a batch.
+    """Sampler of such edges by layer-neighbor sampling (LABOR).
+
+    LABOR shares neighbors between the nodes of a batch (Balin & Catalyurek, 2023).
 
     Parameters
     ----------
     graph, fanouts, prob
-        As of `MessageFlowSampler`.
+        Arguments of `MessageFlowSampler`.
     importance, layer_dependency
-        As of `Graph.sample_labor`.
+        Arguments of `Graph.sample_labor`.
     """
 
     def __init__(
@@ -140,7 +145,7 @@ class LaborFlowSampler(MessageFlowSampler):
 
 
 def require_version(graph: Graph) -> None:
-    """InvalidRequest where a graph is read at whatever version is current."""
+    """Raise InvalidRequest if the graph follows the current version."""
     if graph.version is None:
         raise InvalidRequest(
             f"space {graph.space!r} is read at its current version, which may change in an "
@@ -149,16 +154,16 @@ def require_version(graph: Graph) -> None:
 
 
 def hop_count(subgraph: Subgraph) -> int:
-    """How many hops were drawn."""
+    """Return the number of sampled hops."""
     return len(next(iter(subgraph.num_sampled_nodes.values()))) - 1
 
 
 def visited_count(subgraph: Subgraph, node_type: str, hop: int) -> int:
-    """How many nodes of a type were met up to a hop."""
+    """Return the number of nodes of a type that are visited up to a hop."""
     return sum(subgraph.num_sampled_nodes[node_type][: hop + 1])
 
 
 def hop_edges(subgraph: Subgraph, edge_type: str, hop: int) -> slice:
-    """Where the edges of a hop are, which lead to what was met before it."""
+    """Return the slice of the edges of a hop, which lead to nodes visited before it."""
     per_hop = subgraph.num_sampled_edges[edge_type]
     return slice(sum(per_hop[:hop]), sum(per_hop[: hop + 1]))

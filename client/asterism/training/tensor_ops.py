@@ -1,7 +1,7 @@
-"""Gathers and scatters of torch's tensors, with gradients: the same operations as `asterism.ops`
-has for arrays.
+"""Gathers and scatters of torch tensors, with gradients.
 
-torch is the caller's: it is never imported here, for who has a tensor has imported it.
+They are the operations that `asterism.ops` provides for arrays. This module never imports torch: a
+caller that has a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ Tensor = Any
 
 
 def is_tensor(value: object) -> bool:
-    """Whether it is one of torch's."""
+    """Return whether a value is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def gather(params: Tensor, indices: Any) -> Tensor:
-    """Rows ``indices`` of a tensor; the gradient is added up where they came from."""
+    """Return rows of a tensor; the gradient is summed into the rows."""
     return params.index_select(0, _index("indices", indices, params, params.shape[0]))
 
 
 def scatter_add(updates: Tensor, indices: Any, size: int) -> Tensor:
-    """Sums by place; the gradient is gathered."""
+    """Return the sum per output row; the gradient is gathered."""
     index = _places(updates, indices, size)
     return updates.new_zeros((size, *updates.shape[1:])).index_add(0, index, updates)
 
 
 def scatter_mean(updates: Tensor, indices: Any, size: int) -> Tensor:
-    """Means by place."""
+    """Return the mean per output row."""
     index = _places(updates, indices, size)
     counts = updates.new_zeros(size).index_add(0, index, updates.new_ones(len(index))).clamp(min=1)
     return scatter_add(updates, index, size) / counts.reshape(size, *([1] * (updates.dim() - 1)))
 
 
 def scatter_max(updates: Tensor, indices: Any, size: int, *, empty: float) -> Tensor:
-    """Largest by place; the gradient is split evenly over those that are."""
+    """Return the maximum per output row; ties share the gradient evenly."""
     torch = sys.modules["torch"]
     index = _places(updates, indices, size)
     across = index.reshape(-1, *([1] * (updates.dim() - 1))).expand_as(updates)
@@ -55,7 +55,7 @@ def scatter_max(updates: Tensor, indices: Any, size: int, *, empty: float) -> Te
 
 
 def scatter_softmax(updates: Tensor, indices: Any, size: int) -> Tensor:
-    """Softmax among those of one place."""
+    """Return the softmax of updates within each output row."""
     index = _places(updates, indices, size)
     highest = scatter_max(updates.detach(), index, size, empty=0.0)
     exponentials = (updates - highest.index_select(0, index)).exp()
