@@ -1,7 +1,7 @@
-"""Graphs for DGL: a batch's message flow graphs (blocks), and subgraphs as graphs of DGL. Needs
-``asterism-graph[dgl]``.
+"""Graphs for DGL: message flow graphs (blocks) of a batch, and subgraphs as DGL graphs.
 
-DGL is imported with this module; nobody inside `asterism` but its own adapters imports it.
+Needs ``asterism-graph[dgl]``. This module imports DGL. Inside `asterism` only adapters import this
+module.
 """
 
 from __future__ import annotations
@@ -28,26 +28,30 @@ with required("dgl", "asterism.dgl"):
 __all__ = ["LaborSampler", "NeighborSampler", "blocks"]
 
 Seeds = Any
-"""Node ids, as a tensor or array; by node type where there are several."""
+"""Node ids as a tensor or array; a dict by node type if there are several types."""
 
 
 class NeighborSampler:
-    """Draws blocks as DGL's ``NeighborSampler`` does, from a graph that is not in memory.
+    """Counterpart of DGL's ``NeighborSampler`` for a graph that is not in memory.
 
     Parameters
     ----------
     graph : Graph
-        Of one version, with ``direction: both``: from a `Graph.pin`, or `Graph.at`.
+        Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``.
     fanouts : list of int, or dict of triple to list of int
-        Neighbors that a node has messages from in each layer of the model, the first layer's first;
-        -1 are all. Edge types that a dict does not name are not followed.
+        Neighbors that send messages to a node in each layer of the model, starting with the first
+        layer; -1 takes all. Edge types that a dict omits are not followed.
     replace : bool
-        With replacement.
+        Sample with replacement.
     prob : str, optional
-        Draw in proportion to these weights: ``"weight"`` are the edges' own, other names are
-        tables. None: uniformly.
+        Weight column to sample by; ``"weight"`` is the weight of the edge. None: uniformly.
     edge_weights : bool
-        Whether blocks have the weights that were drawn by, as ``edata["weight"]``.
+        Return the weights that edges were sampled by as ``edata["weight"]`` of the blocks.
+
+    Raises
+    ------
+    InvalidRequest
+        If the graph is not of one version, or ``fanouts`` names an unknown edge type.
 
     Examples
     --------
@@ -70,48 +74,56 @@ class NeighborSampler:
         )
 
     def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
-        """Input nodes, output nodes and blocks of a batch, the first layer's block first.
+        """Sample the blocks of a batch.
 
         Parameters
         ----------
         seeds : tensor or array, or dict of node type to these
-            Whose representations the model computes.
+            Nodes that the model computes representations of.
         seed : int, optional
-            Of the draws.
+            Random seed; the same seed repeats the sample. Default: random.
 
         Returns
         -------
-        tuple
-            Ids of the first block's source nodes and of the last one's destination nodes, by node
-            type where there are several, and the blocks.
+        input_nodes, output_nodes : Tensor of int64, or dict of node type to these
+            Source nodes of the first block, and destination nodes of the last block. Dicts if the
+            graph has several node types.
+        blocks : list of DGLGraph
+            Blocks, starting with that of the first layer.
 
         Raises
         ------
         InvalidRequest
-            Where a seed is there twice, or is negative.
+            If a seed repeats or is negative.
         """
         return _batch(self._flows, seeds, seed, "weight")
 
 
 class LaborSampler:
-    """Draws blocks as DGL's ``LaborSampler`` does, from a graph that is not in memory: nodes of a
-    batch share neighbors where they can.
+    """Counterpart of DGL's ``LaborSampler`` for a graph that is not in memory.
+
+    Layer-neighbor sampling (LABOR; Balin & Catalyurek, 2023) lets the nodes of a batch share
+    neighbors.
 
     Parameters
     ----------
     graph : Graph
-        Of one version, with ``direction: both``: from a `Graph.pin`, or `Graph.at`.
+        Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``.
     fanouts : list of int, or dict of triple to list of int
-        Neighbors that a node has messages from in each layer of the model, in expectation, the
-        first layer's first; -1 are all.
+        Expected number of neighbors that send messages to a node in each layer of the model,
+        starting with the first layer; -1 takes all. Edge types that a dict omits are not followed.
     prob : str, optional
-        Draw by these weights: ``"weight"`` are the edges' own, other names are tables. None:
-        uniformly.
+        Weight column to sample by; ``"weight"`` is the weight of the edge. None: uniformly.
     importance_sampling : int
-        Steps that make shared neighbors more probable, LABOR-i; below 0: as many as it takes,
-        LABOR-*.
+        Number of importance sampling steps i (LABOR-i), which favor shared neighbors. Negative:
+        until convergence (LABOR-*).
     layer_dependency : bool
-        Whether all layers keep neighbors by the same variates.
+        Use the same random variate of a node in all layers.
+
+    Raises
+    ------
+    InvalidRequest
+        If the graph is not of one version, or ``fanouts`` names an unknown edge type.
 
     Examples
     --------
@@ -140,8 +152,28 @@ class LaborSampler:
         )
 
     def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
-        """Input nodes, output nodes and blocks of a batch, as of `NeighborSampler`, with the
-        weights of a mean as ``edata["edge_weights"]``.
+        """Sample the blocks of a batch.
+
+        Parameters
+        ----------
+        seeds : tensor or array, or dict of node type to these
+            Nodes that the model computes representations of.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
+
+        Returns
+        -------
+        input_nodes, output_nodes : Tensor of int64, or dict of node type to these
+            Source nodes of the first block, and destination nodes of the last block. Dicts if the
+            graph has several node types.
+        blocks : list of DGLGraph
+            Blocks, starting with that of the first layer, with the weights of a mean as
+            ``edata["edge_weights"]``.
+
+        Raises
+        ------
+        InvalidRequest
+            If a seed repeats or is negative.
         """
         return _batch(self._flows, seeds, seed, "edge_weights")
 
@@ -149,7 +181,7 @@ class LaborSampler:
 def _batch(
     sampler: MessageFlowSampler, seeds: Seeds, seed: int | None, weights: str
 ) -> tuple[Any, Any, list[Any]]:
-    """Input nodes, output nodes and blocks."""
+    """Return input nodes, output nodes and blocks."""
     subgraph = sampler.sample(sampler.seeds_by_type(seeds), seed)
     layer_blocks = blocks(subgraph, weights=weights)
     is_hetero = len(subgraph.nodes) > 1
@@ -165,21 +197,23 @@ def _batch(
 
 
 def blocks(found: Subgraph, *, weights: str = "weight") -> list[Any]:
-    """The blocks of a subgraph, the farthest hop's first: what a model's first layer takes.
+    """Return the blocks of a subgraph, starting with the farthest hop.
+
+    The first block is the input of the first layer of a model.
 
     Parameters
     ----------
     found : Subgraph
-        Sampled with ``direction="in"`` and ``expand="every"``, as DGL samples.
+        Subgraph that was sampled with ``direction="in"`` and ``expand="every"``, as DGL samples.
     weights : str
-        What the subgraph's weights are called, where it has any.
+        Name of the weights in ``edata``, if the subgraph has weights.
 
     Returns
     -------
     list of DGLGraph
         Blocks with ids as ``srcdata[dgl.NID]``, ``dstdata[dgl.NID]`` and ``edata[dgl.EID]``, and
-        ``edata[weights]`` where the subgraph has them. The destination nodes of each are the first
-        of its source nodes, and the source nodes of the next block.
+        with ``edata[weights]`` if the subgraph has weights. The destination nodes of a block are
+        the first of its source nodes, and are the source nodes of the next block.
     """
     result = []
     for hop in range(hop_count(found)):

@@ -1,7 +1,7 @@
-"""Graphs for GraphBolt, DGL 2's data loader: a sampler and a feature store for its pipelines. Needs
-``asterism-graph[dgl]`` with a DGL that has GraphBolt.
+"""Graphs for GraphBolt, the data loader of DGL 2: a sampler and a feature store.
 
-GraphBolt is imported with this module; nobody inside `asterism` imports it.
+Needs ``asterism-graph[dgl]`` with a DGL that includes GraphBolt. This module imports GraphBolt. No
+other module of `asterism` imports it.
 """
 
 from __future__ import annotations
@@ -41,37 +41,37 @@ Encoder = Callable[[FeatureValue], Any]
 
 @functional_datapipe("sample_asterism")
 class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no types here
-    """Draws what GraphBolt's ``NeighborSampler`` does, from a graph that is not in memory.
-    Functional name: ``sample_asterism``.
+    """Counterpart of GraphBolt's ``NeighborSampler`` for a graph that is not in memory.
+
+    Its functional name is ``sample_asterism``.
 
     Parameters
     ----------
     datapipe : DataPipe
-        Of mini-batches: an ``ItemSampler``, or what follows one.
+        Source of mini-batches: an ``ItemSampler``, or a stage after one.
     graph : Graph
-        Of one version, with ``direction: both``: from a `Graph.pin`, or `Graph.at`. It crosses into
-        the loader's workers.
+        Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``. It is passed
+        to the workers of the loader.
     fanouts : list of int, or dict of triple to list of int
-        Neighbors that a node has messages from in each layer of the model, the first layer's first;
-        -1 are all. Edge types that a dict does not name are not followed.
+        Neighbors that send messages to a node in each layer of the model, starting with the first
+        layer; -1 takes all. Edge types that a dict omits are not followed.
     replace : bool
-        With replacement.
+        Sample with replacement.
     prob_name : str, optional
-        Draw in proportion to these weights: ``"weight"`` are the edges' own, other names are
-        tables. None: uniformly.
+        Weight column to sample by; ``"weight"`` is the weight of the edge. None: uniformly.
     seed : int, optional
-        Then the draws of a batch follow from it and from the batch, however many workers there are.
-        None: each batch takes a fresh one from torch's generator.
+        Random seed. Samples of a batch depend on it and on the batch alone, not on the number of
+        workers. None: each batch takes a seed from torch's generator.
     patience_s : float
-        How long a batch is tried again, in seconds, while the service does not answer: as long as
-        its restart may take.
+        Seconds for which a failed batch is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
 
     Raises
     ------
     InvalidRequest
-        For a graph of no version or fanouts of unknown types; of a batch: for timestamps, which are
-        not served, for seeds without a type where the graph has several, and for a seed that is
-        there twice or is negative.
+        If the graph is not of one version, or ``fanouts`` names an unknown edge type. A batch
+        raises it if it has timestamps, which are not supported, if its seeds have no type although
+        the graph has several, or if a seed repeats or is negative.
 
     Examples
     --------
@@ -103,8 +103,27 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
         self._patience_s = check_patience(patience_s)
 
     def sample_subgraphs(self, seeds: Any, seeds_timestamp: Any = None) -> tuple[Any, list[Any]]:
-        """The input nodes of a batch and its subgraphs, the first layer's first: by type where the
-        seeds are.
+        """Sample the subgraphs of a batch.
+
+        Parameters
+        ----------
+        seeds : Tensor of int64, or dict of node type to these
+            Seed nodes.
+        seeds_timestamp : optional
+            Not supported; must be None.
+
+        Returns
+        -------
+        input_nodes : Tensor of int64, or dict of node type to these
+            Source nodes of the first layer; a dict if ``seeds`` is one.
+        subgraphs : list of SampledSubgraphImpl
+            Subgraphs, starting with that of the first layer.
+
+        Raises
+        ------
+        InvalidRequest
+            If there are timestamps, the seeds have no type although the graph has several, or a
+            seed repeats or is negative.
         """
         if seeds_timestamp is not None:
             raise InvalidRequest("timestamps of seeds: times are not served yet; leave them out")
@@ -122,7 +141,7 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
 
 
 def _layer(subgraph: Subgraph, hop: int, is_hetero: bool) -> Any:
-    """GraphBolt's record of the edges of a hop."""
+    """Return GraphBolt's record of the edges of a hop."""
     assert subgraph.edge_ids is not None
     csc, edge_ids = {}, {}
     for name in subgraph.num_sampled_edges:
@@ -148,18 +167,23 @@ def _layer(subgraph: Subgraph, hop: int, is_hetero: bool) -> Any:
 
 
 class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types here
-    """The features of a graph's nodes and edges, as GraphBolt's ``FeatureFetcher`` reads them. It
-    can not be written to.
+    """Read-only features of nodes and edges, for GraphBolt's ``FeatureFetcher``.
 
     Parameters
     ----------
     graph : Graph
-        Of one version.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     encode : dict of str to callable, optional
-        By feature: what makes a tensor ``[m, ...]`` of its column, an array ``[m, *shape]`` or
-        ``(indptr, values)``. Ragged features and bytes need one.
+        Encoder of each feature. It receives the column, an array ``[m, *shape]`` or ``(indptr,
+        values)``, and returns a tensor ``[m, ...]``. Required for ragged features and bytes.
     patience_s : float
-        How long features are asked for again, in seconds, while the service does not answer.
+        Seconds for which a failed read is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
+
+    Raises
+    ------
+    InvalidRequest
+        If the graph is not of one version.
     """
 
     def __init__(
@@ -178,15 +202,31 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
         )
 
     def read(self, domain: str, type_name: str | None, feature_name: str, ids: Any = None) -> Any:
-        """Features of some nodes or edges, a row each; ``"weight"`` is a node's weight.
+        """Return features of nodes or edges.
+
+        Parameters
+        ----------
+        domain : {"node", "edge"}
+            Kind of element.
+        type_name : str, optional
+            Node type or edge type. None: the only one.
+        feature_name : str
+            Name of the feature; ``"weight"`` is the weight of a node.
+        ids : array_like of int64, shape (m,)
+            Node ids or edge ids. Required.
+
+        Returns
+        -------
+        Tensor, shape (m, ...)
+            One row per id.
 
         Raises
         ------
         InvalidRequest
-            Without ids: a graph's features are read by batch. For a feature that is no tensor and
-            has no encoder.
+            If there are no ids, because features are read batch by batch; if the type is ambiguous;
+            or if the feature is not dense and has no encoder.
         NotFound
-            Where there is no such type or feature, or no such node or edge.
+            If the type, the feature, a node or an edge does not exist.
         """
         if ids is None:
             raise InvalidRequest(
@@ -202,15 +242,45 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
         return tensor(column) if encode is None else torch.as_tensor(encode(column))
 
     def size(self, domain: str, type_name: str | None, feature_name: str) -> Any:
-        """The shape of one node's or edge's feature, as the schema has it."""
+        """Return the shape of a feature of one node or edge, as declared in the schema.
+
+        Parameters
+        ----------
+        domain, type_name, feature_name
+            Feature, as for `read`.
+
+        Returns
+        -------
+        torch.Size
+            Shape without the dimension of rows.
+
+        Raises
+        ------
+        InvalidRequest
+            If the type is ambiguous, or the feature is not dense and has no encoder.
+        NotFound
+            If the type or feature does not exist.
+        """
         return torch.Size(self._column(domain, type_name, feature_name)[1])
 
     def metadata(self, domain: str, type_name: str | None, feature_name: str) -> dict[str, Any]:
-        """Nothing: the schema says what there is."""
+        """Return no metadata: the schema describes the feature.
+
+        Returns
+        -------
+        dict
+            Empty.
+        """
         return {}
 
     def keys(self) -> list[tuple[str, str, str]]:
-        """Domain, type and name of every feature that can be read."""
+        """Return the domain, type and name of every readable feature.
+
+        Returns
+        -------
+        list of tuple of str
+            Dense features, and features with an encoder.
+        """
         types: dict[str, Sequence[NodeType | EdgeType]] = {
             "node": self._graph.schema.node_types,
             "edge": self._graph.schema.edge_types,
@@ -226,7 +296,13 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
     def update(
         self, domain: str, type_name: str | None, feature_name: str, value: Any, ids: Any = None
     ) -> NoReturn:
-        """Refused: what one trains on is published."""
+        """Raise InvalidRequest: published versions are immutable.
+
+        Raises
+        ------
+        InvalidRequest
+            Always.
+        """
         raise InvalidRequest(
             f"{feature_name!r} can not be updated: what one trains on is published; write to "
             "the space, and build it"
@@ -235,7 +311,7 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
     def _column(
         self, domain: str, type_name: str | None, feature_name: str
     ) -> tuple[str, tuple[int, ...]]:
-        """The name of the type that has a feature, and the feature's shape."""
+        """Return the name of the type that has a feature, and the shape of the feature."""
         schema = self._graph.schema
         if domain not in ("node", "edge"):
             raise InvalidRequest(f"domain {domain!r}: expected 'node' or 'edge'")

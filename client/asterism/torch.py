@@ -1,7 +1,7 @@
-"""Graphs for PyTorch: epochs of batches as datasets, over ranks and workers, that go on where a
-trainer stopped. Needs ``asterism-graph[torch]``.
+"""Graphs for PyTorch: resumable epochs of batches as datasets, over ranks and workers.
 
-torch is imported with this module; nobody inside `asterism` but the adapters imports it.
+Needs ``asterism-graph[torch]``. This module imports torch. Inside `asterism` only adapters import
+this module.
 """
 
 from __future__ import annotations
@@ -45,14 +45,28 @@ _SEEDS = 1 << 62
 
 
 def tensor(column: Any) -> Any:
-    """An array as a tensor of its own memory where that can be written to, otherwise of a copy."""
+    """Return an array as a tensor.
+
+    Parameters
+    ----------
+    column : array_like
+        Array.
+
+    Returns
+    -------
+    Tensor
+        Tensor that shares the memory of the array if that is writable; otherwise a copy.
+    """
     array = np.asarray(column)
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def batch_seed(seed: int | None, ids: Any) -> int:
-    """The seed of a batch's draws: of ``seed`` and its nodes, or without one a fresh one from
-    torch's generator.
+    """Return the random seed of a batch.
+
+    It follows from ``seed`` and the nodes of the batch. If ``seed`` is None, it comes from torch's
+    generator. The derivation is part of the sampling contract: changing it changes results for a
+    given seed.
     """
     if seed is None:
         return int(torch.randint(_SEEDS, (1,)))
@@ -61,12 +75,14 @@ def batch_seed(seed: int | None, ids: Any) -> int:
 
 
 class MultiHot:
-    """Makes float32 [m, width] of a ragged column of indices: 1 where a row has an index.
+    """Encoder of a ragged column of indices as a multi-hot tensor.
+
+    The result is float32 [m, width], with 1 for each index in a row.
 
     Parameters
     ----------
     width : int
-        How many indices there are.
+        Number of possible indices.
 
     Examples
     --------
@@ -79,7 +95,23 @@ class MultiHot:
         self.width = validation.count("width", width, minimum=1)
 
     def __call__(self, column: FeatureValue) -> Any:
-        """The rows of a column ``(indptr, indices)``."""
+        """Encode a column.
+
+        Parameters
+        ----------
+        column : tuple of ndarray
+            ``(indptr, indices)`` of m rows.
+
+        Returns
+        -------
+        Tensor of float32, shape (m, width)
+            1 for each index in a row, 0 elsewhere.
+
+        Raises
+        ------
+        InvalidRequest
+            If the column is dense, or an index is out of range.
+        """
         if not isinstance(column, tuple):
             raise InvalidRequest(
                 f"a dense column of shape {list(column.shape)}: expected (indptr, indices), "
@@ -98,52 +130,56 @@ class MultiHot:
 
 
 def _worker_index() -> tuple[int, int]:
-    """Which of how many worker processes this is."""
+    """Return the index of this worker process, and the number of workers."""
     worker = get_worker_info()
     return (worker.id, worker.num_workers) if worker is not None else (0, 1)
 
 
 # Torch is not installed where types are checked.
 class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]
-    """Every node of a type once an epoch over all ranks and workers, in shuffled batches; each made
-    by ``make`` in threads ahead of time.
+    """Shuffled batches of all nodes of a type, each node once per epoch over all ranks.
 
-    Going through it gives what is left of the epoch, and begins the next one. Read it through a
-    `BatchLoader` for worker processes, or go through it directly; a ``DataLoader`` with
-    ``batch_size=None`` takes it too, where `set_epoch` is called before each epoch but the first.
+    Threads create batches ahead of time by calling ``make``. Iteration returns the rest of the
+    epoch and then begins the next one. Use a `BatchLoader` for worker processes, or iterate
+    directly. A ``DataLoader`` with ``batch_size=None`` works too if `set_epoch` is called before
+    each epoch except the first.
 
     Parameters
     ----------
     graph : Graph
-        Of one version: from a `Graph.pin`, or `Graph.at`.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     ntype : str
-        The node type.
+        Node type.
     batch_size : int
-        Nodes of a batch; the last of a worker's share may have fewer.
+        Nodes per batch; the last batch of a worker's share may have fewer.
     make : callable, optional
-        Gives a batch of ``(graph, nodes int64[m], seed)``. None: the nodes as a tensor.
+        Function from ``(graph, nodes int64[m], seed)`` to a batch. None: the batch is a tensor of
+        the nodes.
     seed : int
-        Of the order and of all draws. All ranks give the same.
+        Random seed of the order and of all samples. All ranks pass the same value.
     rank, world : int
-        Which share of how many trainers.
+        Index of this trainer, and number of trainers.
     ahead : int
-        Batches in the making while one is trained on, each in a thread; 0: none.
+        Number of batches to prefetch, each in a thread; 0: none.
     patience_s : float
-        How long a batch is tried again, in seconds, while the service does not answer: as long as
-        its restart may take.
+        Seconds for which a failed batch is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
 
-    Notes
-    -----
-    The seed of a batch's draws follows from (seed, epoch, the place of its first node in the
-    epoch's order): it is the same whatever was stopped and resumed before. Batches are other ones
-    with another number of ranks or workers; every node still comes once.
+    Raises
+    ------
+    InvalidRequest
+        If the graph is not of one version.
+
+    Notes ----- The random seed of a batch follows from (seed, epoch, position of its first node in
+    the order of the epoch), so it does not depend on interruptions. Another number of ranks or
+    workers gives different batches, but still visits every node once.
 
     Examples
     --------
-    >>> def made(graph, nodes, seed):  # doctest: +SKIP
+    >>> def make_batch(graph, nodes, seed):  # doctest: +SKIP
     ...     return graph.sample_subgraph(nodes, [10, 5], direction="in", seed=seed)
     >>> with graph.pin() as held:  # doctest: +SKIP
-    ...     batches = NodeBatches(held, "paper", 512, made, seed=1)
+    ...     batches = NodeBatches(held, "paper", 512, make_batch, seed=1)
     ...     for batch in BatchLoader(batches, num_workers=2):
     ...         step(batch)
     """
@@ -157,39 +193,52 @@ class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]
 
 # Torch is not installed where types are checked.
 class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]
-    """Every edge of a type once an epoch over all ranks and workers, in shuffled batches, with
-    negatives; each made by ``make`` ahead of time.
+    """Shuffled batches of all edges of a type, each edge once per epoch over all ranks.
 
-    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
+    Batches may contain negatives. Iteration, interruption and division over ranks and workers are
+    the same as for `NodeBatches`.
 
     Parameters
     ----------
     graph : Graph
-        Of one version: from a `Graph.pin`, or `Graph.at`.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     etype : str
-        The edge type.
+        Edge type.
     batch_size : int
-        Edges of a batch; the last of a worker's share may have fewer.
+        Edges per batch; the last batch of a worker's share may have fewer.
     make : callable, optional
-        Gives a batch of ``(graph, edges, seed)``, where edges are an `EdgeRows`, or with
-        ``negatives`` a `LinkSeeds`. None: these.
+        Function from ``(graph, edges, seed)`` to a batch. The edges are an `EdgeRows`, or with
+        ``negatives`` a `LinkSeeds`. None: the batch is the edges.
     negatives : mapping, optional
-        What `Graph.link_seeds` is to draw beside the edges, by its arguments: ``{"mode": "triplet",
-        "amount": 5}``.
-    weight, where
-        As of `Graph.edge_batches`.
-    seed, rank, world, ahead, patience_s
-        As of `NodeBatches`.
+        Arguments of `Graph.link_seeds` that determine the negatives, such as ``{"mode": "triplet",
+        "amount": 5}``. None: no negatives.
+    weight, where : str
+        Weight column to return, and filter of the edges, as for `Graph.edge_batches`.
+    seed : int
+        Random seed of the order and of all samples. All ranks pass the same value.
+    rank, world : int
+        Index of this trainer, and number of trainers.
+    ahead : int
+        Number of batches to prefetch, each in a thread; 0: none.
+    patience_s : float
+        Seconds for which a failed batch is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
+
+    Raises
+    ------
+    InvalidRequest
+        If the graph is not of one version, or ``negatives`` has arguments that the batches
+        determine.
 
     Examples
     --------
-    >>> def made(graph, links, seed):  # doctest: +SKIP
+    >>> def make_batch(graph, links, seed):  # doctest: +SKIP
     ...     nodes = np.concatenate([links.src, links.dst])
     ...     batch = graph.sample_subgraph(nodes, [10, 5], "cites", direction="in", seed=seed)
     ...     return links.labels, batch
     >>> with graph.pin() as held:  # doctest: +SKIP
     ...     batches = EdgeBatches(
-    ...         held, "cites", 512, made, negatives={"amount": 1}, where="year < 2019", seed=1
+    ...         held, "cites", 512, make_batch, negatives={"amount": 1}, where="year < 2019", seed=1
     ...     )
     ...     for labels, batch in BatchLoader(batches, num_workers=2):
     ...         step(labels, batch)
@@ -201,24 +250,37 @@ class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]
 
 # Torch is not installed where types are checked.
 class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc]
-    """Every cluster once an epoch over all ranks and workers, q at a time, with all edges among
-    their nodes; each made ahead of time.
+    """Shuffled groups of q clusters, each cluster once per epoch over all ranks.
 
-    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
+    A batch contains all edges between the nodes of its clusters (Cluster-GCN; Chiang et al., 2019).
+    Iteration, interruption and division over ranks and workers are the same as for `NodeBatches`.
 
     Parameters
     ----------
     graph : Graph
-        Of one version: from a `Graph.pin`, or `Graph.at`.
+        Graph of one version, from `Graph.pin` or `Graph.at`.
     clusters, q
-        As of `Graph.cluster_batches`.
+        Arguments of `Graph.cluster_batches`.
     make : callable, optional
-        Gives a batch of ``(graph, batch, seed)``, where batch is a `ClusterBatch`. None: that.
+        Function from ``(graph, batch, seed)`` to a batch; its argument is a `ClusterBatch`. None:
+        the batch is the `ClusterBatch`.
     reading : mapping, optional
-        How subgraphs are read, by the arguments of `Graph.induced_subgraph`: ``{"etypes": "cites",
+        Arguments of `Graph.induced_subgraph` for reading subgraphs, such as ``{"etypes": "cites",
         "node_features": ["vec"]}``.
-    seed, rank, world, ahead, patience_s
-        As of `NodeBatches`.
+    seed : int
+        Random seed of the order and of all samples. All ranks pass the same value.
+    rank, world : int
+        Index of this trainer, and number of trainers.
+    ahead : int
+        Number of batches to prefetch, each in a thread; 0: none.
+    patience_s : float
+        Seconds for which a failed batch is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
+
+    Raises
+    ------
+    InvalidRequest
+        If the graph is not of one version, or ``reading`` has arguments that the batches determine.
 
     Examples
     --------
@@ -236,23 +298,35 @@ class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc
 
 # Torch is not installed where types are checked.
 class SaintBatches(SubgraphEpochBatches, IterableDataset):  # type: ignore[misc]
-    """So many subgraphs an epoch over all ranks and workers, each drawn as a whole (GraphSAINT), in
-    threads ahead of time.
+    """Epochs of subgraphs that are each sampled as a whole (GraphSAINT; Zeng et al., 2020).
 
-    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are. The nodes
-    of a subgraph follow from the sampler, its seed, ``seed``, the epoch and the subgraph's place in
-    it; the sampler's `normalize` counts others of the same law.
+    Iteration, interruption and division over ranks and workers are the same as for `NodeBatches`.
+    The nodes of a subgraph follow from the sampler, its seed, ``seed``, the epoch and the position
+    of the subgraph in it. `normalize` of the sampler counts other subgraphs of the same
+    distribution.
 
     Parameters
     ----------
     sampler : asterism.saint.Sampler
-        Of a graph of one version: from a `Graph.pin`, or `Graph.at`.
+        Sampler over a graph of one version, from `Graph.pin` or `Graph.at`.
     count : int
-        Subgraphs of an epoch.
+        Subgraphs per epoch, over all ranks.
     make : callable, optional
-        Gives a batch of ``(graph, subgraph, seed)``. None: the subgraph.
-    seed, rank, world, ahead, patience_s
-        As of `NodeBatches`.
+        Function from ``(graph, subgraph, seed)`` to a batch. None: the batch is the subgraph.
+    seed : int
+        Random seed of the order and of all samples. All ranks pass the same value.
+    rank, world : int
+        Index of this trainer, and number of trainers.
+    ahead : int
+        Number of batches to prefetch, each in a thread; 0: none.
+    patience_s : float
+        Seconds for which a failed batch is retried while the service is unavailable. Choose a value
+        that covers a restart of the service.
+
+    Raises
+    ------
+    InvalidRequest
+        If the graph of the sampler is not of one version.
 
     Examples
     --------
@@ -272,7 +346,7 @@ Dataset = NodeBatches | EdgeBatches | ClusterBatches | SaintBatches
 
 # Torch is not installed where types are checked.
 class _TrackedBatches(IterableDataset):  # type: ignore[misc]
-    """Batches with where they end, for the process that counts them."""
+    """Batches with the position of their worker, for the process that records it."""
 
     def __init__(self, batches: Dataset) -> None:
         self._batches = batches
@@ -286,24 +360,26 @@ def _identity(batch: WorkerBatch) -> WorkerBatch:
 
 
 class BatchLoader:
-    """Goes through `NodeBatches` and their like with worker processes, and counts in this one what
-    came: its state can be saved at any batch.
+    """Loader of `NodeBatches` and similar datasets with worker processes.
+
+    This process records the batches that it received, so the state can be saved at any batch.
 
     Parameters
     ----------
     batches : NodeBatches, EdgeBatches, ClusterBatches or SaintBatches
-        What to go through.
+        Dataset to iterate.
     num_workers : int
-        Processes; 0: none but this.
+        Number of worker processes; 0: batches are created in this process.
     **loader_options
-        Of torch's ``DataLoader``: ``multiprocessing_context``, ``prefetch_factor``, ``pin_memory``,
-        ``timeout`` ...
+        Options of torch's ``DataLoader``, such as ``multiprocessing_context``, ``prefetch_factor``,
+        ``pin_memory`` and ``timeout``.
 
     Raises
     ------
     InvalidRequest
-        For ``persistent_workers``: workers are made for each epoch, so that an interrupted one can
-        be gone on with.
+        For options that the batches determine, such as ``batch_size`` and ``shuffle``, and for
+        ``persistent_workers``: each epoch starts its own workers, so that an interrupted epoch can
+        be resumed.
     """
 
     def __init__(self, batches: Dataset, num_workers: int = 0, **loader_options: Any) -> None:
@@ -340,7 +416,7 @@ class BatchLoader:
         epoch, iterator = (
             self.batches.epoch,
             iter(loader),
-        )  # workers get a copy of what is left before it is split here
+        )  # workers copy the remaining epoch before it is split here
         self.batches._split_over_workers(self._workers)
         for worker_batch in iterator:
             self.batches._record_progress(worker_batch)
@@ -348,31 +424,50 @@ class BatchLoader:
         self.batches.set_epoch(epoch + 1)
 
     def state_dict(self) -> dict[str, Any]:
-        """As of the batches."""
+        """Return the position of this rank as plain values.
+
+        Batches that this process received count as visited.
+
+        Returns
+        -------
+        dict
+            State for `load_state_dict`.
+        """
         return self.batches.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As of the batches."""
+        """Continue where a rank stopped, with any number of workers.
+
+        Parameters
+        ----------
+        state : mapping
+            State that `state_dict` returned.
+
+        Raises
+        ------
+        InvalidRequest
+            If the state is of other rows, such as another type, or another version.
+        """
         self.batches.load_state_dict(state)
 
 
 class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where types are checked
-    """The order of an epoch for loaders that batch places, such as PyG's: every place below
-    ``size`` once, and where a trainer is in it.
+    """Resumable order of an epoch, for loaders that batch positions, such as PyG's.
 
-    It is the loader's ``batch_sampler``; go through the loader by `through`, which counts in this
-    process what came, whatever workers have made ahead.
+    Each epoch contains every position below ``size`` once. Pass it to the loader as
+    ``batch_sampler``, and iterate with `through`. That method counts the batches that this process
+    received, independently of the batches that workers have prefetched.
 
     Parameters
     ----------
     size : int
-        How many places: ``len(input_nodes)``, or links.
+        Number of positions: ``len(input_nodes)``, or the number of links.
     batch_size : int
-        Places of a batch; the last of an epoch may have fewer.
+        Positions per batch; the last batch of an epoch may have fewer.
     seed : int
-        Of the order. All ranks give the same.
+        Random seed of the order. All ranks pass the same value.
     rank, world : int
-        Which share of how many trainers.
+        Index of this trainer, and number of trainers.
 
     Examples
     --------
@@ -395,7 +490,7 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
 
     @property
     def epoch(self) -> int:
-        """The one that is under way, from 0."""
+        """Current epoch, from 0."""
         return self._cursor.epoch
 
     def __len__(self) -> int:
@@ -407,8 +502,19 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
             yield cursor.take(self.batch_size).tolist()
 
     def through(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """What is left of the epoch, batch by batch, and then the next one begins; a batch that was
-        given counts as visited.
+        """Yield the remaining batches of the epoch, then begin the next epoch.
+
+        A batch that was yielded counts as visited.
+
+        Parameters
+        ----------
+        loader : iterable
+            Loader that uses this order as its ``batch_sampler``.
+
+        Yields
+        ------
+        object
+            Batch of the loader.
         """
         for batch in loader:
             self._cursor.take(self.batch_size)
@@ -416,16 +522,39 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
         self._cursor.next_epoch()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this rank is, in plain values."""
+        """Return the position of this rank as plain values.
+
+        Returns
+        -------
+        dict
+            State for `load_state_dict` or `reshard`.
+        """
         return self._cursor.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a rank was; InvalidRequest where it was of another number of places."""
+        """Continue where a rank stopped.
+
+        Parameters
+        ----------
+        state : mapping
+            State that `state_dict` returned.
+
+        Raises
+        ------
+        InvalidRequest
+            If the state is of another number of positions.
+        """
         self._cursor.load_state_dict(state)
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what all ranks of another number of them left of their epoch:
-        of every one's state.
+        """Continue the epoch of a run with another number of ranks.
+
+        This rank takes its share of the positions that the ranks of that run have not visited.
+
+        Parameters
+        ----------
+        states : iterable of mapping
+            State of every rank of the run.
         """
         self._cursor = EpochCursor.resharded(
             states, rank=self._cursor.rank, world=self._cursor.world
