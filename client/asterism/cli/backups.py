@@ -35,8 +35,8 @@ def backup(
 ) -> None:
     """Back up a version of a space, with everything that later builds need.
 
-    Every storaged writes the parts that it owns. To continue an interrupted backup, run the command
-    again. `backup.json` is written last: a folder without it is not a backup."""
+    Every storaged writes the partitions that it owns. To continue an interrupted backup, run the
+    command again. `backup.json` is written last: a folder without it is not a backup."""
     command = command_context(context)
     with command.client() as client, job_progress(command.output) as on_progress:
         info = client.backup(

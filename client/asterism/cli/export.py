@@ -208,7 +208,7 @@ def dispatch(
     ip_config: IpConfig = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Copy each part of an export to its machine; run again to continue after an interruption."""
+    """Copy each partition of an export to its machine; run again to continue."""
     command = command_context(context)
     from asterism import export
 

@@ -263,7 +263,7 @@ def index(
 ) -> None:
     """Publish a version with one more index, for sampling with filters on its column.
 
-    The job is a build of the committed data, and shares unchanged data with the version before.
+    The job is a build of the committed data, and shares unchanged data with the previous version.
     Later builds keep the index."""
     command = command_context(context)
     with command.client() as client:

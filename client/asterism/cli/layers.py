@@ -107,7 +107,7 @@ def adjacency(
     where: Where = "",
     graph_version: GraphVersion = None,
 ) -> None:
-    """Return the edges from some nodes to others."""
+    """Return the edges from one list of nodes to another."""
     row_nodes, col_nodes = parse_nodes("--rows", rows), parse_nodes("--cols", cols)
 
     def call(graph: Graph) -> Any:

@@ -81,8 +81,8 @@ def adopt(
 ) -> None:
     """Make daemons follow metad's catalog after it was restored from an older copy.
 
-    First lists the data on storageds that this catalog does not contain. This data is moved to
-    quarantine, open loads are abandoned, and unfinished jobs are stopped."""
+    The command first lists the data on storageds that this catalog does not contain. It then moves
+    this data to quarantine, abandons open loads, and stops unfinished jobs."""
     command = command_context(context)
     with command.client(adopting=True) as client:
         state = _wait_for_reports(client)

@@ -53,7 +53,7 @@ def like(
     probabilities: Probabilities = False,
     call_options: SampleCallOptions,
 ) -> None:
-    """Sample nodes of the type of each given node, from the whole graph."""
+    """Sample nodes of the same type as each given node, from the whole graph."""
 
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_nodes_like(
@@ -71,7 +71,7 @@ def like(
 
 
 def parse_pairs(texts: list[str]) -> list[list[str]]:
-    """Return rows of one source each, or of a source and its positive."""
+    """Return rows that contain a source, or a source and its positive."""
     rows = [parse_nodes("pair", text) for text in texts]
     if len({len(row) for row in rows}) != 1 or len(rows[0]) > 2:
         raise InvalidRequest(

@@ -72,7 +72,7 @@ def _group_parameters(group: type) -> Iterator[inspect.Parameter]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _FormerOption:
-    """A hidden option, and the one that its value is for."""
+    """A hidden option, and the option that receives its value."""
 
     parameter: inspect.Parameter
     target: str

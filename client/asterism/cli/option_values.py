@@ -1,4 +1,4 @@
-"""Values of options that are lists or pairs in one text."""
+"""Parsing of option values that contain lists or pairs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_nodes(field: str, text: str) -> list[str]:
 
 
 def parse_step(text: str) -> list[str] | None:
-    """Return the edge types of ``TYPE[,TYPE...]``, or None for ``*``, which is all of them."""
+    """Return the edge types of ``TYPE[,TYPE...]``, or None for ``*``, which selects all."""
     names = text.split(",")
     if not all(names):
         raise InvalidRequest(
@@ -50,7 +50,7 @@ def parse_assignments(
     example: str,
     allow_empty: bool = False,
 ) -> dict[str, str]:
-    """Return the names and values of ``NAME=VALUE`` texts; values may be empty if allowed."""
+    """Return the names and values of ``NAME=VALUE``; values may be empty if allowed."""
     values = {}
     for text in texts or ():
         name, equals, value = text.partition("=")

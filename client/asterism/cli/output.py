@@ -44,7 +44,7 @@ class _ProgressBars:
         self._progress = progress
         self._bars: dict[str, TaskID] = {}
         self._phases: dict[str, tuple[str, int, float]] = {}
-        """Task -> its phase, the rows that were done when the phase began, and that time."""
+        """Phase of each task, rows done when the phase began, and its start time."""
         self._done: dict[str, int] = {}
         self._updated_at = time.monotonic()
 

@@ -111,7 +111,7 @@ def pagerank(
 def _neighbor_table(
     title: str, column: str, nodes: Nodes, rows: Iterable[tuple[Any, Any]]
 ) -> RenderableType:
-    """Return a table of the neighbors of each given node, with a number of each neighbor."""
+    """Return a table of the neighbors of each given node, with one value per neighbor."""
     row_texts = [_format_weighted(neighbors, values) for neighbors, values in rows]
     return rows_table(title, ("node", column), nodes, row_texts, len(nodes))
 

@@ -1,4 +1,4 @@
-"""Calls of `asterism sample`: run one on the graph of a space, and print its result."""
+"""Run calls of `asterism sample` on the graph of a space, and print their results."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def hops_table(title: str, sample: Any, hops: int) -> RenderableType:
 
 
 def pairs_table(batches: Any) -> RenderableType:
-    """Return a table of the pairs of some batches of walks, with their negatives."""
+    """Return a table of the pairs in batches of walks, with their negatives."""
     rows = [
         (
             batch.metapath,

@@ -43,7 +43,7 @@ def readiness_problems(hosts: list[Host], spaces: list[SpaceInfo]) -> list[str]:
 
 
 def status(context: typer.Context) -> None:
-    """Show hosts, spaces and their versions; exit with 4 if a part has no host online."""
+    """Show hosts, spaces and their versions; exit with 4 if a partition has no host online."""
     command = command_context(context)
     with command.client(allow_read_only=True) as client:
         hosts, spaces = list(client.hosts()), list(client.spaces())

@@ -62,11 +62,11 @@ def verify(
 ) -> None:
     """Test samples of nodes, edges and neighbors of every type against scanned weights.
 
-    The totals in the manifest are compared with the scanned rows too. The samples are drawn by the
-    weight of each type, uniformly, and by every further weight column. Each line is a G test: by
-    parts, by buckets of rows, by size of the weight, by position in a request, from single samples,
-    by neighbor. `corrected` is the p-value after Holm's correction for the number of tests; `sees`
-    is the smallest total variation that would be detected."""
+    The totals in the manifest are compared with the scanned rows too. The samples are drawn by
+    the weight of each type, uniformly, and by every further weight column. Each line is a G
+    test: by partition, by bucket of rows, by size of the weight, by position in a request, from
+    single samples, by neighbor. `corrected` is the p-value after Holm's correction for the
+    number of tests; `sees` is the smallest total variation that would be detected."""
     command = command_context(context)
     with command.client(allow_read_only=True) as client, command.output.progress() as update:
         report = client.verify(

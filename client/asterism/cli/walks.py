@@ -62,7 +62,7 @@ class StepOptions:
     ] = None
 
     def require_one_form(self) -> None:
-        """Raise InvalidRequest if the steps are given twice."""
+        """Raise InvalidRequest if both options specify the steps."""
         if self.step and self.metapath is not None:
             raise InvalidRequest(
                 f"--step={self.step[0]!r}: expected either --step or --metapath, found both; "

@@ -55,7 +55,7 @@ def to_json_document(result: QueryResult) -> dict[str, Any]:
 
 
 def format_value(value: Any, null_text: str = "") -> str:
-    """Return a value as text on one line."""
+    """Return a value as a string on one line."""
     if value is None:
         return null_text
     if isinstance(value, bool):
@@ -161,7 +161,7 @@ def _truncate(text: str, max_length: int | None) -> str:
 
 
 def _escape_control_characters(text: str) -> str:
-    """Return a text without control characters for the terminal."""
+    """Escape control characters, which would change the state of the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text

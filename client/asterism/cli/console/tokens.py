@@ -68,7 +68,7 @@ class ScriptStatement:
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """Yield the tokens of a text; every character belongs to one."""
+    """Yield the tokens of a text; every character belongs to a token."""
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "sign"
         if kind == "word" and match[0].upper() in KEYWORDS:
@@ -96,7 +96,7 @@ def statement_spans(text: str) -> tuple[list[tuple[int, int]], int]:
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text has only blanks and comments."""
+    """Return whether a text contains only blanks and comments."""
     return all(token.kind in ("blank", "comment") for token in tokenize(text))
 
 
