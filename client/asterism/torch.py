@@ -555,6 +555,12 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
         ----------
         states : iterable of mapping
             State of every rank of the run.
+
+        Raises
+        ------
+        InvalidRequest
+            If the state of a rank is missing or repeats, or the states are of different epochs or
+            orders.
         """
         self._cursor = EpochCursor.resharded(
             states, rank=self._cursor.rank, world=self._cursor.world

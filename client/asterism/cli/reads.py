@@ -86,7 +86,7 @@ def pagerank(
 ) -> None:
     """Return the nodes of highest personalized PageRank for each given node.
 
-    Random walks with restarts from the node end at these nodes most often.
+    Random walks from the given node end at these nodes most often.
     """
 
     def call(graph: Graph) -> Any:
