@@ -72,9 +72,9 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
     Raises
     ------
     InvalidRequest
-        If no followed type declares ``time_attr`` as its time, ``subgraph_type`` is induced, or the
-        graph is not of one version. A batch raises it if a seed repeats and trees are not disjoint,
-        or if times are missing or unexpected.
+        If ``time_attr`` is not the only time that the followed types declare, ``subgraph_type`` is
+        induced, or the graph is not of one version. A batch raises it if a seed repeats and trees
+        are not disjoint, or if times are missing or unexpected.
     """
 
     def __init__(
