@@ -1,15 +1,15 @@
-"""The checking build of kernels: which memory belongs to arrays that kernels read by address.
+"""The bounds-checking build of kernels: a registry of the memory that kernels may read.
 
-Kernels index arrays without bounds checks, and read arrays of images by address
-(`asterism_graphkit.compile.jit.u64_at` and the like). With ``ASTERISM_CHECK_BOUNDS=1`` every kernel
-is compiled with Numba's bounds checks instead, and every read by address has to lie within one
-array that was registered here; otherwise it raises IndexError. Checked kernels have a cache of
-their own and are several times slower: the switch is for tests.
+Kernels index arrays without bounds checks, and read the arrays of partition images by address
+(`asterism_graphkit.compile.jit.u64_at` and similar functions). With ``ASTERISM_CHECK_BOUNDS=1``
+every kernel is compiled with Numba's bounds checks. Every read by address must then be inside one
+array that was registered here; otherwise it raises IndexError. Checked kernels have a separate
+cache and are several times slower: the switch is for tests.
 
-`asterism_graphkit.compile.jit.addresses_of` registers its arrays for as long as they live. Kernels
-register the arrays whose addresses they take themselves by
-`asterism_graphkit.compile.jit.register`, under ``if CHECKED:``, which leaves nothing in the fast
-build."""
+`asterism_graphkit.compile.jit.addresses_of` registers its arrays for as long as they live. A kernel
+that takes the address of an array registers it with `asterism_graphkit.compile.jit.register`, under
+``if CHECK_BOUNDS:``, which leaves no code in the fast build.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-# Decides how kernels are compiled, before any settings are read.
+# Read from the environment: kernels are compiled before any settings are loaded.
 CHECK_BOUNDS = os.environ.get("ASTERISM_CHECK_BOUNDS", "") == "1"  # noqa: TID251
-"""Whether kernels check every index and address."""
+"""True if kernels check every index and address."""
 OUT_OF_BOUNDS = "a kernel read or wrote outside of its array"
 """Message of the IndexError of a checked kernel."""
 
 _RING = 4096
-"""Arrays that kernels registered last. Part of a test mode: an entry that was overwritten would
-make a check fail, never pass.
+"""Number of arrays most recently registered by kernels that are remembered.
+
+This is for tests only: a check may fail because its entry was overwritten, but it never passes for
+that reason.
 """
 _KEPT = 256
-"""Published tables that are kept for kernels that are searching one while the next is published."""
+"""Number of published tables kept alive for kernels that still search an older one."""
 _READS, _NOTES = "asterism_extents_contain", "asterism_extents_note"
 _I8, _I64 = ir.IntType(8), ir.IntType(64)
 
@@ -51,15 +53,15 @@ class ExtentTable:
     Attributes
     ----------
     control : ndarray of uint64, shape (1,)
-        Address of the current table: a count n, n starts (ascending) and n ends. Extents that
-        overlap are joined.
+        Address of the current table: a count n, n starts (ascending) and n ends. Overlapping
+        extents are joined.
     ring : ndarray of uint64, shape (1 + 2 * _RING,)
-        A count, and (start, end) of the arrays that kernels registered last.
+        A count, and the (start, end) pairs of the arrays that kernels registered last.
     """
 
     def __init__(self) -> None:
         self.control, self.ring = np.zeros(1, np.uint64), np.zeros(1 + 2 * _RING, np.uint64)
-        self._lock = threading.RLock()  # a reference may be collected while another array is added
+        self._lock = threading.RLock()  # a weak reference may die while another array is added
         self._live: dict[tuple[int, int], tuple[int, weakref.ref[Any]]] = {}
         self._tokens = count()
         self._tables: deque[NDArray[np.uint64]] = deque(maxlen=_KEPT)
@@ -88,16 +90,14 @@ class ExtentTable:
             self._publish()
 
     def register_recent(self, start: int, size: int) -> None:
-        """Register an array for a while, as a kernel does."""
+        """Register an array temporarily, as a kernel does."""
         with self._lock:
             slot = int(self.ring[0]) % _RING
             self.ring[1 + 2 * slot : 3 + 2 * slot] = start, start + size
             self.ring[0] += np.uint64(1)
 
     def contains(self, base: int, offset: int, size: int) -> bool:
-        """Return whether ``size`` bytes from ``base + offset`` on lie in the array that ``base`` is
-        in.
-        """
+        """Return whether ``size`` bytes at ``base + offset`` are in the array that has ``base``."""
         if size == 0:
             return True
         table = self._tables[-1]
@@ -135,12 +135,13 @@ def _inside(start: int, end: int, base: int, offset: int, size: int) -> bool:
 
 
 EXTENTS = ExtentTable()
-"""Of this process; empty in the fast build."""
+"""Registry of this process; empty in the fast build."""
 
 
 def emit_bounds_check(context: Any, builder: Any, base: Any, offset: Any, size: Any) -> None:
-    """Emit a check that ``size`` bytes from ``base + offset`` on lie in the registered array that
-    ``base`` is in.
+    """Emit a check that ``size`` bytes at ``base + offset`` are in the array of ``base``.
+
+    The array must be registered.
     """
     function_type = ir.FunctionType(_I8, [_I64, _I64, _I64])
     contain_function = _insert_function(builder, function_type, _READS)
@@ -154,19 +155,19 @@ def emit_bounds_check(context: Any, builder: Any, base: Any, offset: Any, size: 
 
 
 def _insert_function(builder: Any, function_type: Any, name: str) -> Any:
-    """Declare a function of this process in the module that is built."""
+    """Declare a function of this process in the module that is being built."""
     insert: Any = cgutils.get_or_insert_function
     return insert(builder.module, function_type, name)
 
 
 def emit_check(context: Any, builder: Any, condition: Any) -> None:
-    """Emit an IndexError where a condition does not hold."""
+    """Emit code that raises IndexError if a condition is false."""
     with builder.if_then(builder.not_(condition), likely=False):
         context.call_conv.return_user_exc(builder, IndexError, (OUT_OF_BOUNDS,))
 
 
 def emit_registration(builder: Any, start: Any, size: Any) -> None:
-    """Emit the registration of an array for a while."""
+    """Emit the temporary registration of an array."""
     function_type = ir.FunctionType(_I8, [_I64, _I64])
     note_function = _insert_function(builder, function_type, _NOTES)
     builder.call(note_function, [start, size])
@@ -188,7 +189,7 @@ if CHECK_BOUNDS and not vars(config)["DISABLE_JIT"]:
 
     @intrinsic
     def _store(typingctx: Any, address: Any, index: Any, value: Any) -> Any:
-        """Write it."""
+        """Write word ``index`` of an array at an address."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             builder.store(args[2], _pointer(builder, args[0], args[1]))
@@ -215,7 +216,7 @@ if CHECK_BOUNDS and not vars(config)["DISABLE_JIT"]:
             return np.uint8(1)
         if size < 0:
             return np.uint8(0)
-        # Numba gives the typing context.
+        # Numba passes the typing context.
         table = _load(_CONTROL, _NONE)  # type: ignore[call-arg,var-annotated]
         n = np.int64(_load(table, _NONE))
         low, high = np.int64(0), n
@@ -236,8 +237,8 @@ if CHECK_BOUNDS and not vars(config)["DISABLE_JIT"]:
 
     @numba.cfunc("uint8(uint64, int64)")
     def _note(start: Any, size: Any) -> Any:
-        # Kernels of several threads may take one slot: what one of them registered is then lost,
-        # and its check fails. Tests run one at a time.
+        # Kernels of several threads may write the same slot. One registration is then lost, and its
+        # check fails. Tests run one at a time.
         record_count = np.int64(_load(_LAST, _NONE))  # type: ignore[call-arg]
         slot = _ONE + 2 * (record_count % _SLOTS)
         if record_count > 0:

@@ -1,2 +1,4 @@
-"""Kernels over plain arrays: sort keys, merges, hashes, elementary functions.
-Nothing here knows a graph or a random number."""
+"""Kernels over plain arrays: sort keys, merges, hashes and elementary functions.
+
+Code that knows graphs or random numbers does not belong here.
+"""

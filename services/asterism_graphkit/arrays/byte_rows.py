@@ -1,6 +1,4 @@
-"""Rows of bytes: gathered from where they lie, and put where they belong, each copied as one piece
-of memory whatever it is made of.
-"""
+"""Gather and scatter rows of any element type as runs of bytes."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ from asterism_io import buffer_pool
 
 _AHEAD = 8
 _LINE, _LINES = np.uint64(64), np.int64(8)
-"""Bytes of a cache line, and how many of a row are asked for beforehand: the memory's own
-prefetcher goes on from there.
+"""Bytes of a cache line, and the most cache lines of a row that are prefetched.
+
+The hardware prefetcher takes over after the first lines of a long row.
 """
 
 
@@ -85,22 +84,26 @@ def gather_rows(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
 ) -> NDArray[Any]:
-    """Rows of several columns, in the order in which they are asked for.
+    """Gather rows of several columns in the given order.
 
     Parameters
     ----------
     column_of : int32[n]
-        Which column each row is of.
+        Index of the column that holds each row.
     rows : int64[n]
-        -1 gives zeros.
+        Row within its column. -1 gives a row of zeros.
     bases : uint64[k]
-        Address of each column, [rows, *shape] of ``dtype``; any where no row is asked of it.
+        Address of each column, an array [rows, *shape] of ``dtype``. The address of a column that
+        no row refers to may have any value.
     shape : tuple of int
-        Of a row.
+        Shape of one row.
+    dtype : numpy.dtype
+        Element type of the columns.
 
     Returns
     -------
     dtype[n, *shape]
+        Memory from the buffer pool.
     """
     out = buffer_pool.empty((len(rows), *shape), dtype)
     width = out.dtype.itemsize * math.prod(shape)
@@ -116,12 +119,21 @@ def gather_rows(
 
 
 def scatter_rows(out: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any]) -> None:
-    """``out[rows] = values``, for rows within ``out``, which is contiguous.
+    """Write ``values`` into rows of ``out``: ``out[rows] = values``.
+
+    Parameters
+    ----------
+    out : ndarray, shape (m, ...), inout
+        Contiguous.
+    rows : int64[n]
+        Rows of ``out``. Indices are not checked.
+    values : ndarray, shape (n, ...)
+        Rows of the shape and dtype of the rows of ``out``.
 
     Raises
     ------
     ValueError
-        Where ``values`` are not as many, as wide and of the same dtype.
+        If the shape or the dtype of ``values`` does not match.
     """
     if values.shape != (len(rows), *out.shape[1:]) or values.dtype != out.dtype:
         raise ValueError(

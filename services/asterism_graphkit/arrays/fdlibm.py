@@ -1,10 +1,12 @@
-"""log, log1p, exp and powers in the same bits on every machine: what weights are made of must not
-depend on a C library.
+"""Compute log, log1p, exp and pow with the same bits on every machine.
+
+Weights are computed with these functions, so their results must not depend on a C library.
 
 The algorithms and constants are those of fdlibm (Sun Microsystems 1993, 2004: ``e_log.c``,
-``e_exp.c``, ``e_pow.c``): additions, multiplications and divisions only, each of which IEEE 754
-rounds in one way. NumPy and libc choose among variants by what a processor can do, and these differ
-in the last bit."""
+``e_exp.c``, ``e_pow.c``). They use additions, multiplications and divisions only, which IEEE 754
+rounds in exactly one way. NumPy and libc choose among implementations by the features of the
+processor, and those differ in the last bit.
+"""
 
 from __future__ import annotations
 
@@ -65,9 +67,9 @@ _INFINITE, _NAN = np.inf, np.nan
 
 @inlined
 def log(x: float) -> float:
-    """The natural logarithm of a normal x > 0, within one unit in the last place.
+    """Return the natural logarithm of a normal x > 0, within one unit in the last place.
 
-    x = 2^k (1 + f), a polynomial in s = f / (2 + f).
+    x = 2^k (1 + f); the logarithm of 1 + f is a polynomial in s = f / (2 + f).
     """
     bits = np.float64(x).view(np.int64)
     k = (bits >> _EXPONENT) - np.int64(1022)
@@ -86,7 +88,7 @@ def log(x: float) -> float:
 
 @inlined
 def _log(x: float) -> float:
-    """`log` of any float64: -inf of 0, NaN below."""
+    """Return `log` of any float64: -inf for 0, NaN for negative values."""
     if not x > 0.0:
         return -_INFINITE if x == 0.0 else _NAN
     if x == _INFINITE:
@@ -98,7 +100,7 @@ def _log(x: float) -> float:
 
 @inlined
 def _log1p(x: float) -> float:
-    """log(1 + x) by Kahan's correction of what 1 + x was rounded by."""
+    """Return log(1 + x), with Kahan's correction for the rounding of 1 + x."""
     u = 1.0 + x
     if u == 1.0 or x == _INFINITE or not x > -1.0:
         return x if u == 1.0 or x == _INFINITE else _log(u)
@@ -107,7 +109,7 @@ def _log1p(x: float) -> float:
 
 @inlined
 def _times_two_to(x: float, k: IntLike) -> float:
-    """x * 2^k for x in 0.5 .. 2 and k in -1080 .. 1025, rounded once."""
+    """Return x * 2^k for x in 0.5 .. 2 and k in -1080 .. 1025, rounded once."""
     first = k // 2
     return (
         x
@@ -135,13 +137,16 @@ def _exp(x: float) -> float:
 
 @inlined
 def _upper(x: float) -> float:
-    """x without the low 32 bits of its mantissa."""
+    """Return x without the low 32 bits of its mantissa."""
     return np.int64(np.float64(x).view(np.int64) & _UPPER_HALF).view(np.float64)
 
 
 @inlined
 def _log2_pair(ax: float) -> tuple[float, float]:
-    """log2 of a positive, finite number as an unevaluated sum whose first has 21 bits."""
+    """Return log2 of a positive, finite number as an unevaluated sum of two numbers.
+
+    The first number has 21 significant bits.
+    """
     n = np.int64(0)
     if ax < 2.2250738585072014e-308:
         ax = ax * _TWO53
@@ -191,7 +196,7 @@ def _log2_pair(ax: float) -> tuple[float, float]:
 
 @inlined
 def _log2_pair_near_one(ax: float) -> tuple[float, float]:
-    """`_log2_pair` of a number within 2^-20 of 1, for exponents beyond 2^31."""
+    """Return `_log2_pair` of a number within 2^-20 of 1, for exponents beyond 2^31."""
     t = ax - 1.0
     w = (t * t) * (0.5 - t * (0.3333333333333333333333 - t * 0.25))
     u = _IVLN2_HIGH * t
@@ -202,7 +207,7 @@ def _log2_pair_near_one(ax: float) -> tuple[float, float]:
 
 @inlined
 def _power_of_positive(ax: float, y: float) -> float:
-    """ax^y for a positive, finite ax and a finite y that is not 0."""
+    """Return ax^y for a positive, finite ax and a finite y other than 0."""
     first, second = _log2_pair(ax)
     if abs(y) > _TWO31:
         if abs(y) > _TWO64 or abs(ax - 1.0) > 9.5367431640625e-07:
@@ -233,7 +238,10 @@ def _power_of_positive(ax: float, y: float) -> float:
 
 @inlined
 def _power(x: float, y: float) -> float:
-    """x^y as C99 has it: 1 where y is 0 or x is 1, NaN where x < 0 and y is no whole number."""
+    """Return x^y with the special values of C99's ``pow``.
+
+    The result is 1 if y is 0 or x is 1, and NaN if x < 0 and y is not an integer.
+    """
     if y == 0.0 or x == 1.0:
         return 1.0
     if x != x or y != y:
@@ -264,27 +272,33 @@ def _power(x: float, y: float) -> float:
 
 @kernel
 def log_array(x: F64, out: F64) -> None:
-    """``out = log(x)``: -inf of 0, NaN below it; float64[n] both, may be one array."""
+    """Compute ``out = log(x)``: -inf for 0, NaN for negative values.
+
+    Both arrays are float64[n] and may be the same array.
+    """
     for i in range(x.shape[0]):
         out[i] = _log(x[i])
 
 
 @kernel
 def log1p_array(x: F64, out: F64) -> None:
-    """``out = log(1 + x)``, as `log_array`."""
+    """Compute ``out = log(1 + x)``; arrays as in `log_array`."""
     for i in range(x.shape[0]):
         out[i] = _log1p(x[i])
 
 
 @kernel
 def exp_array(x: F64, out: F64) -> None:
-    """``out = exp(x)``, as `log_array`."""
+    """Compute ``out = exp(x)``; arrays as in `log_array`."""
     for i in range(x.shape[0]):
         out[i] = _exp(x[i])
 
 
 @kernel
 def power_array(x: F64, y: F64, out: F64) -> None:
-    """``out = x ** y``, as `log_array`: the special values of C99's ``pow``."""
+    """Compute ``out = x ** y`` with the special values of C99's ``pow``.
+
+    All arrays are float64[n] and may be the same array.
+    """
     for i in range(x.shape[0]):
         out[i] = _power(x[i], y[i])

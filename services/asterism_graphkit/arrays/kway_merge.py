@@ -1,4 +1,4 @@
-"""Merges of runs: what several hosts say of their own rows, put into the order of the whole."""
+"""Merge runs of rows that several hosts return into the order of the request."""
 
 from __future__ import annotations
 
@@ -47,14 +47,19 @@ def _starts(pieces: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def merge_sizes(source: NDArray[np.int32], sizes: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """The size of each run of the whole.
+    """Return the size of each run in the merged order.
 
     Parameters
     ----------
     source : int32[m]
-        Whose each run is: a position in ``sizes``. Everybody's runs are in the order of the whole.
+        Index in ``sizes`` of the host that holds each run. The runs of one host are in the merged
+        order.
     sizes : sequence of int32[]
-        Of each one's runs.
+        Sizes of the runs of each host.
+
+    Returns
+    -------
+    int32[m]
     """
     out = np.empty(len(source), np.int32)
     _merge_sizes(
@@ -66,16 +71,20 @@ def merge_sizes(source: NDArray[np.int32], sizes: Sequence[NDArray[np.int32]]) -
 def merge_runs(
     source: NDArray[np.int32], sizes: NDArray[np.int32], values: Sequence[NDArray[Any]]
 ) -> NDArray[Any]:
-    """The runs of the whole.
+    """Return the values of all runs in the merged order.
 
     Parameters
     ----------
     source : int32[m]
-        As of `merge_sizes`.
+        Host of each run, as in `merge_sizes`.
     sizes : int32[m]
-        From it.
+        Result of `merge_sizes`.
     values : sequence of int64[] or float32[]
-        Everybody's runs, one after another.
+        Values of the runs of each host, concatenated.
+
+    Returns
+    -------
+    int64[sum of sizes] or float32[sum of sizes]
     """
     joined = np.concatenate(values)
     out = np.empty_like(joined)

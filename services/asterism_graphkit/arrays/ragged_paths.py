@@ -1,4 +1,4 @@
-"""Paths: rows of steps that come in pieces."""
+"""Assemble and flatten paths of different lengths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def write_pieces(
     columns: NDArray[np.int64],
     out: NDArray[Any],
 ) -> None:
-    """Put pieces of paths in place: ``out[rows[i], columns[i]:]`` is piece i, and -1 behind it.
+    """Write pieces of paths into a padded array.
+
+    Piece i is written to ``out[rows[i], columns[i]:]``, and the rest of that row is filled with -1.
 
     Parameters
     ----------
@@ -41,12 +43,13 @@ def write_pieces(
     values : int64[k] or int32[k]
         Piece i is ``values[indptr[i]:indptr[i + 1]]``.
     rows, columns : int64[m]
-    out : [n, w] of the same type, inout
+        Row and first column of each piece.
+    out : [n, w] of the dtype of ``values``, inout
 
     Raises
     ------
     ValueError
-        Where a piece does not fit.
+        If a piece does not fit.
     """
     ends = columns + np.diff(indptr)
     if ends.size and (
@@ -74,8 +77,16 @@ def _flatten_prefixes(paths: NDArray[Any], indptr: NDArray[np.int64], out: NDArr
 
 
 def flatten_prefixes(paths: NDArray[Any], indptr: NDArray[np.int64]) -> NDArray[Any]:
-    """The first ``indptr[i + 1] - indptr[i]`` steps of each path, one path behind another; of paths
-    [m, w], int64 or int32.
+    """Concatenate the first ``indptr[i + 1] - indptr[i]`` steps of each path.
+
+    Parameters
+    ----------
+    paths : int64[m, w] or int32[m, w]
+    indptr : int64[m + 1]
+
+    Returns
+    -------
+    dtype of ``paths``, [indptr[m]]
     """
     out = np.empty(int(indptr[-1]), paths.dtype)
     _flatten_prefixes(as_kernel_array(paths), as_kernel_array(indptr), out)
@@ -89,7 +100,12 @@ def _pad_ends(paths: NDArray[Any], ends: NDArray[np.int64]) -> None:
 
 
 def pad_ends(paths: NDArray[Any], ends: NDArray[np.int64]) -> None:
-    """Put -1 behind the first ``ends[i]`` steps of each path; of paths [m, w] or [0, 0], int64 or
-    int32.
+    """Fill each path with -1 after its first ``ends[i]`` steps.
+
+    Parameters
+    ----------
+    paths : int64[m, w] or int32[m, w], inout
+        May be [0, 0].
+    ends : int64[m]
     """
     _pad_ends(paths, as_kernel_array(ends))

@@ -1,5 +1,6 @@
-"""Ids of names, many at a time: `asterism_model.string_ids` compiled, and names held against each
-other.
+"""Compute and check the ids of many string ids at a time.
+
+This is the compiled form of `asterism_model.string_ids`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _S13, _S16, _S17, _S21, _S32, _S43, _S47, _S48, _S51 = (
 def _round(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    """One SipRound."""
+    """Apply one SipRound."""
     v0 += v1
     v2 += v3
     v1 = ((v1 << _S13) | (v1 >> _S51)) ^ v0
@@ -52,7 +53,11 @@ def _round(
 
 @inlined
 def siphash(values: U8, start: IntLike, stop: IntLike, salt: np.uint64) -> np.uint64:
-    """SipHash-1-3 of a run of bytes under the key (salt, 0)."""
+    """Return SipHash-1-3 of a run of bytes under the key (salt, 0).
+
+    The hash function is that of Aumasson and Bernstein, with one compression round and three
+    finalization rounds.
+    """
     v0, v1, v2, v3 = _V0 ^ salt, _V1, _V2 ^ salt, _V3
     word, shift = U64(0), U64(0)
     for at in range(start, stop):
@@ -81,14 +86,18 @@ def _ids(indptr: I64, values: U8, salt: np.uint64, out: I64) -> None:
 
 
 def compute_string_ids(indptr: I64, values: U8, salt: int) -> I64:
-    """The id of each name: int64[n], as `asterism_model.string_ids.hash_strings`.
+    """Return the id of each string, as `asterism_model.string_ids.hash_strings` does.
 
     Parameters
     ----------
     indptr, values : int64[n + 1], uint8[total]
-        Names.
+        Strings: string i is ``values[indptr[i]:indptr[i + 1]]``.
     salt : int
-        Of the space's schema.
+        Salt from the schema of the graph space.
+
+    Returns
+    -------
+    int64[n]
     """
     out = np.empty(indptr.size - 1, np.int64)
     _ids(as_kernel_array(indptr), as_kernel_array(values), np.uint64(salt), out)
@@ -115,16 +124,16 @@ def _first_mismatch(
 def first_mismatch(
     rows: I64, indptr: I64, values: U8, stored_indptr: I64, stored_values: U8
 ) -> int:
-    """The first name that is not the one that it is held against; -1 where all are.
+    """Return the index of the first string that differs from its stored string, or -1.
 
     Parameters
     ----------
     rows : int64[n]
-        Which of the held names each one should be; a negative one is not looked at.
+        Index of the stored string to compare with. Negative entries are skipped.
     indptr, values : int64[n + 1], uint8[]
-        Names.
+        Strings to check.
     stored_indptr, stored_values : int64[m + 1], uint8[]
-        Those that they are held against.
+        Stored strings.
     """
     return int(
         _first_mismatch(

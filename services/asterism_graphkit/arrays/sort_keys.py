@@ -1,4 +1,4 @@
-"""The order of numbers as whole numbers: what sorts them by ranges of a key."""
+"""Map numbers to int64 keys that sort in the same order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _REST = np.int64((1 << 63) - 1)
 
 
 def sort_keys(values: NDArray[Any]) -> NDArray[np.int64]:
-    """A whole number for each value, that is less where the value is.
+    """Return an int64 key for each value; smaller values have smaller keys.
 
     Parameters
     ----------
     values : [n]
-        Bools, whole numbers or floats of at most 64 bits.
+        Bools, integers or floats of at most 64 bits.
 
     Returns
     -------
     int64[n]
-        Equal for equal values, 0.0 and -0.0 among them. NaN has the largest, 2^63 - 1.
+        Equal for equal values; 0.0 and -0.0 are equal. NaN has the largest key, 2^63 - 1.
     """
     if values.dtype.kind == "u":
         keys: NDArray[np.int64] = (values.astype(np.uint64) ^ _TOP).view(np.int64)

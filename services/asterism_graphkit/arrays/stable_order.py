@@ -1,4 +1,4 @@
-"""The stable order of many entries by several keys, found in pieces that can be cut short."""
+"""Sort many entries by several keys, stably, in pieces that can be cancelled."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 Order = NDArray[np.int64]
 ENTRIES_PER_PIECE = 1 << 18
-"""Entries that are sorted at once unless a caller says otherwise: some ten milliseconds."""
+"""Default number of entries per sort: about ten milliseconds of work."""
 _SAMPLE = 1024
-"""Entries that the splitters are sampled from."""
+"""Number of entries from which the splitters are sampled."""
 _SPLITTERS = 128
 
 
@@ -23,19 +23,19 @@ def stable_order(
 ) -> Order:
     """Return the indices that sort entries by ``keys``, the most important key first.
 
-    The order is that of ``numpy.lexsort``: entries with equal keys stay in the order in
-    which they are. More than ``max_entries`` entries are distributed by splitters of the first
-    key (sample sort), and each bucket is ordered by itself; entries that equal a splitter are
-    ordered by the next key.
+    The order is that of ``numpy.lexsort``: entries with equal keys keep their order. More than
+    ``max_entries`` entries are distributed by splitters of the first key (sample sort), and each
+    bucket is sorted separately. Entries that equal a splitter are sorted by the next key.
 
     Parameters
     ----------
     keys : sequence of ndarray, shape (n,)
-        At least one; without NaN.
+        At least one key, without NaN.
     checkpoint : callable
-        Called at least once for every ``max_entries`` entries that are moved; it may raise.
+        Called at least once for every ``max_entries`` entries that are moved. It may raise to
+        cancel the sort.
     max_entries : int, optional
-        Entries that are sorted at once, at least 2.
+        Number of entries that are sorted in one call of NumPy, at least 2.
 
     Returns
     -------
@@ -72,8 +72,10 @@ def stable_order(
 def _distribute(
     entries: Order, key: NDArray[Any], checkpoint: Callable[[], object], max_entries: int
 ) -> tuple[Order, NDArray[np.int64]]:
-    """Return the entries by bucket, and how many each has: bucket 2 i holds what is between
-    splitters i - 1 and i, bucket 2 i + 1 what equals splitter i.
+    """Return the entries grouped by bucket, and the number of entries in each bucket.
+
+    Bucket 2 i holds the entries between splitters i - 1 and i. Bucket 2 i + 1 holds the entries
+    that equal splitter i.
     """
     sample = np.unique(key[entries[:: max(1, entries.size // _SAMPLE)]])
     splitters = sample[:: max(1, sample.size // _SPLITTERS)]

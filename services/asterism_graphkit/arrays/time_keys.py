@@ -1,5 +1,6 @@
-"""Times as whole numbers in the same order, so that one comparison of int64 decides what is seen;
-and what edges weigh until each.
+"""Map times to int64 keys in the same order, and sum edge weights in time order.
+
+With such keys, one int64 comparison decides whether an edge is visible.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ _TWO63 = float(1 << 63)
 
 
 def encode_times(values: NDArray[Any]) -> Times:
-    """int64[n] in the order of times: whole numbers are themselves, floats are by the order of
-    their bits; equal times have equal keys.
+    """Return int64[n] keys in the order of the times; equal times have equal keys.
+
+    Integers are their own keys. The key of a float is made of its bits.
     """
     if values.dtype.kind != "f":
         return values.astype(np.int64)
@@ -29,32 +31,32 @@ def encode_times(values: NDArray[Any]) -> Times:
 
 
 def decode_times(keys: Times, *, is_float: bool) -> NDArray[Any]:
-    """The times that `encode_times` made keys of: int64[n], or float64[n]."""
+    """Return the times of the keys that `encode_times` made: int64[n] or float64[n]."""
     return np.where(keys < 0, keys ^ _AFTER_ALL, keys).view(np.float64) if is_float else keys
 
 
 def limit_keys(times: NDArray[Any], *, strict: bool, is_float: bool) -> Times:
-    """The largest key that is seen at each time.
+    """Return the largest key that is visible at each time.
 
     Parameters
     ----------
     times : int64[n] or float64[n]
-        No NaN.
+        Without NaN.
     strict : bool
-        Edges of the time itself are not seen.
+        Whether edges at exactly the given time are excluded.
     is_float : bool
-        Whether the times of edges are floats. Numbers of both kinds are compared exactly.
+        Whether the times of the edges are floats. Integers and floats are compared exactly.
 
     Returns
     -------
     int64[n]
-        An edge is seen where its key is at most this; ``MIN_TIME`` is no edge's.
+        An edge is visible if its key is at most this value. No edge has the key ``MIN_TIME``.
     """
     if is_float and times.dtype.kind == "f":
         return encode_times(times) - np.int64(strict)
     if is_float:
         rounded = times.astype(np.float64)
-        # The largest float that is not beyond the whole number; 2^63 itself is beyond all of them.
+        # The largest float that is not greater than the integer. No integer reaches 2^63.
         overshoots = (rounded >= _TWO63) | (
             np.where(rounded >= _TWO63, 0.0, rounded).astype(np.int64) > times
         )
@@ -81,20 +83,23 @@ def running_weight_sums(
     weights: NDArray[np.float32],
     out: NDArray[np.float64],
 ) -> None:
-    """Put what the edges of each row weigh up to each place of the order.
+    """Compute running sums of the weights of each row in the given order.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
     first, end : int64
-        The rows.
+        Range of rows.
     order, weights : uint32[slots], float32[slots]
+        Edge at each position of the order; weight of each edge.
     out : float64[slots], out
+        Sum of the weights of the row up to and including each position.
 
     Notes
     -----
-    Neumaier's sums, each at least the one before it: an edge of weight 0 adds nothing, and none
-    takes away."""
+    Neumaier's compensated summation. Each sum is made at least as large as the sum before it, so
+    that an edge of weight 0 adds nothing and rounding never decreases a sum.
+    """
     for row in range(first, end):
         total = 0.0
         compensation = 0.0
@@ -112,5 +117,5 @@ def running_weight_sums(
 
 
 def _before(keys: Times, strict: bool) -> Times:
-    """The key before each, where ``strict``."""
+    """Return the preceding key of each key if ``strict``, else the keys."""
     return np.where(keys == MIN_TIME, keys, keys - np.int64(strict))

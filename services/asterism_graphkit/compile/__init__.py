@@ -1,2 +1,4 @@
 """Compilation of kernels: the only modules that import Numba.
-Kernels themselves belong elsewhere."""
+
+The kernels themselves belong elsewhere.
+"""

@@ -1,17 +1,18 @@
 """Compile kernels with Numba, and read memory by address.
 
-Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where intrinsics are their
-Python twins. `asterism_graphkit.compile.simd` has vector instructions.
+Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``. Intrinsics then have Python
+implementations. `asterism_graphkit.compile.simd` has vector instructions.
 
 A kernel takes ``(tables, params, inputs..., outputs...)``. Tables hold the *addresses* of arrays
-(`addresses_of`) where one call goes over all parts of a version: `u64_at` and its like read them,
-no bound is checked, and the caller keeps the arrays alive. Scalars are one NamedTuple, and so are
-arrays that travel together. A kernel unpacks such a tuple once, or hands it to a step that is
-`inlined`, where it costs nothing. Names of these classes are unique: Numba's dispatcher knows them
-by the names of class and fields alone.
+(`addresses_of`) if one call covers all partitions of a version. `u64_at` and the similar functions
+read them without bounds checks, and the caller keeps the arrays alive. Scalars are passed as one
+NamedTuple, and so are arrays that belong together. A kernel unpacks such a tuple once, or passes it
+to an `inlined` function, where it costs nothing. The names of these classes are unique, because
+Numba's dispatcher identifies them by class name and field names alone.
 
 With ``ASTERISM_CHECK_BOUNDS=1`` kernels are compiled with bounds checks, and reads by address are
-checked too (`asterism_graphkit.extents`). That build has files of its own in the caches."""
+checked too (`asterism_graphkit.extents`). That build has separate files in the caches.
+"""
 
 from __future__ import annotations
 
@@ -44,29 +45,31 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 IntLike: TypeAlias = "int | np.integer[Any]"
-"""A whole number as kernels pass it on: of NumPy's where a type matters, Python's where it does
-not.
-"""
+"""An integer argument of a kernel: NumPy's if its type matters, else Python's."""
 
 INTERPRETED = bool(vars(config)["DISABLE_JIT"])
-"""Whether kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
+"""True if kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
 
 STOP_CHECK_STEPS = 1 << 12
-"""Steps of a loop between two looks at its stop flag: some ten microseconds."""
+"""Steps of a loop between two checks of its stop flag: about ten microseconds."""
 STOP_CHECK_MASK = STOP_CHECK_STEPS - 1
-"""Low bits of a loop's counter that say when it looks at its stop flag."""
+"""Mask for a loop counter: the loop checks its stop flag where these bits are 0."""
 _CHECKS: dict[str, Any] = {"boundscheck": True} if CHECK_BOUNDS else {}
 _SUFFIX = "-checked" if CHECK_BOUNDS else ""
-"""Of the names of cached files: neither build reads, lists or removes those of the other."""
+"""Suffix of cached files, so that each build reads, lists and removes only its own files."""
 _LOCK_LOOK_S, _LOCK_LOOKS = 0.02, 6000
-"""Two minutes: longer than any kernel takes to compile beside others. Then it is compiled twice."""
+"""Seconds between attempts to lock a kernel, and number of attempts: two minutes.
+
+No kernel takes longer to compile on a loaded machine. After that time it is compiled twice.
+"""
 
 
 def kernel(fn: Callable[P, R]) -> Callable[P, R]:
-    """Compile ``fn`` without the GIL, cached on disk; its type stays.
+    """Compile ``fn`` without the GIL, cached on disk; the static type is unchanged.
 
-    Compiled code is wrap-around uint64 arithmetic; as plain Python the same overflow would warn, so
-    it is silenced."""
+    Kernels rely on uint64 arithmetic that wraps around. Plain Python would warn about the overflow,
+    so the warning is silenced.
+    """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     return _with_content_key(
@@ -75,8 +78,9 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def kernel_holding_gil(fn: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for what takes no longer than to let go of the GIL and to get it back: it holds
-    it.
+    """Compile ``fn`` like `kernel`, but keep the GIL.
+
+    For functions that take no longer than releasing and reacquiring the GIL.
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
@@ -84,12 +88,12 @@ def kernel_holding_gil(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for a step that other kernels call, in their innermost loop for example; it
-    makes no array.
+    """Compile a function that other kernels call, for example in their innermost loop.
 
-    Steps count no references to the arrays that they are given, by themselves or in tuples: the
-    caller holds these. Counting, which LLVM does not always remove, costs some nanoseconds an
-    array and call."""
+    The function must not allocate an array. Its array arguments are not reference-counted, whether
+    they are passed directly or in tuples: the caller keeps them alive. LLVM does not always remove
+    the counting, which costs some nanoseconds per array and call.
+    """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     options: dict[str, Any] = {
@@ -104,12 +108,13 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
-    """Key the cached code of a kernel by the content of the sources that it was compiled from.
+    """Key the cached code of a kernel by the content of its sources.
 
-    Numba keys it by the modification time of the kernel's own file. Steps and constants that are
-    compiled in lie elsewhere in that file's subpackage (two levels deep: ``storaged.kernels``), or
-    in this package; and by content a copied checkout, or an image that was built elsewhere, can use
-    the compiled code as it is."""
+    Numba keys it by the modification time of the kernel's own file. But inlined functions and
+    constants come from other files of the subpackage (two levels deep: ``storaged.kernels``) and of
+    this package. A key by content also lets a copied checkout, or a container image built
+    elsewhere, use the compiled code as it is.
+    """
     cache = compiled._cache
     path, depth = Path(fn.__code__.co_filename), fn.__module__.count(".")
     stamp = (
@@ -122,7 +127,7 @@ def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
     original_compile = compiled.compile
 
     def compile_once(signature: Any) -> Any:
-        with global_compiler_lock:  # no other thread of this process is in `files` meanwhile
+        with global_compiler_lock:  # keeps other threads of this process out of `files`
             try:
                 return original_compile(signature)
             finally:
@@ -134,37 +139,39 @@ def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
 
 
 class CompiledFiles(IndexDataCacheFile):
-    """Cached code of one kernel, shared by processes that may compile it at the same time.
+    """Cached code of one kernel, shared by processes that may compile it concurrently.
 
-    A process that finds a signature missing locks the kernel until it has compiled and listed it.
-    Others that miss one of the same kernel wait, then look again: each signature is compiled by one
-    process, and none is lost from the list.
+    A process that finds a signature missing locks the kernel until it has compiled and listed that
+    signature. Other processes that miss a signature of the same kernel wait, then look again. Each
+    signature is compiled by one process, and no entry of the list is lost.
 
-    Numba numbers its files, and lists one before it is written: processes that start together may
-    give one number to two signatures, and one may run what a number held before, of other types or
-    of older steps. Here a file is named after what it holds, and listed once it is there."""
+    Numba numbers its files, and lists a file before it is written. Processes that start together
+    may give the same number to two signatures. A process may then run older content of that file,
+    which was compiled for other types or from older sources. Here a file is named after its content
+    and is listed once it exists.
+    """
 
     _lock: int | None = None
     """Descriptor of the lock file while the lock is held."""
 
     def load(self, key: Any) -> Any:
-        """Return compiled code; None where there is none, and this process is the one to compile
-        it.
-        """
+        """Return compiled code, or None if this process has to compile it."""
         data = super().load(key)  # type: ignore[no-untyped-call]
         if data is None and self._lock is None and self._take_lock():
             data = super().load(key)  # type: ignore[no-untyped-call]
         return data
 
     def unlock(self) -> None:
-        """Let other processes look again, where this one holds the lock."""
+        """Release the lock, if this process holds it, so that other processes look again."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def _take_lock(self) -> bool:
-        """Lock the kernel; False where that is not possible, or another process keeps it for too
-        long: it may be stopped.
+        """Lock the kernel and return True, or return False if that fails.
+
+        It fails if the file system has no locks or the cache is not writable. It also fails if
+        another process holds the lock for too long, since that process may be stopped.
         """
         try:
             os.makedirs(self._cache_path, exist_ok=True)
@@ -188,11 +195,11 @@ class CompiledFiles(IndexDataCacheFile):
         return False
 
     def save(self, key: Any, data: Any) -> None:
-        """Write compiled code, then list it; what is listed no more goes."""
+        """Write compiled code, list it, and remove files that are no longer listed."""
         identity = repr((self._version, self._source_stamp, key)).encode()
         digest = hashlib.sha256(identity).hexdigest()[:16]
         name = f"{Path(self._index_path).stem}.{digest}.nbc"
-        # Numba's own, as the two below.
+        # The ignored calls are untyped functions of Numba.
         self._save_data(name, data)  # type: ignore[no-untyped-call]
         entries = {**self._load_index(), key: name}  # type: ignore[no-untyped-call]
         self._save_index(entries)  # type: ignore[no-untyped-call]
@@ -203,7 +210,7 @@ class CompiledFiles(IndexDataCacheFile):
 
 @cache
 def _source_digest(folder: Path, pattern: str) -> bytes:
-    """Return a digest of the sources under a folder that match a pattern, and of this package's."""
+    """Return a digest of this package and of the sources in a folder that match a pattern."""
     digest = hashlib.sha256()
     for root, glob in ((folder, pattern), (Path(__file__).parents[1], "**/*.py")):
         for path in sorted(root.glob(glob)):
@@ -213,11 +220,11 @@ def _source_digest(folder: Path, pattern: str) -> bytes:
 
 
 def as_kernel_array(array: NDArray[Any]) -> NDArray[Any]:
-    """``array`` as a contiguous, aligned, read-only plain ndarray: the one type that kernels are
-    compiled for.
+    """Return ``array`` as a contiguous, aligned, read-only plain ndarray.
 
-    Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a
-    ``np.memmap``."""
+    Kernels are compiled for this one type. Numba compiles a kernel again for every combination of
+    writable and read-only arguments, and takes long to determine the type of a ``np.memmap``.
+    """
     plain = np.ascontiguousarray(array).view()
     if not plain.flags.aligned:
         plain = plain.copy()
@@ -226,7 +233,10 @@ def as_kernel_array(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def addresses_of(arrays: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:
-    """uint64[n], read-only: where the values of each array begin; 0 for an empty one."""
+    """Return the address of the first value of each array, or 0 for an empty array.
+
+    The result is a read-only uint64[n]. The caller keeps the arrays alive.
+    """
     if CHECK_BOUNDS:
         arrays = list(arrays)
         EXTENTS.register(arrays)
@@ -238,15 +248,16 @@ def addresses_of(arrays: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:
 if INTERPRETED:
 
     def mulhi(a: np.uint64, b: np.uint64) -> np.uint64:
-        """The high 64 bits of the 128-bit product of two uint64."""
+        """Return the high 64 bits of the 128-bit product of two uint64."""
         return np.uint64((int(a) * int(b)) >> 64)
 
     def prefetch(array: Any, index: Any) -> None:
-        """Ask for the cache line of ``array[index]``; a hint that plain Python has no use for."""
+        """Prefetch the cache line of ``array[index]``; does nothing in plain Python."""
 
     def view_at(address: Any, size: Any, like: NDArray[Any]) -> NDArray[Any]:
-        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody
-        must keep it alive.
+        """Return a read-only array of ``size`` elements of ``like``'s dtype at an address.
+
+        The caller keeps the memory alive.
         """
         if not size:
             return like[:0]
@@ -257,27 +268,29 @@ if INTERPRETED:
         return view
 
     def prefetch_at(address: Any) -> None:
-        """Ask for the cache line at an address; likewise."""
+        """Prefetch the cache line at an address; does nothing in plain Python."""
 
     def copy_at(target: Any, source: Any, size: Any) -> None:
-        """Copy ``size`` bytes from an address to another; the two do not overlap."""
+        """Copy ``size`` bytes from ``source`` to ``target``; the two must not overlap."""
         _require(source, 0, size)
         _require(target, 0, size)
         ctypes.memmove(int(target), int(source), int(size))
 
     def is_set(flag: NDArray[np.int64]) -> bool:
-        """Return whether the first value of an array is not 0; another thread may set it at any
-        time.
+        """Return whether the first value of an array is not 0.
+
+        Another thread may set it at any time.
         """
         return bool(flag[0] != 0)
 
     def register(array: NDArray[Any]) -> None:
-        """Register an array whose address a kernel takes itself, where addresses are checked."""
+        """Register an array with the bounds checks if a kernel takes its address."""
         EXTENTS.register_recent(array.ctypes.data, array.nbytes)
 
     def register_at(address: Any, size: Any) -> None:
-        """Register ``size`` bytes at an address: of a constant array, of which every mention in
-        compiled code may be a copy.
+        """Register ``size`` bytes at an address with the bounds checks.
+
+        For a constant array: each of its uses in compiled code may have a separate copy.
         """
         EXTENTS.register_recent(int(address), int(size))
 
@@ -298,7 +311,7 @@ else:
 
     @intrinsic
     def mulhi(typingctx: Any, a: Any, b: Any) -> Any:
-        """The high 64 bits of the 128-bit product of two uint64."""
+        """Return the high 64 bits of the 128-bit product of two uint64."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             wide = ir.IntType(128)
@@ -309,9 +322,7 @@ else:
 
     @intrinsic
     def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-        """Ask for the cache line of ``array[index]`` (one-dimensional, contiguous) before it is
-        read.
-        """
+        """Prefetch the cache line of ``array[index]``; the array is 1-D and contiguous."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             array_type = signature.args[0]
@@ -338,8 +349,9 @@ else:
 
     @intrinsic
     def view_at(typingctx: Any, address: Any, size: Any, like: Any) -> Any:
-        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody
-        must keep it alive.
+        """Return a read-only array of ``size`` elements of ``like``'s dtype at an address.
+
+        The caller keeps the memory alive.
         """
         view_type = types.Array(like.dtype, 1, "C", readonly=True)
 
@@ -369,7 +381,7 @@ else:
 
     @intrinsic
     def prefetch_at(typingctx: Any, address: Any) -> Any:
-        """Ask for the cache line at an address before it is read."""
+        """Prefetch the cache line at an address."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             byte = ir.IntType(8).as_pointer()
@@ -392,7 +404,7 @@ else:
 
     @intrinsic
     def copy_at(typingctx: Any, target: Any, source: Any, size: Any) -> Any:
-        """Copy ``size`` bytes from an address to another; the two do not overlap."""
+        """Copy ``size`` bytes from ``source`` to ``target``; the two must not overlap."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             byte = ir.IntType(8).as_pointer()
@@ -414,8 +426,9 @@ else:
 
     @intrinsic
     def is_set(typingctx: Any, flag: Any) -> Any:
-        """Return whether the first value of an int64 array is not 0, read from memory at each use:
-        another thread may set it at any time.
+        """Return whether the first value of an int64 array is not 0.
+
+        Every use reads it from memory, since another thread may set it at any time.
         """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -430,9 +443,7 @@ else:
 
     @intrinsic
     def register(typingctx: Any, array: Any) -> Any:
-        """Register a contiguous array whose address a kernel takes itself, where addresses are
-        checked.
-        """
+        """Register a contiguous array with the bounds checks if a kernel takes its address."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             array_struct = context.make_array(signature.args[0])(context, builder, args[0])
@@ -446,8 +457,9 @@ else:
 
     @intrinsic
     def register_at(typingctx: Any, address: Any, size: Any) -> Any:
-        """Register ``size`` bytes at an address: of a constant array, of which every mention in
-        compiled code may be a copy.
+        """Register ``size`` bytes at an address with the bounds checks.
+
+        For a constant array: each of its uses in compiled code may have a separate copy.
         """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -478,6 +490,7 @@ u64_at = _reader(types.uint64, ctypes.c_uint64, np.uint64)
 i64_at = _reader(types.int64, ctypes.c_int64, np.int64)
 f32_at = _reader(types.float32, ctypes.c_float, np.float32)
 f64_at = _reader(types.float64, ctypes.c_double, np.float64)
-"""``u8_at(address, index)`` and its like: value ``index`` of the array that begins at an
-address.
+"""Read a value by address: ``f64_at(address, index)``; ``u8_at`` and the rest are alike.
+
+``address`` is that of the first value of the array.
 """

@@ -1,7 +1,8 @@
-"""Records that kernels take: named tuples of scalars and of arrays.
+"""Pass named tuples of scalars and arrays to kernels at low cost.
 
-Numba types a named tuple field by field, in Python, on every call from Python; for a record of ten
-scalars that costs more than the draws of a small batch. `kernel_record` does it once."""
+Numba determines the type of a named tuple field by field, in Python, on every call from Python. For
+a record of ten scalars that costs more than sampling a small batch. `kernel_record` does it once.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ _SCALARS: dict[Any, Any] = {
 
 
 def kernel_record(cls: R) -> R:
-    """Let kernels take instances of a named tuple at the price of its fields.
+    """Let kernels take instances of a named tuple without typing each of its fields.
 
     Parameters
     ----------
     cls : type
         A `typing.NamedTuple`. Fields annotated as ``bool``, ``np.int32``, ``np.int64``,
-        ``np.uint64`` or ``np.float64`` are compiled as such; the others hold arrays, and are
-        compiled by their element type, dimensions and flags.
+        ``np.uint64`` or ``np.float64`` are compiled as these types. All other fields hold arrays,
+        which are compiled by element type, dimensions and flags.
 
     Returns
     -------
@@ -42,16 +43,17 @@ def kernel_record(cls: R) -> R:
 
     Notes
     -----
-    Compiled code counts references to arrays in a record at every use. A `kernel` that has a record
-    of arrays therefore hands it to one function that is `inlined`, which counts none, and does not
-    pass it in a loop."""
+    Compiled code counts references to the arrays of a record at every use. A `kernel` that takes a
+    record of arrays therefore passes it to one `inlined` function, which counts no references, and
+    does not pass it in a loop.
+    """
     if not INTERPRETED:
         typeof_impl.register(cls)(_record_typeof(cls))
     return cls
 
 
 def _record_typeof(cls: Any) -> Callable[[Any, Any], Any]:
-    """Return what types instances of a record for Numba's dispatcher."""
+    """Return the function that gives Numba's dispatcher the type of a record."""
     hints = get_type_hints(cls)
     scalars = [_SCALARS.get(hints[name]) for name in cls._fields]
     array_fields = [i for i, scalar in enumerate(scalars) if scalar is None]

@@ -1,10 +1,10 @@
-"""Steps that take sixteen numbers at once, by instructions that LLVM does not make of a loop by
-itself.
+"""Process sixteen numbers at a time with vector instructions that LLVM does not generate.
 
-Numbers are of sets that are kept as bits (`asterism_graphkit.relabel.bitset`), and no bit is of a
-number that has more than 32 bits. Plain Python takes one number after another, and so does a
-processor without such instructions: there a loop that expects nothing else is faster
-(`USE_SIMD`)."""
+LLVM does not turn an ordinary loop into these instructions. The numbers belong to sets that are
+stored as bitsets (`asterism_graphkit.relabel.bitset`), and all of them have at most 32 bits. Plain
+Python processes one number after another. On a processor without such instructions an ordinary loop
+is faster than these functions (`USE_SIMD`).
+"""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from asterism_graphkit.extents import emit_bounds_check, emit_check
 from asterism_graphkit.relabel.bitset import bit_rank
 
 LANES = 16
-"""Numbers that are taken at once. So many slots are written to, however many of them count."""
+"""Numbers per step. A step writes this many output slots, however many of them count."""
 USE_SIMD = INTERPRETED or "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(
     ","
 )
-"""Whether `compress_members` and `compress_pairs` are made of such instructions here."""
+"""True if `compress_members` and `compress_pairs` use vector instructions here."""
 
 if INTERPRETED:
 
@@ -49,8 +49,10 @@ if INTERPRETED:
     def compress_members(
         source: Any, first: Any, low: Any, words: Any, positions: Any, bit_indices: Any, offset: Any
     ) -> np.uint64:
-        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being
-        ``first``, and the bits of those whose bit is set.
+        """List the members of a bitset among sixteen uint32 at an address.
+
+        Writes the position (the first is ``first``) and the bit index of each number with its bit
+        set, and returns the count.
         """
         return _compress(
             [u32_at(source, lane) for lane in range(LANES)],
@@ -65,8 +67,9 @@ if INTERPRETED:
     def compress_pairs(
         source: Any, low: Any, words: Any, seconds: Any, bit_indices: Any, offset: Any
     ) -> np.uint64:
-        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set,
-        and that bit.
+        """List the second numbers of sixteen uint32 pairs with the first one in a bitset.
+
+        Writes the second number and the bit index of the first, and returns the count.
         """
         pairs = [int(u64_at(source, lane)) for lane in range(LANES)]
         return _compress(
@@ -86,8 +89,9 @@ if INTERPRETED:
         word_ranks: Any,
         ranks: NDArray[np.uint32],
     ) -> None:
-        """The ranks of the numbers of sixteen bits, from ``first`` on
-        (`asterism_graphkit.relabel.bitset.bit_rank`).
+        """Compute the ranks of sixteen bit indices, from index ``first`` on.
+
+        See `asterism_graphkit.relabel.bitset.bit_rank`.
         """
         for lane in range(first, first + LANES):
             ranks[lane] = bit_rank(np.uint64(bit_indices[lane]), words, word_ranks)
@@ -100,57 +104,57 @@ else:
         return ir.Constant(vector, [value] * LANES)
 
     class _VectorCode:
-        """What these steps are made of, as it is written by a builder of LLVM's."""
+        """Emitter of the LLVM instructions of these functions."""
 
         def __init__(self, context: Any, builder: Any, signature: Any) -> None:
             self.context, self.builder, self.types = context, builder, signature.args
 
         def array(self, k: int, args: Any) -> Any:
-            """The address of an argument's first value."""
+            """Return the address of an argument's first value."""
             struct = self.context.make_array(self.types[k])(self.context, self.builder, args[k])
             return self.builder.ptrtoint(struct.data, _I64)
 
         def size(self, k: int, args: Any) -> Any:
-            """How many values an argument has."""
+            """Return the number of values of an argument."""
             return self.builder.extract_value(
                 self.context.make_array(self.types[k])(self.context, self.builder, args[k]).shape, 0
             )
 
         def element_address(self, address: Any, index: Any, width: int) -> Any:
-            """The address of a value."""
+            """Return the address of a value."""
             return self.builder.add(address, self.builder.mul(index, ir.Constant(_I64, width)))
 
         def broadcast(self, value: Any, vector: Any) -> Any:
-            """A value in every lane."""
+            """Return a vector with a value in every lane."""
             undefined = ir.Constant(vector, ir.Undefined)
             first = self.builder.insert_element(undefined, value, ir.Constant(_I32, 0))
             return self.builder.shuffle_vector(first, undefined, _all(_NARROW, 0))
 
         def call(self, name: str, result: Any, *args: Any) -> Any:
-            """An instruction of LLVM's own, by its full name."""
+            """Call an LLVM intrinsic by its full name."""
             kind = ir.FunctionType(result, [arg.type for arg in args])
             return self.builder.call(self.builder.module.declare_intrinsic(name, (), kind), args)
 
         def load(self, address: Any, vector: Any) -> Any:
-            """All lanes, side by side."""
+            """Load all lanes from consecutive memory."""
             loaded = self.builder.load(self.builder.inttoptr(address, vector.as_pointer()))
             loaded.align = 4
             return loaded
 
         def store(self, vector: Any, address: Any) -> None:
-            """All lanes, side by side."""
+            """Store all lanes to consecutive memory."""
             self.builder.store(
                 vector, self.builder.inttoptr(address, vector.type.as_pointer())
             ).align = 4
 
         def gather(self, address: Any, indices: Any, vector: Any) -> Any:
-            """The values at indices of 32 bits."""
+            """Load the values at 32-bit indices."""
             width = vector.element.width // 8
             base = self.builder.inttoptr(address, vector.element.as_pointer())
             pointers = self.builder.gep(base, [indices], source_etype=vector.element)
             pointers.type = ir.VectorType(
                 base.type, LANES
-            )  # one for each index, which LLVM's builders know and this one does not
+            )  # llvmlite types the result of a vector gep as one pointer
             name = f"llvm.masked.gather.v{LANES}i{vector.element.width}.v{LANES}p0"
             all_lanes, undefined = (
                 _all(ir.VectorType(_I1, LANES), 1),
@@ -169,7 +173,9 @@ else:
             bit_indices: Any,
             offset: Any,
         ) -> Any:
-            """List what is told of numbers, and their bits, where these are set; how many are."""
+            """Store the payloads and bit indices of the numbers with their bits set; return the
+            count.
+            """
             builder = self.builder
             last = builder.trunc(
                 builder.sub(builder.shl(size, ir.Constant(_I64, 6)), ir.Constant(_I64, 1)), _I32
@@ -178,8 +184,8 @@ else:
             indices = self.call(
                 f"llvm.umin.v{LANES}i32", _NARROW, indices, self.broadcast(last, _NARROW)
             )
-            # The halves of a word follow each other as their bits do: as images are, memory is
-            # little-endian.
+            # A word is read as two 32-bit halves in the order of their bits. Memory is
+            # little-endian, as partition images are.
             halves = self.gather(words, builder.lshr(indices, _all(_NARROW, 5)), _NARROW)
             bits = builder.and_(
                 builder.lshr(halves, builder.and_(indices, _all(_NARROW, 31))), _all(_NARROW, 1)
@@ -199,7 +205,7 @@ else:
             )
 
         def bit_ranks(self, bit_indices: Any, words: Any, word_ranks: Any) -> Any:
-            """How many numbers of a set are smaller than each of these bits."""
+            """Return how many members of a set are smaller than each of these bits."""
             builder = self.builder
             word = builder.lshr(bit_indices, _all(_NARROW, 6))
             bit = builder.shl(
@@ -210,8 +216,9 @@ else:
             return builder.add(ones, self.gather(word_ranks, word, _NARROW))
 
         def require_slots(self, arrays: list[int], first: Any, args: Any) -> None:
-            """In the checking build: ``LANES`` values from ``first`` on are in each of these
-            arguments.
+            """Check that ``LANES`` values from ``first`` on are inside each of these arguments.
+
+            Only in the checking build.
             """
             for k in arrays if CHECK_BOUNDS else []:
                 end = self.builder.add(first, ir.Constant(_I64, LANES))
@@ -222,7 +229,7 @@ else:
                 )
 
         def require_lanes(self, address: Any, width: int) -> None:
-            """In the checking build: ``LANES`` values are at an address."""
+            """Check that ``LANES`` values are at an address; only in the checking build."""
             if CHECK_BOUNDS:
                 emit_bounds_check(
                     self.context,
@@ -233,7 +240,7 @@ else:
                 )
 
         def require_some(self, k: int, args: Any) -> None:
-            """In the checking build: an argument is not empty."""
+            """Check that an argument is not empty; only in the checking build."""
             if CHECK_BOUNDS:
                 emit_check(
                     self.context,
@@ -242,8 +249,10 @@ else:
                 )
 
         def require_words(self, arrays: list[int], first: Any, source: int, args: Any) -> None:
-            """In the checking build: the word of every bit from place ``first`` of an argument on
-            is in each of these arguments.
+            """Check that the words of ``LANES`` bit indices are inside each of these arguments.
+
+            The bit indices are those of argument ``source`` from position ``first`` on. Only in the
+            checking build.
             """
             for k in arrays if CHECK_BOUNDS else []:
                 bits = self.load(self.element_address(self.array(source, args), first, 4), _NARROW)
@@ -266,8 +275,10 @@ else:
         bit_indices: Any,
         offset: Any,
     ) -> Any:
-        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being
-        ``first``, and the bits of those whose bit is set.
+        """List the members of a bitset among sixteen uint32 at an address.
+
+        Writes the position (the first is ``first``) and the bit index of each number with its bit
+        set, and returns the count.
         """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -310,8 +321,9 @@ else:
         bit_indices: Any,
         offset: Any,
     ) -> Any:
-        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set,
-        and that bit.
+        """List the second numbers of sixteen uint32 pairs with the first one in a bitset.
+
+        Writes the second number and the bit index of the first, and returns the count.
         """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -342,8 +354,9 @@ else:
     def rank_bits(
         typingctx: Any, bit_indices: Any, first: Any, words: Any, word_ranks: Any, ranks: Any
     ) -> Any:
-        """The ranks of the numbers of sixteen bits, from ``first`` on
-        (`asterism_graphkit.relabel.bitset.bit_rank`).
+        """Compute the ranks of sixteen bit indices, from index ``first`` on.
+
+        See `asterism_graphkit.relabel.bitset.bit_rank`.
         """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -1,2 +1,4 @@
 """Evaluation of filters and expressions over arrays.
-Syntax belongs to `asterism_model`."""
+
+Syntax belongs to `asterism_model`.
+"""

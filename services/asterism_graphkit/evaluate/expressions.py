@@ -1,5 +1,6 @@
-"""Weights from expressions: a postfix program over blocks of columns, in float64, in the same bits
-everywhere.
+"""Evaluate weight expressions over blocks of columns, with the same bits everywhere.
+
+An expression is a postfix program in float64.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ F64 = NDArray[np.float64]
 
 
 def evaluate(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: int) -> F64:
-    """The value of an expression at each row.
+    """Return the value of an expression at each row.
 
     Parameters
     ----------
     expression : Expression
     columns : mapping
-        Each column that it names, numbers [rows]; they are taken as float64.
+        Each column that the expression names: numbers [rows], converted to float64.
     rows : int
 
     Returns
     -------
     float64[rows]
-        What IEEE 754 makes of it: 0 / 0, log(-1) and (-1) ** 0.5 are NaN, log(0) and 1 / 0
-        infinite; ``min``, ``max`` and ``clip`` pass a NaN on.
+        IEEE 754 results: 0 / 0, log(-1) and (-1) ** 0.5 are NaN; log(0) and 1 / 0 are infinite.
+        ``min``, ``max`` and ``clip`` propagate NaN.
     """
     stack: list[F64] = []
     with np.errstate(all="ignore"):
@@ -51,8 +52,9 @@ def evaluate(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: 
 def evaluate_weights(
     expression: Expression, columns: Mapping[str, NDArray[Any]], rows: int
 ) -> NDArray[np.float32]:
-    """`evaluate` as weights, float32[rows]: a value that float32 has not is infinite, or 0, or the
-    nearest that it has.
+    """Return the values of `evaluate` as weights, float32[rows].
+
+    Values outside the range of float32 become infinite or 0; all others are rounded to nearest.
     """
     with np.errstate(all="ignore"):
         return evaluate(expression, columns, rows).astype(np.float32)
@@ -84,4 +86,4 @@ _EXACT: dict[str, Callable[..., F64]] = {
     "max": lambda *values: reduce(np.maximum, values),
     "clip": lambda value, low, high: np.minimum(np.maximum(value, low), high),
 }
-"""Each rounds in one way only, whoever computes it."""
+"""Operations that round in exactly one way on every machine."""

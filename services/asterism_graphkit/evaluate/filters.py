@@ -1,4 +1,4 @@
-"""Conditions over blocks of columns: which rows satisfy one, in the arithmetic of NumPy."""
+"""Evaluate filters over blocks of columns in the arithmetic of NumPy."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RaggedColumn:
-    """A list of values for each row."""
+    """A column that holds a list of values for each row."""
 
     indptr: NDArray[np.int64]
-    """int64[rows + 1]; need not begin at 0."""
+    """Offsets of the lists, int64[rows + 1]; the first may be other than 0."""
     values: NDArray[Any]
-    """uint8 of texts."""
+    """Concatenated lists; uint8 for texts."""
 
 
 ColumnValues = NDArray[Any] | RaggedColumn
@@ -41,17 +41,17 @@ def evaluate_filter(
     rows: int,
     precomputed: Callable[[Term], Mask | None] = lambda _: None,
 ) -> Mask:
-    """Which rows satisfy a condition.
+    """Return a mask of the rows that satisfy a filter.
 
     Parameters
     ----------
     predicate : Predicate
-        As `asterism_model.filters.binding.bind` gives it.
+        Result of `asterism_model.filters.binding.bind`.
     read : callable
-        The values of a column, [rows]: numbers, or lists.
+        Returns the values of a column, [rows]: numbers or lists.
     rows : int
-    precomputed : callable
-        What is known of a term without its columns; None: nothing.
+    precomputed : callable, optional
+        Returns the mask of a term that is known without its columns, or None.
 
     Returns
     -------
@@ -59,10 +59,12 @@ def evaluate_filter(
 
     Notes
     -----
-    A comparison has the value that NumPy gives it, between a column and a Python number or between
-    two columns: no comparison with NaN holds but ``!=``, and ``not`` is the complement; a column of
-    float32 is compared with a number as float32 has it, whole numbers with whole ones exactly,
-    bools are 0 and 1. ``is null`` is NaN of numbers, emptiness of texts and lists."""
+    A comparison gives the result of NumPy, between a column and a Python number or between two
+    columns. Comparisons with NaN are false except ``!=``, and ``not`` is the complement. A column
+    of float32 is compared with the float32 value of a number. Integers are compared exactly with
+    integers, and bools are 0 and 1. ``is null`` selects NaN in numeric columns, and empty texts and
+    lists.
+    """
     if isinstance(predicate, Constant):
         return np.full(rows, predicate.value)
     if isinstance(predicate, Connective):
@@ -93,7 +95,7 @@ def _compare_numbers(
     ]
     mask: Mask
     if left.dtype == np.bool_:
-        # NumPy compares no boolean with an integer beyond int64.
+        # NumPy cannot compare booleans with integers beyond int64.
         left = left.astype(np.int64)
     with np.errstate(all="ignore"):
         match term.operator:
@@ -132,4 +134,4 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
-"""The comparisons of conditions, with warnings of NumPy to be left out."""
+"""NumPy functions of the comparison operators; callers suppress NumPy's warnings."""

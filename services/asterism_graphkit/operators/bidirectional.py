@@ -1,6 +1,4 @@
-"""A node's edges of both directions as one population: what draws along them and against them, made
-apart, are together.
-"""
+"""Combine samples of outgoing and incoming edges into samples from both directions."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def _merge_without_replacement(
     count = weights.shape[2]
     arrival_times = np.empty((2, count), np.float64)
     order = np.empty((2, count), np.int64)
-    # What is left of a side before its k-th arrival.
+    # Weight that remains on a side before its k-th arrival.
     remaining = np.zeros((2, count + 1), np.float64)
     sizes = np.zeros(2, np.int64)
     for i in range(weights.shape[1]):
@@ -65,7 +63,8 @@ def _merge_without_replacement(
             remaining[side, size] = 0.0
             if is_complete:
                 complete_sides += 1
-                # All that the side has, in no drawn order: each edge comes at a time of its own.
+                # The sample has all edges of this side, in no random order: each edge gets an
+                # independent arrival time.
                 for k in range(size):
                     arrival_times[side, k] = (
                         -log(unit_float(word(side_key, np.uint64(k)))) / weights[side, i, k]
@@ -75,8 +74,8 @@ def _merge_without_replacement(
                 for k in range(size - 1, -1, -1):
                     remaining[side, k] = remaining[side, k + 1] + weights[side, i, order[side, k]]
             else:
-                # Successive draws: between two of them passes an exponential time of the rate of
-                # what was left.
+                # Successive draws: the time between two arrivals is exponential, with the remaining
+                # weight as its rate.
                 elapsed = 0.0
                 for k in range(size):
                     remaining[side, k] = weights[side, i, k] / probabilities[side, i, k]
@@ -111,35 +110,40 @@ def merge_directions(
     *,
     replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Draws of nodes' edges of both directions, made of draws of each.
+    """Merge draws of outgoing and of incoming edges into draws from all edges of a node.
 
     Parameters
     ----------
     key : uint64
-        ``key_of(seed, rng.SIDE, hop)``.
+        ``key_of(seed, rng.BIDIRECTIONAL, hop)``.
     weights : float64[2, m, count]
-        Of the edges that were drawn along and against; all 1 of uniform draws.
+        Weights of the edges drawn along the direction [0] and against it [1]; all 1 for uniform
+        sampling.
     probabilities : float64[2, m, count]
-        Of these draws, as `sample_neighbors` gives them; 0 where there is none.
+        Probabilities of these draws, as `sample_neighbors` returns them; 0 where there is no draw.
     replace : bool
-        As both were drawn.
+        Whether both samples were drawn with replacement.
 
     Returns
     -------
     picks : int64[m, count]
-        Draw k along has number k, draw k against ``count + k``; -1 where there are no more.
+        k for draw k along the direction, ``count + k`` for draw k against it, -1 where there are no
+        more draws.
     probabilities : float64[m, count]
-        Of each among the edges of both, without replacement given the earlier ones; all 1 where a
-        node gives all that it has, in the order of its edges, those along before those against.
+        Probability of each draw among the edges of both directions. Without replacement it is
+        conditional on the earlier draws. If the sample has all edges of a node, it is 1, and the
+        edges come in their stored order, those along the direction first.
 
     Notes
     -----
-    What a side weighs, or what its earlier draws left of it, is the weight of a draw over its
-    probability. With replacement each draw takes a side by that; draw k of node i depends on i and
-    k alone. Without, the sides race: successive draws are the arrivals of exponential clocks in
-    their order (Efraimidis & Spirakis 2006), and a minimum of clocks does not tell which it was, so
-    that times between the draws of a side, each of the rate that was left, are drawn by themselves.
-    The ``count`` first of both sides are successive draws from both."""
+    The weight of a side, or its weight after the earlier draws, is the weight of a draw divided by
+    its probability. With replacement each draw chooses a side by these weights; draw k of node i
+    depends on i and k alone. Without replacement, successive draws are the arrivals of exponential
+    clocks in their order (Efraimidis & Spirakis 2006). The minimum of the clocks is independent of
+    which clock it was. So the times between the draws of a side are drawn independently, each with
+    the remaining weight as its rate. The first ``count`` arrivals of both sides are successive
+    draws from both.
+    """
     _, m, count = weights.shape
     picks, out = np.full((m, count), -1, np.int64), np.zeros((m, count), np.float64)
     if count:

@@ -1,4 +1,4 @@
-"""Labels of graphs: byte strings by hash, grouped, looked up and made distinct."""
+"""Group, look up and sample graph labels, which are byte strings addressed by hash."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _BYTE, _TOP = np.uint64(8), np.uint64(1)
 
 @inlined
 def _hash(values: U8, start: IntLike, stop: IntLike) -> IntLike:
-    """63 bits of a byte string: its bytes in words of eight, mixed one after another, and its
-    length.
+    """Return a 63-bit hash of a byte string.
+
+    It mixes the length and the bytes, eight at a time.
     """
     state = mix64(np.uint64(stop - start))
     piece = np.uint64(0)
@@ -32,9 +33,7 @@ def _hash(values: U8, start: IntLike, stop: IntLike) -> IntLike:
 def _compare(
     a: U8, a_start: IntLike, a_stop: IntLike, b: U8, b_start: IntLike, b_stop: IntLike
 ) -> int:
-    """Below 0, 0 or above 0, as a string of bytes comes before another, is the same, or comes
-    after.
-    """
+    """Compare two byte strings: the result is negative, 0 or positive."""
     common = min(a_stop - a_start, b_stop - b_start)
     for k in range(common):
         if a[a_start + k] != b[b_start + k]:
@@ -49,14 +48,14 @@ def _hashes(indptr: I64, values: U8, first: np.int64, out: I64) -> None:
 
 
 def hash_strings(indptr: I64, values: U8, first: int, count: int) -> I64:
-    """The hash of each of some strings: int64[count], 0 or more.
+    """Return the hash of each string of a range: int64[count], all >= 0.
 
     Parameters
     ----------
     indptr, values : int64[n + 1], uint8[total]
         Byte strings.
     first, count : int
-        Which of them.
+        First string of the range, and number of strings.
     """
     out = np.empty(count, np.int64)
     _hashes(as_kernel_array(indptr), as_kernel_array(values), np.int64(first), out)
@@ -85,7 +84,7 @@ def _group(
                 == 0
             )
             j += 1
-        if not all_equal:  # different strings of one hash: by their bytes, equal ones as they came
+        if not all_equal:  # hash collision: sort by bytes, stably
             for k in range(i + 1, j):
                 row = rows[k]
                 at = k
@@ -121,22 +120,23 @@ def _group(
 
 
 def group_strings(row_hashes: I64, rows: I64, indptr: I64, values: U8) -> tuple[I64, I64, I64]:
-    """Strings grouped: by (hash, bytes), those of a group as they come.
+    """Group equal strings; groups are ordered by (hash, bytes).
 
     Parameters
     ----------
     row_hashes : int64[n]
-        The hash of each of some strings.
+        Hash of each string to group.
     rows : int64[n]
-        Which strings they are.
+        Index of each of these strings.
     indptr, values : int64[m + 1], uint8[total]
         All strings.
 
     Returns
     -------
     rows : int64[n]
+        The given rows by group; the rows of a group keep their order.
     starts : int64[groups]
-        Where each group begins.
+        Position in ``rows`` of the first row of each group.
     hashes : int64[groups]
     """
     order = np.argsort(row_hashes, kind="stable")
@@ -201,15 +201,17 @@ def find_groups(
     indptr: I64,
     values: U8,
 ) -> I64:
-    """The group of each of some strings, -1 where there is none; int64[n].
+    """Return the group of each string, or -1 if there is none; int64[n].
 
     Parameters
     ----------
     query_indptr, query_values : int64[n + 1], uint8[k]
+        Strings to look up.
     group_hashes, group_indptr, rows : int64[groups], int64[groups + 1], uint32[m]
-        Hashes of groups, ascending; the rows of each.
+        Hash of each group, ascending; the rows of group g are ``rows[group_indptr[g]:group_indptr[g
+        + 1]]``.
     indptr, values : int64[rows + 1], uint8[total]
-        The string of each row.
+        String of each row.
     """
     out = np.empty(query_indptr.size - 1, np.int64)
     query_hashes = hash_strings(query_indptr, query_values, 0, out.size)
@@ -234,7 +236,10 @@ def _choose(key: np.uint64, population: np.uint64, out: I64) -> None:
 
 
 def choose_uniform(key: np.uint64, count: int, population: int) -> I64:
-    """Numbers in 0 .. among - 1, each alike: number i takes word i of the key; int64[count]."""
+    """Return uniform numbers in 0 .. population - 1; int64[count].
+
+    Number i is made of word i of the key.
+    """
     out = np.empty(count, np.int64)
     _choose(np.uint64(key), np.uint64(population), out)
     return out

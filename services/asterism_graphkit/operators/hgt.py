@@ -1,12 +1,12 @@
-"""Budgets: what sampled nodes give to their neighbors, by which whole layers of a heterogeneous
-graph are drawn.
+"""HGT sampling: draw whole layers of a heterogeneous graph by the budgets of nodes.
 
 Hu et al. 2020, *Heterogeneous graph transformer*, WWW, section 3.3, algorithms 1 and 2; PyG's
-``HGTLoader``. A node t that is taken gives each of its edges of one type the share that the edge
-has of all of them, and a node that is not taken yet has what all edges to it were given, of every
-type and in every layer: its budget B. A layer of n nodes of a type is n successive draws without
-replacement among those that have a budget, in proportion to its square: the next one is v with
-probability B_v^2 / (the sum of B^2 over those not yet taken)."""
+``HGTLoader``. A sampled node t distributes, for each edge type, the mass 1 over its edges of that
+type, in proportion to their weights. The budget B of a node that is not sampled yet is the sum of
+what all edges to it received, over all types and layers. A layer of n nodes of a type is n
+successive draws without replacement from the nodes with a budget, in proportion to its square: the
+next node is v with probability B_v^2 / (the sum of B^2 over the nodes not yet sampled).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ids = NDArray[np.int64]
 
 @inlined
 def _weight(weights: NDArray[np.float32], e: IntLike) -> float:
-    """Of an edge; without weights all are 1."""
+    """Return the weight of an edge: 1 if there are no weights."""
     return np.float64(weights[e]) if weights.shape[0] > 0 else 1.0
 
 
@@ -48,16 +48,17 @@ def _edge_shares(
 def edge_shares(
     indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32] | None
 ) -> F64:
-    """The share that each edge has of its node's edges of one type.
+    """Return the share that each edge has of its node's edges of the same type.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
-        The edges of each node.
+        Ranges of the edges of each node.
     types : int32[edges]
-        Of the edges; those of a node and type are side by side.
+        Type of each edge. The edges of one node and type are adjacent.
     weights : float32[edges] or None
-        None: all 1. Of a node whose edges of a type weigh nothing none has a share.
+        None means that all weights are 1. If all edges of a node and type have weight 0, their
+        shares are 0.
 
     Returns
     -------
@@ -81,12 +82,12 @@ def _add_budgets(local_ids: NDArray[np.int32], amounts: F64, high: F64, low: F64
 
 
 class BudgetTable:
-    """The nodes of one type that a sample has met: which are taken, and what the others were given.
+    """Visited nodes of one type: those already sampled, and the budgets of the rest.
 
     Parameters
     ----------
     relabeling : Relabeling
-        A new one; nodes are numbered as they are met.
+        An empty relabeling. Nodes get local ids in the order of their first visit.
     """
 
     def __init__(self, relabeling: Relabeling) -> None:
@@ -94,18 +95,19 @@ class BudgetTable:
         self._high, self._low = np.zeros(0, np.float64), np.zeros(0, np.float64)
         self._free = np.zeros(0, np.bool_)
         self._sampled: list[Ids] = []
-        """The numbers of nodes, as they were taken."""
+        """Local ids of the sampled nodes, in the order of sampling."""
 
     @property
     def sampled_ids(self) -> Ids:
-        """int64[n]: the ids of the nodes that are taken, in that order."""
+        """Ids of the sampled nodes in the order of sampling; int64[n]."""
         local_ids: Ids = np.concatenate([np.zeros(0, np.int64), *self._sampled])
         ids: Ids = self._relabeling.ids[local_ids]
         return ids
 
     def add_seeds(self, ids: Ids) -> NDArray[np.int32]:
-        """Take the seeds, before anything else; gives the place of each among ``sampled_ids``, -1
-        for -1. int32[m].
+        """Mark the seeds as sampled; call this first.
+
+        Returns the position of each seed in ``sampled_ids``, or -1 for an id of -1; int32[m].
         """
         local_ids = self._relabeling.assign(ids)
         self._grow()
@@ -113,39 +115,41 @@ class BudgetTable:
         return local_ids
 
     def add_budgets(self, ids: Ids, amounts: F64) -> None:
-        """Add what edges give to the nodes that they lead to, in the order of the edges.
+        """Add the shares of edges to the budgets of their remote ends, in the order of the edges.
 
         Parameters
         ----------
         ids : int64[edges]
-            The far end of each.
+            Remote end of each edge.
         amounts : float64[edges]
-            From `edge_shares`.
+            Result of `edge_shares`.
         """
         local_ids = self._relabeling.assign(ids)
         self._grow()
         _add_budgets(as_kernel_array(local_ids), as_kernel_array(amounts), self._high, self._low)
 
     def budgets(self) -> F64:
-        """float64[met]: the budget of each node by number; 0 of one that is taken, for it is not
-        drawn again.
+        """Return the budget of each visited node by local id; float64[visited].
+
+        The budget of a sampled node is 0, so that it is not drawn again.
         """
         return np.where(self._free, self._high + self._low, 0.0)
 
     def draw(self, key: np.uint64, count: int) -> Ids:
-        """Take nodes by successive draws in proportion to squared budgets.
+        """Sample nodes by successive draws in proportion to squared budgets.
 
         Parameters
         ----------
         key : uint64
-            Of this draw alone.
+            A key that no other draw uses.
         count : int
-            How many; all that have a budget, where they are fewer.
+            Number of nodes. Fewer are drawn if fewer nodes have a budget.
 
         Returns
         -------
         int64[n]
-            Their ids, in the order of the draws: the first m of n are those of a request for m.
+            Node ids in the order of the draws. A request for m < n nodes returns the first m of
+            them.
         """
         node_count = len(self._relabeling)
         candidates, _ = layers.draw(
@@ -164,7 +168,7 @@ class BudgetTable:
         self._sampled.append(local_ids)
 
     def _grow(self) -> None:
-        """Room for nodes that were met for the first time."""
+        """Extend the arrays for nodes that were visited for the first time."""
         new_count = len(self._relabeling) - self._free.size
         if new_count:
             self._high, self._low = (

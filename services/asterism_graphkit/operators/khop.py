@@ -1,10 +1,10 @@
-"""Subgraphs: seeds, their neighbors, and theirs, hop by hop, with nodes numbered as a model wants
-them.
+"""Sample subgraphs by k-hop expansion, with nodes relabeled for a model.
 
-Whoever can expand nodes grows one: a storaged that has all parts by itself, a graphd by asking
-several. What is drawn of a node is keyed by (hop, edge type, node, k), of disjoint trees by (hop,
-edge type, seed's place, node, k): it does not depend on what else is in the batch, nor on who holds
-what."""
+The expansion needs a callable that samples neighbors. A storaged that holds all partitions does
+this locally, and a graphd sends requests to several storageds. The sample of a node is keyed by
+(hop, edge type, node, k), or by (hop, edge type, seed's position, node, k) for disjoint trees. It
+depends neither on the rest of the batch nor on the placement of partitions.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from asterism_graphkit.relabel.relabel import Relabeling, repeat_indices
 from asterism_proto.errors import InvalidRequest
 
 ALL_NEIGHBORS = -1
-"""As a count: every neighbor."""
+"""Fanout that selects every neighbor."""
 _TYPES = 1 << 16
-"""More than there are edge types."""
+"""Upper bound of the number of edge types."""
 
 Ids = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -29,7 +29,7 @@ I32 = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HopFanout:
-    """How many neighbors along one edge type, hop by hop."""
+    """Number of neighbors to sample along one edge type, for each hop."""
 
     edge_type: int
     local_type: int
@@ -37,27 +37,27 @@ class HopFanout:
     remote_type: int
     """Type of their neighbors."""
     counts: tuple[int, ...]
-    """0: none, -1: all."""
+    """Number of neighbors for each hop: 0 for none, -1 for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KHopParams:
-    """How a subgraph grows."""
+    """Parameters of a k-hop expansion."""
 
     node_type_count: int
-    """Of the schema."""
+    """Number of node types in the schema."""
     fanouts: tuple[HopFanout, ...]
     outgoing: bool
-    """Along the edges, instead of against them."""
+    """True to follow edges along their direction; false to follow them against it."""
     disjoint: bool
     expand_all_hops: bool
-    """Whether a node expands in every hop from the one that visited it, or in the next one only."""
+    """True to expand a visited node in all later hops; false for the next hop only."""
     max_bytes: int
-    """Of the answer's arrays."""
+    """Maximum bytes of the arrays of the result."""
 
     @property
     def hop_count(self) -> int:
-        """How many."""
+        """Number of hops."""
         return len(self.fanouts[0].counts)
 
 
@@ -67,15 +67,15 @@ class Frontier:
 
     ids: Ids
     trees: I32 | None
-    """int32[m], the seed's place; of disjoint trees."""
+    """Position of the seed of each node, int32[m]; only for disjoint trees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbors:
-    """Neighbors along one edge type, those of one node after another's."""
+    """Neighbors along one edge type, grouped by the node of the frontier."""
 
     sizes: I32
-    """int32[m], how many each node of the frontier has."""
+    """Number of neighbors of each node of the frontier; int32[m]."""
     ids: Ids
     eids: Ids | None
     weights: NDArray[np.float32] | None
@@ -83,21 +83,36 @@ class Neighbors:
 
 
 class Expander(Protocol):
-    """Whoever can expand nodes."""
+    """Callable that samples the neighbors of a frontier."""
 
     def __call__(
         self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]
     ) -> Sequence[Neighbors]:
-        """Expand, along each edge type, the frontier of the node type that it starts at."""
+        """Sample neighbors along each edge type.
+
+        Parameters
+        ----------
+        hop : int
+            Index of the hop, from 0.
+        fanouts : sequence of HopFanout
+            Edge types to follow in this hop.
+        frontiers : mapping of int to Frontier
+            Frontier of each local node type.
+
+        Returns
+        -------
+        sequence of Neighbors
+            One for each of ``fanouts``.
+        """
 
 
 def hop_stream(hop: int, edge_type: int) -> int:
-    """The hop that draws along an edge type are keyed by: each of them has a stream of its own."""
+    """Return the stream of random numbers for an edge type in a hop."""
     return (hop + 1) * _TYPES + edge_type + 1
 
 
 def reply_too_large(max_bytes: int) -> InvalidRequest:
-    """Why a subgraph has no answer."""
+    """Return the error for a subgraph that exceeds the bytes of one reply."""
     return InvalidRequest(
         f"the subgraph has more than the {max_bytes} bytes of one reply; start from fewer "
         "seeds, or sample fewer neighbors"
@@ -111,28 +126,29 @@ def sample_khop(
     expand: Expander,
     checkpoint: Callable[[], object],
 ) -> dict[str, NDArray[Any]]:
-    """Grow a subgraph from seeds.
+    """Sample a k-hop subgraph from seeds.
 
     Parameters
     ----------
     params : KHopParams
     seeds : int64[m]
-        Node ids; -1 is no node.
+        Node ids; -1 for no node.
     types : int32[m]
-        Their types; -1 is no node.
+        Node types; -1 for no node.
     expand : callable
+        An `Expander`.
     checkpoint : callable
-        Called every so many ids that are numbered, and between columns; may raise.
+        Called at intervals while ids are relabeled, and between columns. It may raise to cancel.
 
     Returns
     -------
     dict
-        Arrays by the names of SampleSubgraphReply's sections.
+        Arrays by the section names of SampleSubgraphReply.
 
     Raises
     ------
     InvalidRequest
-        Where it has more than ``params.max_bytes``.
+        If the subgraph has more than ``params.max_bytes``.
     """
     with Relabeling.pooled(params.node_type_count) as relabelings:
         state = _KHopState(params, relabelings, checkpoint)
@@ -143,7 +159,7 @@ def sample_khop(
 
 
 class _KHopState:
-    """A subgraph under way."""
+    """State of one k-hop expansion."""
 
     def __init__(
         self,
@@ -157,11 +173,11 @@ class _KHopState:
         self._node_counts = np.zeros((params.node_type_count, params.hop_count + 1), np.int64)
         self._edge_counts = np.zeros((len(params.fanouts), params.hop_count), np.int64)
         self._fresh = [0] * params.node_type_count
-        """Of each type, the number of the first node that the last hop visited."""
+        """First node, by local id, that the last hop visited; one for each node type."""
         self._bytes = 0
 
     def add_seeds(self, nodes: Ids, types: I32) -> I32:
-        """Number the seeds; gives each one's number."""
+        """Relabel the seeds and return their local ids."""
         out = np.full(len(nodes), -1, np.int32)
         tree_ids = np.arange(len(nodes), dtype=np.int32)
         for type_id, relabeling in enumerate(self._relabelings):
@@ -176,7 +192,7 @@ class _KHopState:
         return out
 
     def expand_hop(self, hop: int, expand: Expander) -> None:
-        """One hop along every edge type."""
+        """Expand one hop along every edge type."""
         params, counts_before = self._params, [len(relabeling) for relabeling in self._relabelings]
         starts = [0] * params.node_type_count if params.expand_all_hops else self._fresh
         active = [
@@ -206,7 +222,7 @@ class _KHopState:
         self._fresh = counts_before
 
     def _add_neighbors(self, index: int, neighbors: Neighbors, first: int, hop: int) -> None:
-        """Number the neighbors visited along one edge type, and keep its edges."""
+        """Relabel the neighbors along one edge type, and keep its edges."""
         params, fanout = self._params, self._params.fanouts[index]
         local = repeat_indices(neighbors.sizes, first, len(neighbors.ids))
         remote = self._relabelings[fanout.remote_type].assign(
@@ -230,7 +246,7 @@ class _KHopState:
             raise reply_too_large(params.max_bytes)
 
     def sections(self) -> dict[str, NDArray[Any]]:
-        """The answer."""
+        """Return the sections of the reply."""
         out: dict[str, NDArray[Any]] = {
             "node_counts": self._node_counts,
             "edge_counts": self._edge_counts,
@@ -252,21 +268,25 @@ def build_fanouts(
     edge_types: Sequence[int],
     counts: Sequence[Sequence[int]],
 ) -> tuple[HopFanout, ...]:
-    """Reaches that fit together.
+    """Build the fanouts of a request and check that they are consistent.
 
     Parameters
     ----------
     ends : callable
-        Gives the node types at the near and the far end of an edge type.
+        Returns the node types at the local and the remote end of an edge type.
     edge_types : sequence of int
     counts : sequence of sequences of int
-        Of each edge type, hop by hop.
+        Number of neighbors for each edge type and hop.
+
+    Returns
+    -------
+    tuple of HopFanout
 
     Raises
     ------
     InvalidRequest
-        Where there is none, an edge type is named twice, the numbers of hops differ, or a count is
-        below -1.
+        If there is no edge type or hop, an edge type is given twice, the numbers of hops differ, or
+        a count is below -1.
     """
     if not edge_types or not counts[0]:
         raise InvalidRequest(

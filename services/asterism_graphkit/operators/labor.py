@@ -1,21 +1,22 @@
-"""LABOR: neighbors by one variate for each node that is met, so that nodes of a batch meet the same
-ones.
+"""LABOR sampling: one random variate per visited node, shared by the nodes of a batch.
 
 Balin & Catalyurek 2023, *Layer-neighbor sampling: defusing neighborhood explosion in GNNs*,
 NeurIPS; DGL's ``LaborSampler``. Node t has a variate r_t in (0, 1). The edge of weight A_ts from t
-to an expanded node s is kept where r_t <= min(1, c_s pi_t), of which there are as many as fanout
-says in that the estimate of the mean over s's neighbors varies as much as with k uniform draws:
+to an expanded node s is kept if r_t <= min(1, c_s pi_t). The factor c_s follows from the fanout:
+the estimate of the mean over s's neighbors has the same variance as with k uniform draws:
 
     sum over t of A_ts^2 / min(1, c_s pi_t)  =  A_*s^2 / k - A_*s^2 / d_s + sum over t of A_ts^2,
         k = min(fanout, d_s)
 
-(the paper's equation 22, d_s of s's edges having a positive weight). With pi_t = A_ts that is
-LABOR-0; one importance step makes pi_t the largest c_s pi_t of all expanded nodes, and solves for
-c_s again: fewer different nodes are expected, at the same variances.
+(equation 22 of the paper, where d_s is the number of s's edges with a positive weight). With pi_t =
+A_ts this is LABOR-0. One importance step sets pi_t to the largest c_s pi_t of all expanded nodes,
+and solves for c_s again. The expected number of distinct nodes falls, and the variances stay the
+same.
 
-What is called a level here is 1 / c_s: an edge is kept with certainty where pi_t >= level. Both
-sides are exact to rounding, where DGL's fixed-point iteration ends within 1e-4. An edge of weight 0
-is as if it were not there."""
+The *level* in this module is 1 / c_s: an edge is certain to be kept if pi_t >= level. Both sides of
+the equation agree to rounding, while DGL's fixed-point iteration stops within 1e-4. An edge of
+weight 0 counts as absent.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +29,22 @@ from asterism_graphkit.compile.jit import STOP_CHECK_STEPS, IntLike, inlined, is
 from asterism_graphkit.random.rng import LABOR, key_of
 
 UNTIL_CONVERGED = -1
-"""As a number of importance steps: until they change little."""
+"""Number of importance steps that means: until the steps change little."""
 _CONVERGED = 1e-4
-"""As in DGL: steps end where fewer different nodes by less than this share of them are to be
-expected.
+"""Steps end if they lower the expected number of distinct nodes by less than this share.
+
+The same value as in DGL.
 """
 _MOST = 1e150
-"""Of an importance, which grows with every step for nodes that are kept with certainty anyhow:
-squares of weights by it are normal numbers.
+"""Upper bound of an importance.
+
+The importance of nodes that are kept with certainty grows with every step. With this bound,
+squares of weights divided by it are normal numbers.
 """
 _WHOLE = float(1 << 31)
-"""Of what is expected of a node, in the sum over nodes."""
+"""Scale of a node's expectation in the integer sum over nodes."""
 _CHECKPOINT_NODES = 1 << 20
-"""Nodes with importances that are updated between two checkpoints: some milliseconds."""
+"""Nodes updated between two checkpoints: a few milliseconds."""
 _ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 F64 = NDArray[np.float64]
@@ -48,7 +52,7 @@ F64 = NDArray[np.float64]
 
 @inlined
 def stretch_end(begin: IntLike, size: IntLike) -> np.uint64:
-    """Return the end of the steps of a loop that begin at one look at the stop flag."""
+    """Return the end of the block of steps between two checks of the stop flag."""
     return np.uint64(min(np.int64(begin + STOP_CHECK_STEPS), np.int64(size)))
 
 
@@ -60,12 +64,15 @@ def level_from_weights(
     uniform: bool,
     stop: NDArray[np.int64],
 ) -> float:
-    """The level of a node where importances are the weights of its edges, which depends on no other
-    node.
+    """Return the level of a node if the importances are the weights of its edges.
 
-    Without weights all are 1; where that is said by ``uniform`` the level is degree / fanout, which
-    would be so to rounding anyhow. A level without importance steps before it is solved for in
-    fewer passes: the sum of A^2 / pi is that of A. Once ``stop`` is set, the level is of no use."""
+    This level depends on no other node. Without weights, all weights are 1. If ``uniform`` says so,
+    the level is degree / fanout, the exact value of the solution. Without importance steps the
+    equation needs fewer iterations, because the sum of A^2 / pi is the sum of A. If ``stop`` is
+    set, the result is meaningless.
+
+    ``weights`` is float32[degree] or float32[0]; ``stop`` is int64[1].
+    """
     total, squares, max_weight, min_weight, positive = 0.0, 0.0, 0.0, np.inf, np.int64(0)
     if weights.shape[0] > 0:
         for begin in range(0, degree, STOP_CHECK_STEPS):
@@ -84,7 +91,7 @@ def level_from_weights(
             1.0,
             np.int64(degree),
         )
-    # Where no edge is certain.
+    # The level if no edge is certain to be kept.
     level = total / np.float64(fanout if fanout >= 0 else max(positive, np.int64(1)))
     if uniform:
         return level
@@ -98,7 +105,7 @@ def level_from_weights(
                     min_weight = min(min_weight, np.float64(weights[e]))
         min_weight = min_weight if weights.shape[0] > 0 else 1.0
         return min(level, min_weight) if positive > 0 else level
-    # As in `solve_level`, where the first of Newton's steps was taken above.
+    # As in `solve_level`; the first Newton step was taken above.
     extra = total * total * (1.0 / np.float64(fanout) - 1.0 / np.float64(positive))
     level, previous_count = (extra + squares) / total, positive
     while max_weight >= level:
@@ -128,14 +135,26 @@ def solve_level(
     previous_level: float,
     stop: NDArray[np.int64],
 ) -> float:
-    """The level of a node by its neighbors' importances, after the one of before.
+    """Return the level of a node for the importances of its neighbors.
 
-    ``squares`` and ``ratios`` are room for as many numbers as it has edges. The importance of an
-    edge of weight 0 is made infinite: it is never uncertain. Once ``stop`` is set, the level is of
-    no use."""
+    Parameters
+    ----------
+    weights : float32[degree] or float32[0]
+        Edge weights; empty if all are 1.
+    importances : float64[degree], inout
+        Importance of each neighbor. That of an edge of weight 0 is set to infinity, so that the
+        edge is never uncertain.
+    squares, ratios : float64[degree], out
+        Scratch arrays.
+    fanout : int64
+    previous_level : float
+        Level of the previous step.
+    stop : int64[1]
+        If it is set, the result is meaningless.
+    """
     size, degree = importances.shape[0], np.int64(0)
-    # Loops over edges that depend on none before them, which run over several at once; then sums in
-    # four lanes, for one addition would wait for the last.
+    # The loops over edges have no dependence between iterations, so they are vectorized. The sums
+    # use four accumulators, because each addition would otherwise wait for the one before.
     for begin in range(0, size, STOP_CHECK_STEPS):
         if is_set(stop):
             return previous_level
@@ -152,9 +171,9 @@ def solve_level(
     if weights.shape[0] == 0:
         degree = np.int64(size)
     if fanout < 0 or degree <= fanout:
-        # All are certain, at every level up to this one. That of before stays where it serves, as
-        # in DGL: nodes of which one expands all neighbors are the more important to the others the
-        # fewer they are.
+        # All edges are certain at every level up to this one. The previous level stays if it is low
+        # enough, as in DGL: a neighbor of a node that expands all its neighbors is more important
+        # if that node has few of them.
         min_importance = np.inf
         for begin in range(0, size, STOP_CHECK_STEPS):
             if is_set(stop):
@@ -164,10 +183,10 @@ def solve_level(
         return min(previous_level, min_importance) if degree > 0 else previous_level
     total = _total(weights, size, stop)
     square_sum, ratio_sum = _sums(importances, squares, ratios, np.inf, stop)
-    # The sum over edges of A^2 max(1, level / pi) is convex in the level: Newton's steps, from
-    # where no edge is certain down, each leave fewer edges uncertain, and end at the level where
-    # the sum is what it should be. The first one is taken here. An edge that is certain adds 0 to
-    # the sums of the others, for a branch on it would be mispredicted every other time.
+    # The sum over edges of A^2 max(1, level / pi) is convex in the level. Newton's steps start
+    # where no edge is certain. Each step leaves fewer edges uncertain, and the last one ends at the
+    # solution. The first step is taken here. A certain edge adds 0 to the sums, because a branch on
+    # it would often be mispredicted.
     extra = total * total * (1.0 / np.float64(fanout) - 1.0 / np.float64(degree))
     level, previous_count = (extra + square_sum) / ratio_sum, degree
     while True:
@@ -186,7 +205,7 @@ def solve_level(
 
 @inlined
 def _total(weights: NDArray[np.float32], size: IntLike, stop: NDArray[np.int64]) -> float:
-    """The sum of weights, in four lanes; without weights all are 1."""
+    """Return the sum of weights with four accumulators; without weights all are 1."""
     if weights.shape[0] == 0:
         return np.float64(size)
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -208,7 +227,10 @@ def _total(weights: NDArray[np.float32], size: IntLike, stop: NDArray[np.int64])
 def _sums(
     importances: F64, squares: F64, ratios: F64, level: float, stop: NDArray[np.int64]
 ) -> tuple[float, float]:
-    """The sums over the edges that are uncertain at a level, in four lanes."""
+    """Return the sums of squares and ratios over the edges that are uncertain at a level.
+
+    Uses four accumulators for each.
+    """
     a, b, c, d, p, q, r, s = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     size = importances.shape[0]
     aligned_size = size & ~np.int64(3)
@@ -238,7 +260,14 @@ def _sums(
 
 @kernel
 def scatter_max(local_ids: NDArray[np.int32], values: F64, largest: F64) -> None:
-    """Have each numbered node's value be no less than what is asked for it."""
+    """Raise the value of each node to at least the given values.
+
+    Parameters
+    ----------
+    local_ids : int32[n]
+    values : float64[n]
+    largest : float64[nodes], inout
+    """
     for i in range(local_ids.shape[0]):
         largest[local_ids[i]] = max(largest[local_ids[i]], values[i])
 
@@ -255,18 +284,18 @@ def _update_importances(largest: F64, is_first: bool, importances: F64) -> int:
 def solve_importances(
     steps: int, raise_levels: Callable[[F64 | None], F64], checkpoint: Callable[[], object]
 ) -> F64:
-    """The importances of a hop's neighbors.
+    """Return the importances of a hop's neighbors.
 
     Parameters
     ----------
     steps : int
-        1 or more; `UNTIL_CONVERGED`: until they change little.
+        Number of importance steps, 1 or more, or `UNTIL_CONVERGED`.
     raise_levels : callable
-        Solves for levels by the importances of the step before, None before the first, and gives
-        the largest c_s of the nodes that expand to each neighbor, in the first step times the
-        edge's weight; float64[n].
+        Solves for the levels with the importances of the previous step, or None before the first
+        one. Returns, for each neighbor, the largest c_s of the nodes that expand to it, times the
+        edge's weight in the first step; float64[n].
     checkpoint : callable
-        Called every so many neighbors of a step; may raise.
+        Called after each block of neighbors. It may raise to cancel.
 
     Returns
     -------
@@ -274,8 +303,9 @@ def solve_importances(
 
     Notes
     -----
-    What is expected of different nodes is summed in whole numbers, so that no order of the
-    neighbors matters to when steps end."""
+    The expected number of distinct nodes is summed in integers. The order of the neighbors
+    therefore does not affect the number of steps.
+    """
     importances, previous_expected, step = None, np.inf, 0
     while True:
         largest = raise_levels(importances)
@@ -292,7 +322,9 @@ def solve_importances(
 
 
 def variate_key(seed: int, node_type: int, hop: int, *, layer_dependency: bool) -> np.uint64:
-    """What the variates of a node type in a hop are words of, by node id; with ``layer_dependency``
-    all hops have the same ones.
+    """Return the key of the variates of a node type in a hop.
+
+    The variate of a node is a word of this key by node id. With ``layer_dependency`` all hops share
+    the same variates.
     """
     return key_of(seed, LABOR, node_type, 0 if layer_dependency else hop)

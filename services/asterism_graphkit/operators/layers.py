@@ -1,4 +1,4 @@
-"""Layers: what the edges of a layer's nodes make of their far ends, and draws of nodes by that."""
+"""Layer-wise sampling: measure candidates by the edges that lead to them, and draw nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asterism_graphkit.random.rng import bounded, derive, unit_float, word
 from asterism_graphkit.random.successive import neumaier_add
 
 SUM, SQRT, SQUARES = 1, 2, 3
-"""What a candidate counts, as in `asterism.v1.LayerMeasure`."""
+"""Measures of a candidate, as in `asterism.v1.LayerMeasure`."""
 _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -29,7 +29,7 @@ def _candidate_measures(
     n = out.shape[0]
     compensation = np.zeros(n, np.float64)
     squares = measure == SQUARES
-    # Of squares: the row whose edges are being summed, and their sum so far.
+    # For SQUARES: the row being summed for each candidate, and its sum so far.
     row_of = np.full(n if squares else 0, -1, np.int64)
     row_sum = np.zeros(n if squares else 0, np.float64)
     for row in range(indptr.shape[0] - 1):
@@ -60,19 +60,20 @@ def candidate_measures(
     measure: int,
     candidate_count: int,
 ) -> NDArray[np.float64]:
-    """What each candidate counts.
+    """Return the measure of each candidate.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
-        The edges of each of a layer's nodes.
+        Ranges of the edges of each node of a layer.
     edge_candidates : int32[edges]
-        The candidate that each leads to.
+        Candidate that each edge leads to.
     weights : float32[edges] or None
-        None: all 1.
+        None means that all weights are 1.
     measure : int
-        ``SUM``: the sum of the weights of the edges that lead to it; ``SQRT``: its square root;
-        ``SQUARES``: the sum over rows of the squared sum of a row's.
+        ``SUM``: the sum of the weights of the edges to a candidate. ``SQRT``: the square root of
+        that sum. ``SQUARES``: the sum over rows of the squared weight sum of each row's edges to
+        it.
     candidate_count : int
 
     Returns
@@ -146,8 +147,8 @@ def _draw_by_exponential_keys(
                 positive += 1
         order = np.argsort(arrivals, kind="mergesort")
         draw_count = positive if positive < count else count
-        # What is left is summed from what was not drawn on, backwards over the draws: nothing
-        # cancels.
+        # Sum the remaining weight from the candidates that were not drawn, then backwards over the
+        # draws. Nothing is subtracted, so no digits cancel.
         high, low = 0.0, 0.0
         for c in range(draw_count, positive):
             high, low = neumaier_add(high, low, measures[start + order[c]])
@@ -166,26 +167,30 @@ def draw(
     *,
     replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Draw candidates for each layer, by what they count.
+    """Draw candidates for each layer in proportion to their measures.
 
     Parameters
     ----------
     key : uint64
-        ``key_of(seed, rng.LAYER, hop)``; a layer's is derived from it by its number.
+        ``key_of(seed, rng.LAYER, hop)``. The key of a layer is derived from it by the layer's
+        index.
     starts : int64[layers + 1]
         The candidates of layer b are ``starts[b] .. starts[b + 1]``.
     measures : float64[candidates]
     count : int
-        Of each layer.
+        Number of draws for each layer.
     replace : bool
-        Otherwise successive draws, by a race: the first of exponential keys, in their order.
+        Whether to draw with replacement, from alias tables. Otherwise the draws are successive
+        draws without replacement, by exponential-key selection (Efraimidis & Spirakis 2006): the
+        smallest keys in their order.
 
     Returns
     -------
     chosen : int64[layers * count]
-        Candidates, -1 where there are none, or no more.
+        Candidates; -1 where there is none.
     probabilities : float64[layers * count]
-        Of each draw, without replacement given the earlier ones; 0 where there is none.
+        Probability of each draw, without replacement conditional on the earlier draws; 0 where
+        there is none.
     """
     layer_count = starts.size - 1
     candidates, probabilities = (

@@ -1,5 +1,6 @@
-"""Forward push: nodes push the mass that reached them and is not settled to their neighbors, one
-round at a time.
+"""Forward push of personalized PageRank, in rounds.
+
+In each round the nodes of the frontier push their residual mass to their neighbors.
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ def absorb_residuals(
     scores: NDArray[np.float64],
     residuals: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Settle a share alpha of the residuals of a frontier, and return the mass that each unit of
-    weight of its edges carries.
+    """Settle the share alpha of the residuals of a frontier, and return what is left to push.
 
     Parameters
     ----------
     frontier : int64[f]
-        Pairs of a start and a node.
+        Indices of (start, node) pairs.
     nodes : int64[pairs]
-        The node of each pair, by number.
+        Node of each pair, by local id.
     masses : float64[nodes]
-        The weight of all edges of each node; all mass settles at one of 0.
+        Total weight of the edges of each node. At a node with 0 all mass settles.
     alpha : float
+        Probability that a walk ends at a node.
     scores, residuals : float64[pairs], inout
-        The mass that is settled at each pair, and that which is not; the residuals of the frontier
-        are 0 afterwards.
+        Settled and unsettled mass of each pair. The residuals of the frontier are 0 afterwards.
 
     Returns
     -------
     float64[f]
+        Mass to push per unit of edge weight.
     """
     out = np.empty(len(frontier), np.float64)
     _absorb_residuals(
@@ -72,15 +73,15 @@ def absorb_residuals(
 
 
 class NodeEdges(NamedTuple):
-    """The edges of n nodes, by number."""
+    """Edges of n nodes by local id."""
 
     begins: NDArray[np.int64]
     ends: NDArray[np.int64]
-    """int64[n]: a node's edges are ``begins[i]`` to ``ends[i]``."""
+    """The edges of node i are ``begins[i]`` to ``ends[i]``; both int64[n]."""
     neighbors: NDArray[np.int32]
-    """int32[e]: the number of each neighbor."""
+    """Local id of each neighbor; int32[e]."""
     weights: NDArray[np.float32]
-    """float32[e], or float32[0] where each weighs 1."""
+    """Weight of each edge, float32[e]; float32[0] if all weights are 1."""
 
 
 @kernel
@@ -120,20 +121,22 @@ def spread_mass(
     ----------
     edges : NodeEdges
     frontier : int64[f]
+        Indices of pairs.
     per_weight : float64[f]
-        From `absorb_residuals`.
+        Result of `absorb_residuals`.
     starts, nodes : int32[pairs], int64[pairs]
-        The start and the node of each pair.
+        Start and node of each pair.
     count : int
-        Edges of all nodes of the frontier together.
+        Total number of edges of the frontier's nodes.
 
     Returns
     -------
     origins : int32[count]
-        The start.
+        Start of the mass on each edge.
     targets : int64[count]
-        The node that is reached.
+        Node that the edge leads to.
     amounts : float64[count]
+        Mass on the edge.
     """
     origins, targets, amounts = (
         np.empty(count, np.int32),
@@ -190,17 +193,18 @@ def add_arrivals(
     Parameters
     ----------
     pairs : int32[edges]
+        Pair at which the mass of each edge arrives.
     amounts : float64[edges]
     residuals : float64[pairs], inout
     rounds : int32[pairs], inout
-        The last round in which something arrived at each pair.
+        Last round in which mass arrived at each pair.
     round_number : int
-        The number of this round.
+        Number of this round.
 
     Returns
     -------
     int64[]
-        The pairs at which something arrives for the first time in this round, in that order.
+        Pairs that receive mass in this round, in the order of first arrival.
     """
     reached = np.empty(len(pairs), np.int64)
     count = int(

@@ -1,4 +1,4 @@
-"""Visits: what walks from a node come to, counted, and the nodes to which most of them came."""
+"""Count the nodes that random walks visit, and select the most visited ones."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, ker
 from asterism_graphkit.random.rng import TERMINATION, key_of, unit_float, word
 
 _FEW, _FIELD = 64, 8
-"""Visits that are compared with each other, not sorted, and bits of a number of them."""
+"""Up to this many visits are compared pairwise instead of sorted; bits of a count."""
 _PLACE = (1 << _FIELD) - 1
 
 
 @inlined
 def _gap_of(n: IntLike) -> IntLike:
-    """The first of the gaps of Shell's sort that are 1, 4, 13, ... (Knuth 1998, The Art of Computer
-    Programming 3, section 5.2.1).
+    """Return the first gap of Shell's sort: the gaps are 1, 4, 13, ...
+
+    Knuth 1998, The Art of Computer Programming 3, section 5.2.1.
     """
     gap = np.int64(1)
     while 3 * gap + 1 < n:
@@ -26,8 +27,9 @@ def _gap_of(n: IntLike) -> IntLike:
 
 @inlined
 def _sort_nodes(ids: NDArray[np.int64], types: NDArray[np.int32], n: IntLike) -> None:
-    """Sort the first n nodes by id, then by type; in place, for there are many short lists of
-    them.
+    """Sort the first n nodes in place by id, then by type.
+
+    Shell's sort needs no memory, which suits many short lists.
     """
     typed, gap = types.shape[0] > 0, _gap_of(n)
     while gap > 0:
@@ -49,7 +51,7 @@ def _sort_nodes(ids: NDArray[np.int64], types: NDArray[np.int32], n: IntLike) ->
 
 @inlined
 def _rank(counts: NDArray[np.int64], order: NDArray[np.int64], n: IntLike) -> None:
-    """The first n places by times, most first, then by place."""
+    """Order the first n entries by count, descending, then by index."""
     for i in range(n):
         order[i] = i
     gap = _gap_of(n)
@@ -72,10 +74,10 @@ def _rank(counts: NDArray[np.int64], order: NDArray[np.int64], n: IntLike) -> No
 def _weigh(
     ids: NDArray[np.int64], types: NDArray[np.int32], n: IntLike, keys: NDArray[np.int64]
 ) -> None:
-    """A key for each of the first n nodes, n at most `_FEW`: its visits, then how few nodes come
-    before it, then its place.
+    """Compute a key for each of the first n nodes, n at most `_FEW`.
 
-    Each is compared with each: no step hangs on what was found.
+    The key has the number of visits, then a value that is larger for smaller nodes, then the index.
+    Every node is compared with every other, without branches on the data.
     """
     typed = types.shape[0] > 0
     for i in range(n):
@@ -94,7 +96,7 @@ def _weigh(
 
 @inlined
 def _highest(keys: NDArray[np.int64], n: IntLike) -> np.int64:
-    """The highest of the first n keys, which is taken away with all of its node's."""
+    """Return the highest of the first n keys, and clear all keys of the same node."""
     highest = np.int64(0)
     for i in range(n):
         highest = max(highest, keys[i])
@@ -180,33 +182,36 @@ def most_visited(
     end_types: NDArray[np.int32] | None,
     count: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32] | None, NDArray[np.int64]]:
-    """The nodes that the walks of each node came to most often.
+    """Return the nodes that the walks of each node visited most often.
+
+    This is the neighborhood of PinSage's importance sampling: Ying et al. 2018, *Graph
+    convolutional neural networks for web-scale recommender systems*, KDD.
 
     Parameters
     ----------
     seed : int
     termination : float
-        The probability that a walk ends before a traversal, any but its first: decided for
-        traversal t of walk n by word n of ``key_of(seed, TERMINATION, t)``.
+        Probability that a walk ends before a traversal other than its first. Word n of
+        ``key_of(seed, TERMINATION, t)`` decides it for traversal t of walk n.
     first_walk : int
-        The number of the first of these walks.
+        Number of the first of these walks.
     walks : int
-        Of each node: those of node i are rows ``i * walks`` to ``(i + 1) * walks``.
+        Walks per node: those of node i are rows ``i * walks`` to ``(i + 1) * walks``.
     end_nodes : int64[m * walks, traversals]
-        Where each traversal ended; -1 from the one on that came to a dead end.
+        End of each traversal; -1 from the first dead end on.
     end_types : int32[m * walks, traversals], optional
-        The types of these nodes, where they differ.
+        Types of these nodes if they differ.
     count : int
-        Nodes to give.
+        Maximum number of nodes to return for each node.
 
     Returns
     -------
     ids : int64[m, count]
-        By visits, most first, then by id, then by type; padded with -1.
+        By visits, descending, then by id, then by type; padded with -1.
     types : int32[m, count] or None
         Padded with -1.
     counts : int64[m, count]
-        Visits, padded with 0.
+        Number of visits, padded with 0.
     """
     m = end_nodes.shape[0] // walks
     ids, counts = np.full((m, count), -1, np.int64), np.zeros((m, count), np.int64)

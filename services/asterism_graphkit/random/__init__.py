@@ -1,2 +1,4 @@
-"""Counter-based random numbers, and sampling from them: alias tables, partitions.
-Nothing here knows a graph."""
+"""Counter-based random numbers and sampling with them: alias tables, choice of partitions.
+
+Code that knows graphs does not belong here.
+"""

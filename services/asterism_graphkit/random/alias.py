@@ -1,9 +1,10 @@
-"""Alias tables by sweeping, with a compensated residual, and the exact law that a table implies.
+"""Build alias tables by sweeping, and compute the exact distribution a table implies.
 
 The sweep is that of Hübschle-Schneider & Sanders 2019 ("Parallel weighted random sampling", section
 4.1): Vose's construction with two forward cursors instead of two stacks, so that it also runs over
-files. `sweep` is that loop over blocks of two streams with an explicit state; `build` runs the same
-arithmetic over an array, to the same bits."""
+files. The residual is kept with compensation. `sweep` is that loop over blocks of two streams with
+an explicit state. `build` runs the same arithmetic over an array, with the same bits.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,12 @@ from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel
 from asterism_proto.errors import Internal
 
 SUM_BLOCK = 65536
-"""Values per block of a compensated sum. Sums are part of the law: never change it."""
+"""Values per block of a compensated sum.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 LEFTOVER_TOLERANCE = 1e-12
-"""What leftovers of a sweep may be short of, per column."""
+"""Maximum shortfall per column of the columns that are left over after a sweep."""
 
 _TWO64 = 18446744073709551616.0
 _S32, _LOW, _HIGH = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
@@ -27,8 +31,9 @@ _ZERO, _ONE, _FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @inlined
 def _add(high: float, low: float, x: float) -> tuple[float, float]:
-    """(high, low) + x as an unevaluated pair whose first is the rounded sum (Knuth's TwoSum,
-    twice).
+    """Return (high, low) + x as an unevaluated pair with the rounded sum as its first number.
+
+    Knuth's TwoSum, applied twice.
     """
     s = high + x
     t = s - high
@@ -40,7 +45,7 @@ def _add(high: float, low: float, x: float) -> tuple[float, float]:
 
 @inlined
 def range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
-    """Neumaier's sum of each block of ``SUM_BLOCK`` values, and of these block sums."""
+    """Return Neumaier's sum of the Neumaier sums of blocks of ``SUM_BLOCK`` values."""
     total = 0.0
     total_error = 0.0
     for first in range(start, stop, SUM_BLOCK):
@@ -49,7 +54,7 @@ def range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
         for i in range(first, min(first + SUM_BLOCK, stop)):
             x: float = np.float64(weights[i])
             t: float = s + x
-            # Weights are not negative: the larger one is the larger in magnitude.
+            # Weights are not negative: the larger number also has the larger magnitude.
             error += (s - t) + x if s >= x else (x - t) + s
             s = t
         block = s + error
@@ -67,12 +72,11 @@ def _sum(weights: NDArray[np.float64]) -> float:
 
 
 def neumaier_sum(weights: NDArray[Any]) -> float:
-    """The float64 sum of non-negative weights: Neumaier's over blocks of ``SUM_BLOCK``, then over
-    the block sums.
+    """Return the float64 sum of non-negative weights.
 
-    A writer that meets its weights block by block keeps ``neumaier_sum(block)`` of every
-    ``SUM_BLOCK`` values, in order, and gives ``neumaier_sum`` of these (of at most ``SUM_BLOCK`` of
-    them): the same bits.
+    It is Neumaier's sum over blocks of ``SUM_BLOCK`` values, then over the block sums. A writer
+    that reads its weights block by block keeps ``neumaier_sum(block)`` of every ``SUM_BLOCK``
+    values in order. ``neumaier_sum`` of these (of at most ``SUM_BLOCK`` of them) has the same bits.
     """
     return float(_sum(as_kernel_array(np.asarray(weights, np.float64))))
 
@@ -89,36 +93,37 @@ def sweep(
     cursor: NDArray[np.int64],
     residual: NDArray[np.float64],
 ) -> int:
-    """Sweep one block of light and one of heavy columns as far as they go; resumable.
+    """Sweep one block of light and one block of heavy columns as far as possible; resumable.
 
-    Each light column takes the open heavy column as its alias; once the open column's residual is
-    below 1 it is closed with the next heavy column as its alias, which is then the open one.
+    Each light column gets the open heavy column as its alias. Once the residual of the open column
+    is below 1, that column is closed with the next heavy column as its alias. The next heavy column
+    then becomes the open one.
 
     Parameters
     ----------
     light_p : float64[a]
-        p = w * n / W < 1 of light columns, ascending by column.
+        p = w * n / W < 1 of the light columns, ascending by column.
     light_alias : uint32[a], out
-        Their aliases, as far as swept. Their acceptance probability is p itself.
+        Aliases of the swept light columns. Their acceptance probability is p itself.
     heavy_row, heavy_p : uint32[b], float64[b]
-        Column and p >= 1 of heavy columns, ascending by column.
+        Column and p >= 1 of the heavy columns, ascending by column.
     closed_row, closed_prob, closed_alias : uint32[b + 1], float64[b + 1], uint32[b + 1], out
         Heavy columns that this call finished.
-    cursor : int64[3], in and out
-        Light columns swept of this block, heavy columns taken of this block, open column or -1.
-        Begin with (0, 0, -1); set a cursor back to 0 when its block is refilled. It and
-        ``residual`` are all that a checkpoint needs.
-    residual : float64[2], in and out
-        What the open column has left: the sum of the pair.
+    cursor : int64[3], inout
+        Number of light columns of this block that are swept, number of heavy columns of this block
+        that are used, and the open column or -1. Start with (0, 0, -1), and reset a cursor to 0
+        when its block is refilled. A checkpoint needs only ``cursor`` and ``residual``.
+    residual : float64[2], inout
+        Residual of the open column, the sum of the two numbers.
 
     Returns
     -------
     int
-        How many columns are in ``closed_*``. The sweep stands still where ``cursor[0] == a`` (it
-        wants a light column) or ``cursor[1] == b`` (it wants a heavy one): refill that block and
-        call again. At the end of a stream that it wants, the open column and heavy columns that are
-        left get probability 1 and are their own aliases; light columns that are left get the open
-        column as alias (themselves if there is none).
+        Number of columns in ``closed_*``. The sweep stops if ``cursor[0] == a`` (it needs a light
+        column) or ``cursor[1] == b`` (it needs a heavy one): refill that block and call again. If
+        that stream is at its end, the open column and the remaining heavy columns get probability 1
+        and are their own aliases. Remaining light columns get the open column as alias, or
+        themselves if there is none.
     """
     closed = 0
     i, j, open_row = cursor[0], cursor[1], cursor[2]
@@ -156,8 +161,9 @@ def sweep(
 def _sweep_row(
     p: NDArray[np.float64], prob: NDArray[np.float64], alias: NDArray[np.uint32]
 ) -> float:
-    """`sweep` of all of ``p``, light and heavy columns found by two cursors; gives what the
-    leftovers are short of.
+    """Sweep all of ``p`` as `sweep` does, and return the shortfall of the leftover columns.
+
+    Two cursors find the light and the heavy columns.
     """
     n = p.shape[0]
     shortfall = 0.0
@@ -227,26 +233,26 @@ def _build(
 
 
 def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
-    """The alias table of ``weights``.
+    """Build the alias table of ``weights``.
 
     Parameters
     ----------
     weights : float32[n] or float64[n]
-        Finite, >= 0. Where all are 0 every column has probability 0 and is its own alias: not to be
-        drawn from.
+        Finite, >= 0. If all are 0, every column has probability 0 and is its own alias, and the
+        table must not be sampled.
 
     Returns
     -------
     prob : float64[n]
         Acceptance probability of each column; 0 for a weight of 0.
     alias : uint32[n]
-        Where a column leads that is not accepted; of positive weight.
+        Column that is taken if a column is not accepted; it has a positive weight.
 
     Raises
     ------
     Internal
-        Where leftovers are short of more than ``LEFTOVER_TOLERANCE`` a column, which arithmetic
-        does not allow.
+        If the shortfall of leftover columns exceeds ``LEFTOVER_TOLERANCE`` per column. Weights that
+        are finite and >= 0 cannot cause this.
     """
     values = as_kernel_array(np.asarray(weights, np.float64))
     prob = np.empty(values.size, np.float64)
@@ -263,7 +269,7 @@ def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32
 
 @inlined
 def _threshold(prob: float) -> np.uint64:
-    """round(prob * 2^64); 2^64 - 1 for a certain column, which is its own alias."""
+    """Return round(prob * 2^64), or 2^64 - 1 for a certain column, which is its own alias."""
     scaled = np.rint(prob * _TWO64)
     return _FULL if scaled >= _TWO64 else np.uint64(scaled)
 
@@ -285,13 +291,14 @@ def _pack_thresholds(
 def pack_thresholds(
     prob: NDArray[np.float64], alias: NDArray[np.uint32]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Pack a table as draws read it: T = round(prob * 2^64), its high half beside the alias, its
-    low half apart.
+    """Pack a table for sampling: T = round(prob * 2^64) is split into two halves.
+
+    The high half is stored with the alias, the low half separately.
 
     Parameters
     ----------
     prob, alias : float64[n], uint32[n]
-        From `build`.
+        Result of `build`.
 
     Returns
     -------
@@ -331,13 +338,15 @@ def _implied_distribution(
 def implied_distribution(
     alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]
 ) -> NDArray[np.float64]:
-    """The probability of each column that a table implies, summed in whole 2^-64ths: exact but for
-    one rounding.
+    """Return the probability of each column that a table implies.
+
+    Probabilities are summed in integer multiples of 2^-64, so that only the final rounding is
+    inexact.
 
     Parameters
     ----------
     alias_threshold, alias_fraction : uint64[n], uint32[n]
-        From `pack_thresholds`, or of an image's table.
+        Result of `pack_thresholds`, or the table of a partition image.
 
     Returns
     -------
@@ -386,26 +395,26 @@ def _build_rows(
 def build_rows(
     indptr: NDArray[np.int64], weights: NDArray[Any]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
-    """Build an alias table for every row of a CSR: that of `build`, row by row, to the same bits.
+    """Build an alias table for every row of a CSR matrix, with the same bits as `build`.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
-        Ascending, within ``weights`` (it need not begin at 0: what lies outside is left undefined).
+        Ascending, within ``weights``. It need not start at 0: slots outside stay undefined.
     weights : float32[slots] or float64[slots]
         Finite, >= 0.
 
     Returns
     -------
     alias_threshold, alias_fraction : uint64[slots], uint32[slots]
-        As of `pack_thresholds`; aliases count from their row's first slot.
+        In the format of `pack_thresholds`; aliases count from the first slot of their row.
     sums : float64[rows]
-        As `neumaier_sum` of each row. A row whose sum is 0 is not to be drawn from by weight.
+        `neumaier_sum` of each row. A row with the sum 0 must not be sampled by weight.
 
     Raises
     ------
     Internal
-        As `build`.
+        If the shortfall of a row is too large, as in `build`.
     """
     alias_threshold, alias_fraction = (
         np.empty(weights.size, np.uint64),
@@ -436,12 +445,12 @@ def _row_sums(
 def row_sums(
     indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]
 ) -> None:
-    """The sums of `build_rows` without its tables, in no memory but what is given.
+    """Compute the sums of `build_rows` without its tables, allocating no memory.
 
     Parameters
     ----------
     indptr, weights : int64[rows + 1], float32[slots]
-        As there; ``weights`` may be mapped.
+        Arguments of `build_rows`; ``weights`` may be memory-mapped.
     sums : float64[rows], out
     """
     _row_sums(as_kernel_array(indptr), as_kernel_array(weights), sums)

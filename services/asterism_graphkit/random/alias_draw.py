@@ -1,6 +1,4 @@
-"""The comparison that every draw from an alias table comes down to: does it keep its column, or go
-to the alias?
-"""
+"""Decide for a draw from an alias table between the column and its alias."""
 
 from __future__ import annotations
 
@@ -15,8 +13,10 @@ _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 def resolve_column(
     threshold_address: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64
 ) -> np.uint64:
-    """The column that a draw ends at which fell on ``column`` with ``coin``, in the table of
-    `asterism_graphkit.random.alias.pack_thresholds` at two addresses."""
+    """Return the column of a draw that fell on ``column`` with ``coin``.
+
+    The table is that of `asterism_graphkit.random.alias.pack_thresholds`, given by two addresses.
+    """
     return resolve_column_from_entry(
         u64_at(threshold_address, column), fraction_address, column, coin
     )
@@ -24,19 +24,20 @@ def resolve_column(
 
 @inlined
 def resolve_by_high_bits(entry: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
-    """Where the upper half of a coin leads a draw, the column's ``alias_threshold`` being
-    ``entry``: wrong where it is `needs_low_bits`.
+    """Return the column of a draw by the upper half of its coin only.
+
+    ``entry`` is the column's ``alias_threshold``. The result is wrong if `needs_low_bits`.
     """
     alias_column = entry & _LOW
-    # All ones where the coin is below the threshold. A branch would be mispredicted every other
-    # time, at the price of several draws.
+    # All ones if the coin is below the threshold. A branch would often be mispredicted, which costs
+    # as much as several draws.
     keep_mask = np.uint64((np.int64(coin >> _S32) - np.int64(entry >> _S32)) >> _SIGN)
     return alias_column ^ ((column ^ alias_column) & keep_mask)
 
 
 @inlined
 def needs_low_bits(entry: np.uint64, coin: np.uint64) -> bool:
-    """Whether the lower half has to be looked at: once in 2^32 draws."""
+    """Return whether the lower half of the coin decides: about once in 2^32 draws."""
     return bool(coin >> _S32 == entry >> _S32)
 
 
@@ -44,7 +45,7 @@ def needs_low_bits(entry: np.uint64, coin: np.uint64) -> bool:
 def resolve_column_from_entry(
     entry: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64
 ) -> np.uint64:
-    """As `resolve_column`, where the column's ``alias_threshold`` has been read."""
+    """Return the result of `resolve_column` for an ``alias_threshold`` that was already read."""
     selected = resolve_by_high_bits(entry, column, coin)
     if needs_low_bits(entry, coin) and (coin & _LOW) < np.uint64(u32_at(fraction_address, column)):
         selected = column

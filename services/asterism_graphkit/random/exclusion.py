@@ -1,4 +1,4 @@
-"""Which drawn ids are among those that their row leaves out, and what these weigh."""
+"""Find the drawn ids that are excluded for their row, and sum the excluded weights."""
 
 from __future__ import annotations
 
@@ -48,34 +48,46 @@ def _excluded_weights(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExcludedIds:
-    """The ids that each row leaves out."""
+    """Ids that are excluded for each row."""
 
     indptr: NDArray[np.int64]
-    """int64[rows + 1]."""
+    """Ranges of the ids of each row; int64[rows + 1]."""
     ids: NDArray[np.int64]
-    """int64[k], ascending within a row."""
+    """Excluded ids, ascending within a row; int64[k]."""
 
     @classmethod
     def from_rows(cls, indptr: NDArray[np.int64], ids: NDArray[np.int64]) -> ExcludedIds:
-        """Of rows whose ids come in any order."""
+        """Create from rows with ids in any order."""
         rows = np.repeat(np.arange(indptr.size - 1, dtype=np.int64), np.diff(indptr))
         return cls(
             indptr=as_kernel_array(indptr), ids=as_kernel_array(ids[np.lexsort((ids, rows))])
         )
 
     def row_ids(self, row: int) -> NDArray[np.int64]:
-        """What a row leaves out, each once."""
+        """Return the distinct excluded ids of a row."""
         return np.unique(self.ids[self.indptr[row] : self.indptr[row + 1]])
 
     def excluded_mask(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some ids, each drawn for a row, that row leaves out; bool[n]."""
+        """Return a mask of the ids that are excluded for their rows.
+
+        Parameters
+        ----------
+        rows : int64[n]
+            Row for which each id was drawn.
+        ids : int64[n]
+
+        Returns
+        -------
+        bool[n]
+        """
         out = np.empty(ids.size, np.bool_)
         _excluded_mask(as_kernel_array(rows), as_kernel_array(ids), self.indptr, self.ids, out)
         return out
 
     def excluded_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What each row leaves out weighs together, every id once; float64[rows], of float64[k] as
-        ``ids`` are.
+        """Return the total weight of the distinct excluded ids of each row.
+
+        ``weights`` is float64[k], parallel to ``ids``; the result is float64[rows].
         """
         out = np.empty(self.indptr.size - 1, np.float64)
         _excluded_weights(self.indptr, self.ids, as_kernel_array(weights), out)

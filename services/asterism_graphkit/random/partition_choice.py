@@ -1,8 +1,7 @@
-"""Splits: which part an id lives in, which (type, part) a global draw falls on, and grouping by a
-small key.
+"""Map ids to partitions, choose the (type, partition) of global draws, and group by key.
 
-graphd and storaged compute the same splits from the same numbers, so that neither has to tell the
-other."""
+graphd and storaged compute the same choices from the same numbers, so they need not exchange them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, mix64, word
 
 _FEW = 256
-"""Groups whose counts lie near each other four times over."""
+"""Up to this many groups, four sets of counters stay in the cache."""
 
 
 @kernel
@@ -39,14 +38,14 @@ def _parts_mix(ids: NDArray[np.int64], parts: np.int64, out: NDArray[np.int32]) 
 
 
 def part_of(ids: NDArray[np.int64], parts: int, placement: str) -> NDArray[np.int32]:
-    """The part of each node id.
+    """Return the partition of each node id; int32[n].
 
     Parameters
     ----------
     ids : int64[n]
-        Node ids; -1 gets some part, as good as any.
+        Node ids. An id of -1 gets an arbitrary partition.
     parts : int
-        P, of the space.
+        P, the number of partitions of the graph space.
     placement : str
         ``mod``: id % P; ``mix64``: splitmix64(id) % P.
     """
@@ -64,8 +63,8 @@ def _group_by_key(
         offsets[keys[i] + 1] += 1
     for g in range(groups):
         offsets[g + 1] += offsets[g]
-    # offsets[g] counts up from the group's start to its end: afterwards each stands where its
-    # successor began.
+    # offsets[g] is incremented from the start of its group to the end. Afterwards each entry holds
+    # the start of the next group.
     for i in range(keys.shape[0]):
         at = offsets[keys[i]]
         order[at] = i
@@ -82,7 +81,7 @@ def _put(
     keys: NDArray[np.int32],
     i: np.uint64,
 ) -> None:
-    """Put a position at its group's next place."""
+    """Write an index to the next position of its group."""
     key = np.uint64(keys[i])
     order[np.uint64(next_positions[key])] = i
     next_positions[key] += 1
@@ -92,8 +91,8 @@ def _put(
 def _group_by_few_keys(
     keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]
 ) -> None:
-    # Each count waits for the last one of its group. Four stretches of the keys, a place for each
-    # in every group, do not wait for each other.
+    # An increment has to wait for the previous one of its group. Four ranges of the keys with
+    # separate counters are independent of each other.
     groups, quarter, two, three = (
         np.uint64(offsets.shape[0] - 1),
         np.uint64(keys.shape[0] >> 2),
@@ -128,19 +127,19 @@ def _group_by_few_keys(
 def group_by_key(
     keys: NDArray[np.int32], groups: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A stable counting sort of positions by key.
+    """Sort positions by key with a stable counting sort.
 
     Parameters
     ----------
     keys : int32[n]
         In 0 .. groups - 1.
     groups : int
-        How many different keys there may be.
+        Number of possible keys.
 
     Returns
     -------
     order : int64[n]
-        Positions, by (key, position).
+        Positions by (key, position).
     offsets : int64[groups + 1]
         Group g is ``order[offsets[g]:offsets[g + 1]]``.
     """
@@ -152,35 +151,35 @@ def group_by_key(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartShares:
-    """What each (type, part) holds of what is drawn from, as an alias table over these entries."""
+    """Share of each (type, partition) in global draws, with an alias table over these entries."""
 
     types: NDArray[np.int32]
-    """int32[k], the type of each entry, ascending."""
+    """Type of each entry, ascending; int32[k]."""
     parts: NDArray[np.int32]
-    """int32[k], its part, ascending within a type."""
+    """Partition of each entry, ascending within a type; int32[k]."""
     measure: NDArray[np.float64]
-    """float64[k]: weight sum, or live count for uniform draws."""
+    """Weight sum of each entry, or its live count for uniform draws; float64[k]."""
     alias_threshold: NDArray[np.uint64]
-    """uint64[k], thresholds and aliases as in an image's table."""
+    """Thresholds and aliases in the format of a partition image; uint64[k]."""
     alias_fraction: NDArray[np.uint32]
-    """uint32[k]."""
+    """Low halves of the thresholds; uint32[k]."""
     total: float
-    """Sum of ``measure``; nothing can be drawn where it is 0."""
+    """Sum of ``measure``; if it is 0, the table must not be sampled."""
 
 
 def build_shares(
     types: Sequence[int], totals: Mapping[tuple[int, int], float], parts: int
 ) -> PartShares:
-    """The shares of every part in draws from ``types``.
+    """Return the shares of all partitions in draws from ``types``.
 
     Parameters
     ----------
     types : sequence of int
         Type ids to draw from; order and repetition do not matter.
     totals : mapping
-        (type, part) -> weight sum or live count; what is missing is 0.
+        (type, partition) -> weight sum or live count. A missing entry counts as 0.
     parts : int
-        P, of the space.
+        P, the number of partitions of the graph space.
     """
     type_ids = sorted(set(types))
     entries = [(type_id, part) for type_id in type_ids for part in range(parts)]
@@ -218,14 +217,15 @@ def _choose_entries(
 
 
 def choose_entries(key: np.uint64, start: int, count: int, shares: PartShares) -> NDArray[np.int32]:
-    """The entry of ``shares`` that each of the draws start .. start + count - 1 falls on.
+    """Return the entry of ``shares`` for each draw in a range.
 
     Parameters
     ----------
     key : uint64
         ``key_of(seed, rng.PART, 1)`` for nodes, ``key_of(seed, rng.PART, 2)`` for edges.
     start, count : int
-        Numbers of the draws: draw i takes word i of the key, whatever the range it is asked for in.
+        Draws ``start .. start + count - 1``. Draw i uses word i of the key, independent of the
+        requested range.
     shares : PartShares
         With a positive total.
 
@@ -264,7 +264,10 @@ def _choose_entries_at(
 def choose_entries_at(
     key: np.uint64, draw_indices: NDArray[np.int64], shares: PartShares
 ) -> NDArray[np.int32]:
-    """As `choose_entries`, for draws of any numbers: int32[n]."""
+    """Return the entry of ``shares`` for each of the given draws; int32[n].
+
+    See `choose_entries`.
+    """
     out = np.empty(draw_indices.size, np.int32)
     _choose_entries_at(
         np.uint64(key),

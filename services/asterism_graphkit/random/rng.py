@@ -1,9 +1,9 @@
 """Counter-based random words: every draw is a pure function of (seed, purpose, counter).
 
-A *key* is a well-mixed 64-bit number made from a seed and tags; the *words* of a key are
+A *key* is a well-mixed 64-bit number made from a seed and tags. The *words* of a key are
 splitmix64's output function (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
 generators", variant 13 of Stafford's finalisers) of key + (i + 1) * GOLDEN. Keys are hashed, never
-counted up, so that the streams of neighboring seeds or nodes are not lagged copies of each other.
+counted up, so that the streams of adjacent seeds or nodes are not lagged copies of each other.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
+# Part of the sampling contract: changing them changes results for a given seed.
 (
     PART,
     NODE_ROW,
@@ -56,7 +57,7 @@ BUDGET = 20
 
 @inlined
 def mix64(x: np.uint64) -> np.uint64:
-    """splitmix64's finaliser: a bijection of 64-bit words."""
+    """Apply splitmix64's finaliser, a bijection of 64-bit words."""
     x = (x ^ (x >> _S30)) * _M1
     x = (x ^ (x >> _S27)) * _M2
     return x ^ (x >> _S31)
@@ -64,58 +65,63 @@ def mix64(x: np.uint64) -> np.uint64:
 
 @inlined
 def mix_key(key: np.uint64) -> np.uint64:
-    """The half of `derive` that is of the key; where one key has many tags, or the other way round,
-    the halves are made once.
+    """Return the key's half of `derive`.
+
+    If one key has many tags, or one tag many keys, the shared half is computed once.
     """
     return mix64(key ^ _SALT)
 
 
 @inlined
 def mix_tag(tag: np.uint64) -> np.uint64:
-    """The half that is of the tag."""
+    """Return the tag's half of `derive`."""
     return mix64((tag + _ONE) * GOLDEN)
 
 
 @inlined
 def derive(key: np.uint64, tag: np.uint64) -> np.uint64:
-    """The key of ``tag`` under ``key``: ``mix64(salted(key) + tagged(tag))``."""
+    """Return the key of ``tag`` under ``key``: ``mix64(mix_key(key) + mix_tag(tag))``."""
     return mix64(mix_key(key) + mix_tag(tag))
 
 
 @inlined
 def word(key: np.uint64, i: np.uint64) -> np.uint64:
-    """Word ``i`` of ``key``'s stream."""
+    """Return word ``i`` of the stream of ``key``."""
     return mix64(key + (i + _ONE) * GOLDEN)
 
 
 @inlined
 def bounded(w: np.uint64, n: np.uint64) -> np.uint64:
-    """A number in 0 .. n - 1 from a word: the high half of w * n. ``w * n`` (its low half) is left
-    as a coin.
+    """Return a number in 0 .. n - 1 from a word: the high half of w * n.
+
+    The low half, ``w * n``, may serve as a coin.
     """
     return mulhi(w, n)
 
 
 @inlined
 def bounded_short(w: np.uint64, n: np.uint64) -> np.uint64:
-    """`bounded` for n < 2^32, of two products of 64 bits: a loop over it runs over several words at
-    once.
+    """Return `bounded` for n < 2^32, computed with two 64-bit products.
+
+    A loop over this form is vectorized.
     """
     return ((w >> _S32) * n + ((w & _LOW) * n >> _S32)) >> _S32
 
 
 @inlined
 def unit_float(w: np.uint64) -> float:
-    """A float64 in (0, 1) from the high 52 bits of a word; never 0, never 1, and exact: the half is
-    the 53rd bit.
+    """Return a float64 in (0, 1) from the high 52 bits of a word.
+
+    It is exact, never 0 and never 1: the added half is the 53rd bit.
     """
     return (np.float64(w >> _S12) + 0.5) * 2.220446049250313e-16
 
 
 @inlined
 def unit_threshold(probability: float) -> np.int64:
-    """The largest ``w >> 12`` of a word whose `unit_float` is at most a probability, -1 where that
-    is none: both sides are exact.
+    """Return the largest ``w >> 12`` of a word with a `unit_float` at most ``probability``.
+
+    Returns -1 if there is none. The comparison is exact.
     """
     return np.int64(np.floor(probability * 4503599627370496.0 - 0.5))
 
@@ -129,15 +135,18 @@ def _key_of(path: NDArray[np.uint64]) -> np.uint64:
 
 
 def key_of(seed: int, *tags: int) -> np.uint64:
-    """The key of a seed and a path of tags, such as ``key_of(seed, NEIGHBOR, direction, hop)``."""
-    # Compiled functions hand back Python ints, which would be typed as int64 on the way in: wrap
-    # each time.
+    """Return the key of a seed and a path of tags: ``key_of(seed, NEIGHBOR, direction, hop)``."""
+    # Compiled functions return Python ints, which Numba would type as int64 if passed on. So the
+    # result is always wrapped.
     return np.uint64(_key_of(np.array((seed & _ALL, *tags), np.uint64)))
 
 
 def derive_seed(seed: int, weights: str, where: str = "") -> int:
-    """The seed of draws by the weights of that name under a condition: independent of those by or
-    under any others; rows' own weights ("") and no condition ("") keep theirs."""
+    """Return the seed of draws by named weights under a filter.
+
+    Draws with different weights or filters are independent. Without a filter ("") and with the
+    rows' own weights ("") the seed is unchanged.
+    """
     if where:
         seed = int(
             key_of(

@@ -1,9 +1,11 @@
-"""The probabilities of successive draws without replacement: each given the earlier ones.
+"""Conditional probabilities of successive draws without replacement.
 
-Draw k of weights w has the probability w_k / (what the draws before it left). Taking weights from a
-total tells what is left as long as there is much of it: below ``MIN_REMAINING_SHARE`` of the total
-the difference is too much rounding, and whoever draws adds up the rest itself. From the rest on it
-goes backwards by additions, so that nothing cancels."""
+Draw k of weights w has the probability w_k / (the weight that remains before it). The remaining
+weight can be computed by subtracting from the total while much of it is left. Below
+``MIN_REMAINING_SHARE`` of the total the rounding error of the difference is too large, and the
+caller sums the rest directly. From the rest the sums go backwards by additions, so that no digits
+cancel.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,14 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel
 
 MIN_REMAINING_SHARE = 0.125
-"""Of a total: a difference of at least this much of it has a relative error below 2^-48."""
+"""Smallest share of a total for which a difference has a relative error below 2^-48."""
 
 
 @inlined
 def neumaier_add(high: float, low: float, x: float) -> tuple[float, float]:
-    """Neumaier's sum of non-negative numbers, one number on: the sum so far, and what was rounded
-    off it.
+    """Add a number to Neumaier's sum of non-negative numbers.
+
+    Returns the sum so far and its compensation.
     """
     t = high + x
     return t, low + ((high - t) + x if high >= x else (x - t) + high)
@@ -36,19 +39,19 @@ def _conditional_probabilities(
 
 
 def conditional_probabilities(shares: NDArray[np.float64], rest: float) -> NDArray[np.float64]:
-    """The probability of each of some successive draws, given those before it.
+    """Return the probability of each successive draw, given the draws before it.
 
     Parameters
     ----------
     shares : float64[n]
         Weights, or shares of one total, in the order of the draws; positive.
     rest : float
-        The same of everything that was not drawn; 0 where that is nothing.
+        Total weight or share of everything that was not drawn, possibly 0.
 
     Returns
     -------
     float64[n]
-        Their product is the probability of just these draws in just this order.
+        Their product is the probability of exactly these draws in this order.
     """
     out = np.empty(shares.size, np.float64)
     _conditional_probabilities(as_kernel_array(shares), float(rest), out)

@@ -1,2 +1,4 @@
 """Relabeling of ids: hash indexes, bitsets and their ranks.
-Nothing here reads a graph."""
+
+Code that reads a graph does not belong here.
+"""

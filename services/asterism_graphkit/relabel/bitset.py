@@ -1,4 +1,4 @@
-"""Sets of numbers as bits of 64-bit words."""
+"""Sets of integers as bits of 64-bit words."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel
 
 ONE, WORD_SHIFT, BIT_MASK = np.uint64(1), np.uint64(6), np.uint64(63)
-"""The bit of number i is ``ONE << (i & LOW)`` of word ``i >> SHIFT``."""
+"""Number i is bit ``ONE << (i & BIT_MASK)`` of word ``i >> WORD_SHIFT``."""
 _FEW_WORDS, _WORDS_EACH, _MOST_WORDS = 1 << 10, 4, 1 << 17
-"""Words that are cleared in no time, and as many more for each number: with these a set of bits is
-cheaper than one of hashes. And as many as stay near: 1 MiB."""
+"""Limits under which a bitset is cheaper than a hash set.
+
+The first is a number of words that costs almost no time to clear, the second the additional words
+per number. The third is the number of words that stay in a cache: 1 MiB.
+"""
 _S2, _S4, _S56 = np.uint64(2), np.uint64(4), np.uint64(56)
 _TWOS, _FOURS, _EIGHTS, _BYTES = (
     np.uint64(value)
@@ -21,8 +24,10 @@ _TWOS, _FOURS, _EIGHTS, _BYTES = (
 
 @inlined
 def popcount(word: np.uint64) -> np.uint64:
-    """How many bits are set; LLVM knows this form, and has one instruction for it (Warren 2012,
-    Hacker's Delight, section 5-1).
+    """Return the number of set bits.
+
+    LLVM recognizes this form and uses a single instruction (Warren 2012, Hacker's Delight, section
+    5-1).
     """
     word = word - (word >> ONE & _TWOS)
     word = (word & _FOURS) + (word >> _S2 & _FOURS)
@@ -31,14 +36,15 @@ def popcount(word: np.uint64) -> np.uint64:
 
 @inlined
 def popcount_below(word: np.uint64, bit: np.uint64) -> np.uint64:
-    """How many of the bits 0 .. bit - 1 are set."""
+    """Return how many of the bits 0 .. bit - 1 are set."""
     return popcount(word & ((ONE << bit) - ONE))
 
 
 @inlined
 def bit_rank(bit: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.int32]) -> np.uint64:
-    """How many numbers of a set are smaller, ``word_ranks`` being how many are in the words before
-    each.
+    """Return how many members of a set are smaller than ``bit``.
+
+    ``words`` is uint64[w]. ``word_ranks``, int32[w], is the number of members before each word.
     """
     word = bit >> WORD_SHIFT
     return np.uint64(word_ranks[word]) + popcount_below(words[word], bit & BIT_MASK)
@@ -46,13 +52,13 @@ def bit_rank(bit: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.i
 
 @kernel
 def rank_words(words: NDArray[np.uint64], first: np.int64, word_ranks: NDArray[np.int32]) -> int:
-    """Write how many bits are set before each word, and return how many are set in all.
+    """Write how many bits are set before each word, and return the total number of set bits.
 
     Parameters
     ----------
     words : uint64[w]
     first : int64
-        Bits that are set before these words.
+        Number of bits that are set before these words. It is included in the ranks and the total.
     word_ranks : int32[w], out
     """
     count = first
@@ -64,15 +70,15 @@ def rank_words(words: NDArray[np.uint64], first: np.int64, word_ranks: NDArray[n
 
 @kernel
 def list_set_bits(words: NDArray[np.uint64], first: np.int64, out: NDArray[np.int64]) -> None:
-    """Write the members of a bitset, ascending.
+    """Write the members of a bitset in ascending order.
 
     Parameters
     ----------
     words : uint64[w]
     first : int64
-        The number of the first bit.
+        Number that the first bit represents.
     out : int64[..], out
-        At least as long as there are members.
+        At least as long as the number of members.
     """
     count = np.int64(0)
     for w in range(words.shape[0]):
@@ -85,7 +91,7 @@ def list_set_bits(words: NDArray[np.uint64], first: np.int64, out: NDArray[np.in
 
 
 def fits_in_cache(words: int, numbers: int) -> bool:
-    """Return whether words of bits are few for a count of numbers, and stay in a cache."""
+    """Return whether a bitset is small for a number of ids, and stays in a cache."""
     return words <= min(_FEW_WORDS + _WORDS_EACH * numbers, _MOST_WORDS)
 
 
@@ -108,10 +114,10 @@ def _once(ids: NDArray[np.int64], min_id: np.uint64, words: NDArray[np.uint64]) 
 
 
 def is_known_distinct(ids: NDArray[np.int64]) -> bool:
-    """Whether it is seen at a glance that no id is there twice, and none below 0: they ascend, or
-    lie near each other.
+    """Return whether it is quickly seen that all ids are distinct and >= 0.
 
-    False also where it would take longer to say: of ids in any order that lie far apart.
+    True if the ids ascend, or if they are dense enough for a bitset. False if the check would take
+    longer: for unordered, sparse ids.
     """
     ids = as_kernel_array(ids)
     if not ids.size or _ascend(ids):

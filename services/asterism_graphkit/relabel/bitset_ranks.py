@@ -1,6 +1,4 @@
-"""Numbers of nodes whose ids lie near each other: of each id a bit, and by the rank of that its
-number. No hash, and nothing to compare.
-"""
+"""Relabel nodes with dense ids by ranks in a bitset, without hashing or comparisons."""
 
 from __future__ import annotations
 
@@ -13,7 +11,10 @@ from asterism_graphkit.relabel.bitset import BIT_MASK, ONE, WORD_SHIFT, bit_rank
 
 @kernel
 def set_bits(ids: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
-    """Set the bits of ids, all of them 0 or more."""
+    """Set the bits of ids, all of them >= 0.
+
+    ``ids`` is int64[n]; ``words`` is uint64[w], inout.
+    """
     for i in range(ids.shape[0]):
         position = np.uint64(ids[i])
         words[position >> WORD_SHIFT] |= ONE << (position & BIT_MASK)
@@ -29,33 +30,35 @@ def assign(
     count: NDArray[np.int64],
     out: NDArray[np.int32],
 ) -> None:
-    """Number ids, new ones in the order in which they come.
+    """Assign local ids to ids; new ids are numbered in the order in which they come.
 
     Parameters
     ----------
     ids : int64[n]
-        Below 0: no node.
+        A negative id is no node.
     words : uint64[w], inout
-        The bits of the nodes that have numbers; the last word is nobody's.
+        Bits of the nodes that have local ids. The last word is a sentinel.
     word_ranks : int32[w]
-        Room to work in.
+        Scratch array.
     by_rank : int32[count + n]
-        Likewise.
+        Scratch array.
     node_ids : int64[count + n + 1], inout
-        The nodes by number.
+        Ids of the nodes by local id.
     count : int64[1], inout
-        How many have one.
+        Number of nodes that have a local id.
     out : int32[n], out
-        The number of each; -1 for no node.
+        Local id of each node; -1 for no node.
 
     Notes
     -----
-    All of it stays in a cache where the largest id is not above some millions. Jacobson 1989,
+    All arrays stay in a cache if the largest id is at most some millions. Jacobson 1989,
     Space-efficient static trees and graphs, section 2: rank by a directory and a count within the
-    word."""
+    word.
+    """
     sentinel, node_count = np.uint64(64 * (words.shape[0] - 1)), np.uint64(count[0])
     for i in range(ids.shape[0]):
-        # Whether it is new is hard to foretell: it is written in any case, and counts or does not.
+        # A branch on whether the id is new would be hard to predict. So the id is always written,
+        # and the count advances only for new ids.
         position = np.uint64(ids[i]) if ids[i] >= 0 else sentinel
         word, bit = words[position >> WORD_SHIFT], ONE << (position & BIT_MASK)
         node_ids[node_count] = ids[i]

@@ -1,6 +1,4 @@
-"""The open-addressing index from sparse ids to rows: building it and looking many ids up at
-once.
-"""
+"""Hash index with open addressing from sparse ids to rows: build it and look up many ids."""
 
 from __future__ import annotations
 
@@ -35,22 +33,24 @@ def _fill(
 
 
 def build_index(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """An index of distinct ids: open addressing, at most half full, probed linearly from the hash's
-    high bits.
+    """Build an index of distinct ids.
+
+    It uses open addressing, is at most half full, and is probed linearly from the high bits of the
+    hash.
 
     Parameters
     ----------
     ids : int64[n]
-        Distinct, >= 0; at most 2^32 - 1 of them. The order of insertion is the order of rows, so
-        that the same ids give the same bytes.
+        Distinct, >= 0; at most 2^32 - 1 of them. Ids are inserted in the order of rows, so that
+        equal ids give equal bytes.
 
     Returns
     -------
     index_ids : int64[2^k]
-        The smallest k >= 3 with 2^k >= 2 n; id ``i`` is at or after ``mix64(i) >> (64 - k)``; -1 is
-        free.
+        The smallest k >= 3 with 2^k >= 2 n. Id ``i`` is at or after ``mix64(i) >> (64 - k)``; -1 is
+        a free slot.
     index_rows : uint32[2^k]
-        The row (position in ``ids``) of each id in ``index_ids``; 0 where free.
+        Row (position in ``ids``) of each id in ``index_ids``; 0 in a free slot.
     """
     slots = index_slots(ids.size)
     index_ids, index_rows = np.empty(slots, np.int64), np.zeros(slots, np.uint32)
@@ -59,20 +59,20 @@ def build_index(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.u
 
 
 def index_slots(n: int) -> int:
-    """How many slots `build_index` has for ``n`` ids."""
+    """Return how many slots `build_index` uses for ``n`` ids."""
     return 1 << max(3, (2 * n - 1).bit_length() if n else 0)
 
 
 def fill_index(
     ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]
 ) -> None:
-    """`build_index` in place, for arrays that are mapped files.
+    """Build the index of `build_index` in place, for memory-mapped arrays.
 
     Parameters
     ----------
     ids : int64[n]
     index_ids, index_rows : int64[2^k], uint32[2^k], out
-        Of `index_slots` slots; ``index_rows`` is all 0, ``index_ids`` may be anything.
+        With `index_slots` slots. ``index_rows`` must be all 0; ``index_ids`` may have any content.
     """
     index_ids.fill(FREE)
     _fill(as_kernel_array(ids), shift_of(index_ids), index_ids, index_rows)
@@ -80,8 +80,9 @@ def fill_index(
 
 @inlined
 def slot_of(node_id: np.int64, index_ids: NDArray[np.int64], shift: np.uint64) -> int:
-    """Where an id stands in ``index_ids``, -1 where it does not; for other kernels. ``shift`` is
-    `shift_of`.
+    """Return the slot of an id in ``index_ids``, or -1; for use in other kernels.
+
+    ``index_ids`` is int64[2^k], and ``shift`` is the result of `shift_of`.
     """
     mask = index_ids.shape[0] - 1
     slot = np.int64(mix64(np.uint64(node_id)) >> shift)
@@ -93,7 +94,7 @@ def slot_of(node_id: np.int64, index_ids: NDArray[np.int64], shift: np.uint64) -
 
 
 def shift_of(index_ids: NDArray[np.int64]) -> np.uint64:
-    """64 - k for an index of 2^k slots."""
+    """Return 64 - k for an index of 2^k slots."""
     return np.uint64(_BITS - (index_ids.size.bit_length() - 1))
 
 
@@ -121,14 +122,15 @@ def _find(
 def find(
     ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """The row of each id, -1 where there is none.
+    """Return the row of each id, or -1 if there is none.
 
     Parameters
     ----------
     ids : int64[n]
-        Any; negative ones are never found.
+        Any ids; negative ones are never found.
     index_ids, index_rows : int64[2^k], uint32[2^k]
-        From `build_index`, or of an image; empty where there are no ids at all.
+        Result of `build_index`, or the index of a partition image; empty if there are no ids at
+        all.
 
     Returns
     -------

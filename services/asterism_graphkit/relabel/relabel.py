@@ -1,4 +1,4 @@
-"""Numbers for nodes by first appearance: what turns sampled ids into the rows of a batch."""
+"""Relabel nodes by first appearance: map sampled ids to the rows of a batch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SMALLEST = 1 << 14
 _AHEAD = 16
 _KEPT, _KEPT_SLOTS = 8, 1 << 20
 _DENSE = 4
-"""Slots for each id at most, where ids have slots of their own."""
+"""Maximum slots per id for direct addressing, where each possible id has a slot."""
 _PIECE = 1 << 19
-"""Ids that are numbered between two checkpoints: some ten milliseconds."""
+"""Ids that are relabeled between two checkpoints: about ten milliseconds."""
 _LAST_TURN = (1 << 12) - 1
 _TURN, _HASH, _S32, _LOW, _ONE = (
     np.uint64(52),
@@ -32,11 +32,11 @@ _TURN, _HASH, _S32, _LOW, _ONE = (
 
 
 def _no_checkpoint() -> None:
-    """Return: a checkpoint of work without a deadline."""
+    """Do nothing: the checkpoint of work without a deadline."""
 
 
 def _pieces(size: int) -> Iterator[slice]:
-    """Yield slices of ``range(size)`` that are about equal, none above `_PIECE`."""
+    """Yield slices of ``range(size)`` of about equal size, at most `_PIECE` each."""
     count = -(-size // _PIECE)
     for i in range(count):
         yield slice(size * i // count, size * (i + 1) // count)
@@ -59,11 +59,12 @@ def _assign(
     count: NDArray[np.int64],
     out: NDArray[np.int32],
 ) -> int:
-    """Number ids from ``start`` on until all are, or a third of the slots are taken; gives where it
-    stopped.
+    """Assign local ids from position ``start`` on, until a third of the slots is used.
 
-    A slot is turn, some bits of the hash, and a number. One of another turn is free, so that a
-    table need not be cleared for its next use."""
+    Returns the position where it stopped. A slot holds a generation, some bits of the hash, and a
+    local id. A slot of another generation is free, so that a table need not be cleared for its next
+    use.
+    """
     mask, n, per_tree = np.uint64(table.shape[0] - 1), ids.shape[0], trees.shape[0] > 0
     filled, capacity = count[0], table.shape[0] // 3
     hashes = np.empty(_AHEAD, np.uint64)
@@ -90,7 +91,8 @@ def _assign(
         while True:
             slot = table[position]
             is_free, local_id = slot >> _TURN != generation, np.int64(slot & _LOW)
-            # Of a free slot it is some number of before: there is an id of that number, too.
+            # A free slot holds a local id of an earlier use. Reading ``node_ids`` there is in
+            # bounds.
             is_same = (
                 (slot & ~_LOW == tag)
                 & (node_ids[local_id] == node)
@@ -99,8 +101,8 @@ def _assign(
             if is_free | is_same:
                 break
             position = (position + _ONE) & mask
-        # A branch on whether it is new would be mispredicted every other time: what is known is
-        # written once more.
+        # A branch on whether the id is new would often be mispredicted. So a known id is written
+        # again.
         local_id = filled if is_free else local_id
         table[position] = tag | np.uint64(local_id)
         node_ids[local_id], node_trees[local_id] = node, tree
@@ -138,8 +140,9 @@ def _number_dense(
     first: np.int64,
     out: NDArray[np.int32],
 ) -> int:
-    """Number ids from ``first`` on, by slots that have a node's number and 1, or 0; return how many
-    nodes there are.
+    """Assign local ids by direct addressing, and return the number of nodes.
+
+    A slot holds the local id plus 1, or 0. Local ids are assigned from ``first`` on.
     """
     count = first
     for i in range(ids.shape[0]):
@@ -157,21 +160,21 @@ def _number_dense(
 def relabel(
     id_arrays: Sequence[NDArray[np.int64]], checkpoint: Callable[[], object] = _no_checkpoint
 ) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-    """Number nodes by first appearance in several arrays, one after another.
+    """Relabel nodes by first appearance across several arrays.
 
     Parameters
     ----------
     id_arrays : sequence of ndarray of int64
-        Ids of 0 or more.
+        Ids >= 0.
     checkpoint : callable, optional
-        Called every so many ids; may raise.
+        Called at intervals of some ids. It may raise to cancel.
 
     Returns
     -------
     numbers : list of ndarray of int32
-        Of the ids in each array.
+        Local ids for each array.
     nodes : ndarray of int64
-        By number.
+        Node id of each local id.
     """
     arrays = [as_kernel_array(ids) for ids in id_arrays]
     size = sum(ids.size for ids in arrays)
@@ -183,7 +186,7 @@ def relabel(
                 numbers.append(relabeling.assign(ids, checkpoint=checkpoint))
                 checkpoint()
             return numbers, relabeling.ids.copy()
-    # A slot for every id there may be: no hash, and nothing to compare.
+    # Direct addressing: a slot for every possible id, no hash and no comparisons.
     slots, nodes = np.zeros(slot_count, np.int32), np.empty(min(slot_count, size), np.int64)
     count = 0
     for ids in arrays:
@@ -204,8 +207,9 @@ def _tree_positions(
 
 
 def tree_positions(trees: NDArray[np.int32], ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A position for each (tree, node), for draws that must not depend on what else is asked;
-    int64[n], any bits.
+    """Return a position for each (tree, node); int64[n], any bits.
+
+    It keys draws that must not depend on the rest of the request.
     """
     out = np.empty(ids.size, np.int64)
     _tree_positions(as_kernel_array(trees), as_kernel_array(ids), out)
@@ -216,13 +220,19 @@ def tree_positions(trees: NDArray[np.int32], ids: NDArray[np.int64]) -> NDArray[
 def write_repeated_indices(
     sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]
 ) -> None:
-    """``first + i`` as often as ``sizes[i]`` says, one after another; ``out`` has room for two more
-    than there are.
+    """Write ``first + i`` repeated ``sizes[i]`` times for each i.
+
+    Parameters
+    ----------
+    sizes : int32[n]
+    first : int64
+    out : int32[sum of sizes + 2], out
+        Has two extra elements as scratch space.
     """
     position = np.int64(0)
     for i in range(sizes.shape[0]):
-        # Whether there is one, or another one, is hard to foretell: both are written, and count or
-        # do not.
+        # A branch on a size of 0 or 1 would be hard to predict. So two values are always written,
+        # and the position advances by the size.
         out[position] = out[position + 1] = first + np.int64(i)
         for k in range(2, sizes[i]):
             out[position + k] = first + np.int64(i)
@@ -230,15 +240,16 @@ def write_repeated_indices(
 
 
 def repeat_indices(sizes: NDArray[np.int32], first: int, total: int) -> NDArray[np.int32]:
-    """``first + i`` as often as ``sizes[i]`` says, ``total`` in all; int32[total]."""
+    """Return ``first + i`` repeated ``sizes[i]`` times for each i; int32[total]."""
     out = np.empty(total + 2, np.int32)
     write_repeated_indices(as_kernel_array(sizes), np.int64(first), out)
     return out[:total]
 
 
 class _Buffers:
-    """The arrays of a numbering, used again by later ones: fresh pages cost more than filling
-    them.
+    """Arrays of a relabeling, reused by later ones.
+
+    Touching new pages costs more than filling old ones.
     """
 
     def __init__(self, slots: int) -> None:
@@ -254,15 +265,16 @@ class _Buffers:
             np.zeros(0, np.int32),
         )
         self.used = 0
-        """Words that may have bits."""
+        """Number of words that may have set bits."""
 
     @property
     def slots(self) -> int:
         return self.table.size
 
     def reserve(self, nodes: int, count: int, words: int) -> None:
-        """Have room for so many nodes, of which ``count`` are there, and for so many words of
-        bits.
+        """Reserve capacity for ``nodes`` nodes and ``words`` words of bits.
+
+        The first ``count`` nodes are kept.
         """
         if self.ids.size <= nodes:
             ids, trees = np.zeros(2 * nodes, np.int64), np.zeros(2 * nodes, np.int32)
@@ -277,7 +289,7 @@ class _Buffers:
         self.used = max(self.used, words)
 
     def reset(self) -> None:
-        """Forget what is in the slots and words."""
+        """Discard the content of slots and words."""
         self.words[: self.used] = 0
         self.used = 0
         if self.generation == _LAST_TURN:
@@ -287,7 +299,7 @@ class _Buffers:
 
 
 class _BufferPool(threading.local):
-    """Rooms of this thread that nobody is in."""
+    """Free buffers of this thread."""
 
     def __init__(self) -> None:
         self._free: list[_Buffers] = []
@@ -306,28 +318,29 @@ _buffer_pool = _BufferPool()
 
 
 class Relabeling:
-    """Numbers the nodes that it is shown from 0 on, each once.
+    """Assigns local ids to nodes, from 0 on, in the order of first appearance.
 
-    A node is an id, or an id in a tree where trees are kept apart: the same id in two trees is two
-    nodes."""
+    A node is an id, or an id in a tree if trees are kept apart: the same id in two trees is two
+    nodes.
+    """
 
     def __init__(self) -> None:
         self._buffers = _buffer_pool.acquire()
         self._count = np.zeros(1, np.int64)
         self._apart = False
-        self._hashed_count = self._bitset_count = (
-            0  # nodes that are in the table, and that have their bits
-        )
+        self._hashed_count = self._bitset_count = 0  # nodes in the table, and nodes with bits
 
     @classmethod
     @contextmanager
     def pooled(cls, count: int) -> Iterator[list[Relabeling]]:
-        """That many, whose arrays are others' after the block: copy what is to stay."""
+        """Yield ``count`` relabelings that return their arrays to a pool after the block.
+
+        Copy the arrays that must outlive the block.
+        """
         relabelings = [cls() for _ in range(count)]
         yield relabelings
-        for relabeling in (
-            relabelings
-        ):  # after an error they are left to the garbage collector: somebody may still look at them
+        # Not after an error: a reference to the arrays may still be in use.
+        for relabeling in relabelings:
             _buffer_pool.release(relabeling._buffers)
 
     def __len__(self) -> int:
@@ -335,12 +348,12 @@ class Relabeling:
 
     @property
     def ids(self) -> NDArray[np.int64]:
-        """int64[n]: the id of each node, by number."""
+        """Node id of each local id; int64[n]."""
         return self._buffers.ids[: len(self)]
 
     @property
     def trees(self) -> NDArray[np.int32]:
-        """int32[n]: the tree of each node, 0 where there are no trees."""
+        """Tree of each node; 0 if there are no trees; int32[n]."""
         return self._buffers.trees[: len(self)] if self._apart else np.zeros(len(self), np.int32)
 
     def assign(
@@ -350,16 +363,17 @@ class Relabeling:
         *,
         checkpoint: Callable[[], object] = _no_checkpoint,
     ) -> NDArray[np.int32]:
-        """The number of each node, new ones in the order in which they come.
+        """Return the local id of each node, numbering new nodes in the order in which they come.
 
         Parameters
         ----------
         ids : int64[n]
-            -1 is no node and gets -1.
+            An id of -1 is no node and gets -1.
         trees : int32[n], optional
-            All calls have them, or none.
+            Tree of each node. Either all calls pass trees or none does.
         checkpoint : callable, optional
-            Called every so many ids; may raise. What is numbered by then is of no use.
+            Called at intervals of some ids. It may raise to cancel; the relabeling is then
+            unusable.
 
         Returns
         -------
@@ -383,7 +397,7 @@ class Relabeling:
         out: NDArray[np.int32],
         checkpoint: Callable[[], object],
     ) -> None:
-        """Number so many ids that no checkpoint is needed for them."""
+        """Assign local ids to at most `_PIECE` ids."""
         if not self._apart and self._assign_by_rank(ids, out):
             return
         while 3 * len(self) >= self._buffers.slots:
@@ -397,8 +411,9 @@ class Relabeling:
         self._hashed_count = len(self)
 
     def _assign_by_rank(self, ids: NDArray[np.int64], out: NDArray[np.int32]) -> bool:
-        """Number ids by bits where they are many for what the largest of them takes in words;
-        whether they are.
+        """Assign local ids by bitset ranks, and return whether that was worthwhile.
+
+        It is if the ids are many compared with the words that the largest id needs.
         """
         buffers, node_count = self._buffers, len(self)
         unmarked_ids = as_kernel_array(buffers.ids[self._bitset_count : node_count])
@@ -423,7 +438,7 @@ class Relabeling:
         return True
 
     def _fill(self, checkpoint: Callable[[], object]) -> None:
-        """Have all nodes in the table."""
+        """Insert all nodes that are missing from the table."""
         buffers = self._buffers
         while self._hashed_count < len(self):
             end = min(self._hashed_count + _PIECE, len(self))
