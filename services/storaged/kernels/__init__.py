@@ -1,15 +1,17 @@
-"""The loops of draws and reads: compiled functions of flat arrays, no objects, no I/O, no clock.
+"""Compiled kernels of sampling and lookups: functions of flat arrays.
 
-A kernel draws with words of a key and a counter (`asterism_graphkit.random.rng`) and raises
-nothing: `storaged.sampling` checks its arguments once, in words, before it calls.
+Kernels have no objects, no I/O and no clock. A kernel draws with words of a key and a counter
+(`asterism_graphkit.random.rng`) and raises no errors: `storaged.sampling` validates the arguments
+before it calls one.
 
-Kernels take ``(tables, params, inputs..., outputs...)``, ten parameters at most:
+Kernels take ``(tables, params, inputs..., outputs...)``, at most ten parameters:
 
 * tables: addresses of a partition's arrays as one int64 table (`storaged.kernels.adjacency`), or
   one such table per edge type;
-* params: scalars, three or more of them as one `asterism_graphkit.compile.records.kernel_record`;
-* inputs and outputs: arrays; the last one is a ``stop`` flag where a call may take long.
+* params: scalars; three or more of them form one `asterism_graphkit.compile.records.kernel_record`;
+* inputs and outputs: arrays. The last one is a ``stop`` flag if a call may take long.
 
-A kernel that needs scratch makes it, puts it into named tuples and hands these to one inlined
-function, which has the loop: inlined functions count no references, so that tuples of arrays cost
-nothing there."""
+A kernel that needs scratch arrays creates them, puts them into named tuples and passes these to one
+inlined function with the loop. Inlined functions count no references, so tuples of arrays cost
+nothing there.
+"""

@@ -1,7 +1,7 @@
-"""A host's adjacencies of one edge type as a table of addresses, and where a node stands in it.
+"""Address table of a host's adjacencies of one edge type, and lookup of rows in it.
 
-One call of a kernel costs some microseconds whatever it does, so one call goes over all parts of a
-host."""
+A kernel call has a fixed cost of some microseconds. So one call covers all partitions of a host.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +43,23 @@ from asterism_graphkit.relabel.hash_index import FREE
     ORDER,
     TIME_SUMS,
 ) = range(19)
-"""Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is
-none.
+"""Columns of a table with one row per partition.
+
+They hold counts and addresses of arrays. An address is 0 if there is no such array.
 """
 COLUMNS = 19
 ABSENT = -1
-"""As a count of rows: the part is not held here."""
+"""Row count of a partition that this host does not hold."""
 _AHEAD = 32
-"""Nodes whose rows are asked for before they are read."""
+"""Prefetch distance in nodes."""
 _S32, _LOW, _EIGHT = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(8)
 
 
 class RowSpan(NamedTuple):
-    """The edges of one node along an edge type: slots ``start`` to ``start + degree`` of a part."""
+    """Edges of one node along an edge type.
+
+    They are slots ``start`` to ``start + degree`` of a partition.
+    """
 
     part: np.int64
     start: np.int64
@@ -63,22 +67,23 @@ class RowSpan(NamedTuple):
 
 
 class RowSpans(NamedTuple):
-    """The edges of m nodes along an edge type, as `find_rows` finds them."""
+    """Edges of m nodes along an edge type, found by `find_rows`."""
 
     table: NDArray[np.int64]
-    """int64[parts, COLUMNS]."""
+    """Address table, int64[parts, COLUMNS]."""
     partitions: NDArray[np.int64]
-    """int64[m]: the part of each node."""
+    """Partition of each node, int64[m]."""
     starts: NDArray[np.int64]
-    """int64[m]: the slot of its first edge there."""
+    """Slot of the first edge of each node in its partition, int64[m]."""
     degrees: NDArray[np.int64]
-    """int64[m]: how many edges it has."""
+    """Number of edges of each node, int64[m]."""
 
 
 @inlined
 def prefetch_row_bounds(address: np.uint64) -> None:
-    """Ask for where a row's edges begin and end, which is told at an address and behind it: for one
-    of eight rows in the next cache line.
+    """Prefetch the start and the end of a row's edges.
+
+    They are adjacent int64 values. For one of eight rows the second is in the next cache line.
     """
     prefetch_at(address)
     prefetch_at(address + _EIGHT)
@@ -86,15 +91,13 @@ def prefetch_row_bounds(address: np.uint64) -> None:
 
 @inlined
 def unpack_pair(pair: np.uint64) -> tuple[IntLike, IntLike]:
-    """The ids of an edge and of the neighbor to which it leads, as ``pairs`` of an image has
-    them.
-    """
+    """Return the edge id and the neighbor of an entry of an image's ``pairs``."""
     return np.int64(pair >> _S32), np.int64(pair & _LOW)
 
 
 @inlined
 def part_of_node(node: np.int64, parts: np.int64, shift: np.int64, mod: bool) -> IntLike:
-    """The part of a node, >= 0."""
+    """Return the partition of a node id >= 0."""
     if not mod:
         return np.int64(mix64(np.uint64(node)) % np.uint64(parts))
     return node & (parts - np.int64(1)) if shift >= 0 else node % parts
@@ -104,7 +107,10 @@ def part_of_node(node: np.int64, parts: np.int64, shift: np.int64, mod: bool) ->
 def row_of_node(
     node: np.int64, parts: np.int64, shift: np.int64, table: NDArray[np.int64], table_row: IntLike
 ) -> IntLike:
-    """The row of a node that lives in the part of a line, -1 where it has none."""
+    """Return the row of a node in a partition, or -1 if it has none.
+
+    ``table_row`` is the partition's row of ``table``, int64[parts, COLUMNS].
+    """
     if table[table_row, INDEX_IDS] != 0:
         ids, bits = np.uint64(table[table_row, INDEX_IDS]), table[table_row, INDEX_BITS]
         mask = (np.int64(1) << bits) - np.int64(1)
@@ -130,8 +136,9 @@ def row_of_node(
 def find_row(
     node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]
 ) -> tuple[IntLike, IntLike]:
-    """The part of a node and its row there, -1 where it has none; part -1 where that is not
-    held.
+    """Return the partition of a node and its row there.
+
+    The row is -1 if the node has none. The partition is -1 if this host does not hold it.
     """
     if node < 0:
         return np.int64(0), np.int64(-1)
@@ -143,7 +150,7 @@ def find_row(
 
 @inlined
 def parts_shift(parts: np.int64) -> np.int64:
-    """log2 of the number of parts, -1 where that is no whole number."""
+    """Return log2 of the number of partitions, or -1 if it is no power of two."""
     if parts & (parts - np.int64(1)) != 0:
         return np.int64(-1)
     shift = np.int64(0)
@@ -162,23 +169,24 @@ def find_rows(
     starts: NDArray[np.int64],
     degrees: NDArray[np.int64],
 ) -> int:
-    """Where the edges of nodes are.
+    """Find the edges of nodes.
 
     Parameters
     ----------
     ids : int64[m]
-        Nodes, -1 for none.
+        Node ids; -1 for no node.
     parts : int64
+        P, the number of partitions.
     mod : bool
-        How a node finds its part: by remainder, or by hash.
+        Whether the partition of a node is its id modulo P; otherwise it follows from a hash.
     table : int64[parts, COLUMNS]
     partitions, starts, degrees : int64[m], out
-        The part of each node, the slot of its first edge there, and how many it has.
+        Partition of each node, slot of its first edge there, and number of its edges.
 
     Returns
     -------
     int
-        How many edges there are in all; -1 - i where the part of ``ids[i]`` is not held here.
+        Total number of edges, or -1 - i if this host does not hold the partition of ``ids[i]``.
     """
     shift, total, m = parts_shift(parts), np.int64(0), ids.shape[0]
     for ahead in range(m + _AHEAD):

@@ -1,10 +1,11 @@
-"""Exponential races: the rows with the smallest keys -log(u) / w are a draw without replacement, in
-order of the draws.
+"""Exponential-key selection: sample rows without replacement by their smallest keys.
 
-(Efraimidis & Spirakis 2006; the keys are exponential variables of rate w, and the first of such
-variables is row i with probability w_i / W.) A row's u depends on the row, never on where or when
-it is met, so a race can be run in parts and merged. ``log`` is our own: bytes must not depend on
-the C library's."""
+Each row has the key -log(u) / w, an exponential variable of rate w. The rows with the smallest
+keys, in the order of their keys, are successive draws without replacement (Efraimidis & Spirakis
+2006): the smallest key belongs to row i with probability w_i / W. The u of a row depends on the row
+only, so the selection can run on pieces of the data and be merged. ``log`` is fdlibm's: the bits of
+a key must not depend on the C library.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from asterism_graphkit.relabel.hash_index import slot_of
 
 @inlined
 def exponential_key(w: np.uint64, weight: float) -> float:
-    """The exponential key of a row of positive weight whose word is ``w``."""
+    """Return the exponential key of a row of positive weight with the random word ``w``."""
     return -log(unit_float(w)) / weight
 
 
@@ -35,7 +36,10 @@ def _comes_after(
     other_tag: IntLike,
     other_item: IntLike,
 ) -> bool | np.bool_:
-    """Whether (key, tag, item) comes after the other in a race: ties go by tag, then by item."""
+    """Return whether (key, tag, item) is larger than the other triple.
+
+    Ties of the key are broken by the tag, then by the item.
+    """
     if key != other_key:
         return key > other_key
     return tag > other_tag or (tag == other_tag and item > other_item)
@@ -53,7 +57,7 @@ def _sift_down(
     item: IntLike,
     payload: IntLike,
 ) -> None:
-    """Put an element at the root of a heap of ``size`` whose root is free."""
+    """Insert an element at the free root of a heap of ``size`` elements."""
     pos = 0
     while True:
         child = 2 * pos + 1
@@ -92,11 +96,12 @@ def keep_smallest(
     item: IntLike,
     payload: IntLike,
 ) -> IntLike:
-    """Keep (key, tag, item, mark) if it is among the first of a race so far; gives the heap's new
-    size.
+    """Keep (key, tag, item, payload) if it is among the smallest; return the heap's new size.
 
-    The four arrays are a heap whose root comes last; their length is how many are kept. ``items``
-    and ``payloads`` may be the same array."""
+    The four arrays form a max-heap of n elements, n being their length: ``keys`` float64[n],
+    ``tags`` int32[n], ``items`` and ``payloads`` int64[n]. ``items`` and ``payloads`` may be the
+    same array.
+    """
     if size < keys.shape[0]:
         pos = size
         while pos > 0:
@@ -126,7 +131,7 @@ def sort_heap(
     size: IntLike,
     stop: NDArray[np.int64],
 ) -> None:
-    """Sort a heap's first ``size`` elements in order of arrival."""
+    """Sort the first ``size`` elements of a heap by key, ascending."""
     for last in range(size - 1, 0, -1):
         if last & STOP_CHECK_MASK == 0 and is_set(stop):
             return
@@ -147,19 +152,20 @@ class SelectionParams(NamedTuple):
     Attributes
     ----------
     key : uint64
-        ``key_of(seed, rng.EXPONENTIAL_KEY, element, type)``; a row's word is that of its id.
+        ``key_of(seed, rng.EXPONENTIAL_KEY, element, type)``. The random word of a row is the word
+        of its id.
     tag : int32
-        The rows' type.
+        Type of the rows.
     first, end : int64
-        The first row, and the one after the last.
+        First row, and the row after the last.
     parts, part : int64
-        P, and the part that the rows are of.
+        P, and the partition of the rows.
     uniform : bool
-        Take all weights as 1.
+        Treat all weights as 1.
     excluded_shift : uint64
-        64 - k, of an index of 2^k excluded ids.
+        64 - k, for an index of 2^k excluded ids.
     size : int64
-        Elements in the heap so far.
+        Number of elements in the heap before the call.
     """
 
     key: np.uint64
@@ -186,28 +192,30 @@ def select_rows(
     payloads: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> int:
-    """Select rows of one (type, part) by exponential keys, into a heap.
+    """Select rows of one (type, partition) by exponential keys, into a heap.
+
+    Efraimidis & Spirakis 2006, Weighted random sampling with a reservoir.
 
     Parameters
     ----------
     params : SelectionParams
     ids : ndarray of int64, shape (rows,) or (0,)
-        Node ids or edge ids; empty: the id is row * parts + part.
+        Node ids or edge ids. If empty, the id is row * parts + part.
     live : ndarray of uint8, shape (rows,) or (0,)
-        0 for a hole; empty: there is none.
+        0 for a deleted row. If empty, all rows are live.
     weights : ndarray of float32, shape (rows,) or (0,)
-        Empty: all 1.
+        If empty, all weights are 1.
     excluded_index : ndarray of int64, shape (2^k,)
-        ``build_index`` of the ids that do not take part.
-    keys, tags, items, payloads : ndarray of float64, int32, int64 and int64, shape (n,), in and out
-        The heap: key, type, id, part << 32 | row.
+        ``build_index`` of the ids that are excluded.
+    keys, tags, items, payloads : ndarray of float64, int32, int64 and int64, shape (n,), inout
+        Heap: key, type, id, part << 32 | row.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Returns
     -------
     int
-        Elements in the heap afterwards.
+        Number of elements in the heap afterwards.
     """
     key, tag, first, end, parts, part, uniform, excluded_shift, size = params
     limit = keys.shape[0]
@@ -243,14 +251,14 @@ def sort_selection(
     size: np.int64,
     stop: NDArray[np.int64],
 ) -> None:
-    """Sort the last elements of a heap by key, in place; arrays and ``stop`` as in `select_rows`.
+    """Sort the last elements of a heap by key, in place; arrays as in `select_rows`.
 
     Parameters
     ----------
     first : int64
-        The first element that is sorted: the heap has that many afterwards.
+        First element that is sorted. That many elements stay in the heap.
     size : int64
-        Elements in the heap before.
+        Number of elements in the heap before the call.
     """
     for last in range(size - 1, max(first, np.int64(1)) - 1, -1):
         if last & STOP_CHECK_MASK == 0 and is_set(stop):

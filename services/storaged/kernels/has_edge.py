@@ -1,4 +1,4 @@
-"""Whether two nodes are joined."""
+"""Test whether pairs of nodes are joined by an edge."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def mark_joined_rows(
     Parameters
     ----------
     rows : int64[m]
-        -1 is no row.
+        -1 for no row.
     indptr, nbr : int64[rows + 1], int64[slots]
         Neighbors ascend within a row.
     targets : int64[m]
-        -1 is no node.
+        -1 for no node.
     out : bool[m], inout
-        What is true stays true.
+        Set to True for joined pairs; all other elements are unchanged.
     """
     for i in range(rows.shape[0]):
         if rows[i] < 0 or targets[i] < 0:

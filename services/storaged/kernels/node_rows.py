@@ -1,4 +1,4 @@
-"""Rows of node ids, their degrees and measures, and the keys of their positions in a request."""
+"""Rows of node ids, their degrees and weight sums, and the keys of positions in a request."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def dense_rows(
     live: NDArray[np.uint8],
     out: NDArray[np.int64],
 ) -> None:
-    """The rows of ids of a dense type that are placed in this part.
+    """Find the rows of ids of a dense type in one partition.
 
     Parameters
     ----------
     ids : ndarray of int64, shape (n,)
-        Of this part; a negative one is unknown.
+        Ids of this partition; negative for no node.
     parts, rows : int64
-        P, and how many rows there are here.
+        P, and the number of rows in this partition.
     live : ndarray of uint8, shape (rows,)
-        0 for a hole; empty: there is none.
+        0 for a deleted row. If empty, all rows are live.
     out : ndarray of int64, shape (n,), out
-        id // parts, or -1 where that is no live row.
+        id // parts, or -1 if that is not a live row.
     """
     shift = np.int64(-1)
     if parts & (parts - np.int64(1)) == 0:
@@ -77,24 +77,25 @@ def locate_nodes(
     out_parts: NDArray[np.int32],
     out_rows: NDArray[np.int64],
 ) -> int:
-    """Find the part and the row of each node of one type.
+    """Find the partition and the row of each node of one type.
 
     Parameters
     ----------
     table : ndarray of int64, shape (P, columns)
-        The first columns of `storaged.kernels.adjacency`, up to ``INDEX_BITS``. A part without
+        The first columns of `storaged.kernels.adjacency`, up to ``INDEX_BITS``. A partition without
         ``INDEX_IDS`` is dense: its row i has id i * P + part.
     mod : bool
-        Placement by remainder, instead of by mix64.
+        Whether the partition is the id modulo P; otherwise it follows from mix64.
     ids : ndarray of int64, shape (n,)
-        A negative one is no node: it gets row -1.
+        A negative id is no node and gets row -1.
     out_parts, out_rows : ndarray of int32 and of int64, shape (n,), out
-        A row is -1 where there is no such node.
+        A row is -1 if there is no such node.
 
     Returns
     -------
     int
-        A part that nodes live in and that is not held here; -1 where there is none.
+        A partition that owns one of the nodes and that this host does not hold, or -1 if there is
+        none.
     """
     parts = np.int64(table.shape[0])
     n = ids.shape[0]
@@ -122,7 +123,7 @@ def locate_nodes(
                 if row >= rows or (live > 0 and u8_at(live, row) == 0):
                     row = np.int64(-1)
             else:
-                # Where its search begins, below.
+                # Bucket where the search below starts.
                 row = np.int64(mix64(np.uint64(ids[i])) >> np.uint64(np.int64(64) - bits))
                 needs_search = True
         out_rows[i] = row
@@ -157,16 +158,16 @@ def measure_nodes(
     rows: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> None:
-    """Sum the edge weights of each of some located nodes along one edge type.
+    """Sum the edge weights of located nodes along one edge type.
 
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses, as `storaged.kernels.adjacency` lays them out; without ``SUMS`` the degree
-        counts.
+        Address table of `storaged.kernels.adjacency`; without ``SUMS`` the result is the degree.
     parts, rows : ndarray of int32 and of int64, shape (m,)
-        As of `locate_nodes`.
+        As in `locate_nodes`.
     out : ndarray of float64, shape (m,), out
+        0 for a node of row -1.
     """
     n = rows.shape[0]
     for i in range(n):
@@ -189,14 +190,20 @@ def measure_nodes(
 
 @kernel
 def position_keys(key: np.uint64, positions: NDArray[np.int64], out: NDArray[np.uint64]) -> None:
-    """The key of each position of a request: ``out[i] = derive(key, positions[i])``."""
+    """Derive the key of each position of a request: ``out[i] = derive(key, positions[i])``.
+
+    ``positions`` is int64[n], ``out`` is uint64[n], out.
+    """
     for i in range(positions.shape[0]):
         out[i] = derive(key, np.uint64(positions[i]))
 
 
 @kernel
 def salt_keys(key: np.uint64, out: NDArray[np.uint64]) -> None:
-    """``out[i] = salted(derive(key, i))``: what derives keys of positions from that of step i."""
+    """Prepare the keys of steps for deriving: ``out[i] = mix_key(derive(key, i))``.
+
+    ``out`` is uint64[n], out. Keys of positions are derived from these.
+    """
     for i in range(out.shape[0]):
         out[i] = mix_key(derive(key, np.uint64(i)))
 
@@ -208,15 +215,15 @@ def measure_rows(
     sums: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """What each row weighs in a union of edge types.
+    """Return the weight of each row in a union of edge types.
 
     Parameters
     ----------
     rows : ndarray of int64, shape (m,)
-        -1 is no row: it weighs nothing.
+        -1 for no row: its weight is 0.
     indptr : ndarray of int64, shape (rows + 1,)
     sums : ndarray of float64, shape (rows,)
-        Weight sums; empty: the degree counts.
+        Weight sums. If empty, the result is the degree.
     out : ndarray of float64, shape (m,), out
     """
     n = rows.shape[0]
@@ -247,21 +254,21 @@ def copy_rows(
     out_weights: NDArray[np.float32],
     out_eids: NDArray[np.int64],
 ) -> None:
-    """Append whole rows of one part's adjacency to a ragged result.
+    """Append whole rows of one partition's adjacency to a ragged result.
 
     Parameters
     ----------
     addresses : ndarray of int64, shape (COLUMNS,)
-        The part's line of an address table, as `storaged.kernels.adjacency` lays it out; without
-        ``WEIGHTS`` all are 1.
+        The partition's row of an address table (`storaged.kernels.adjacency`); without ``WEIGHTS``
+        all weights are 1.
     edge_type : int32
     rows, out_rows : ndarray of int64, shape (m,)
-        A row (-1: none), and the place of its node in the request.
-    cursor : ndarray of int64, shape (n,), in and out
-        Where the next neighbor of each place goes.
+        A row (-1: none), and the position of its node in the request.
+    cursor : ndarray of int64, shape (n,), inout
+        Next output index of each position.
     out_ids, out_types : ndarray of int64 and of int32, shape (k,), out
     out_weights, out_eids : ndarray of float32 and of int64, shape (k,) or (0,), out
-        Empty: not wanted.
+        If empty, they are not written.
     """
     indptr, nbr, eid, weights = (
         np.uint64(addresses[INDPTR]),
@@ -294,18 +301,18 @@ def copy_ragged(
     out_indptr: NDArray[np.int64],
     out: NDArray[np.uint8],
 ) -> None:
-    """Copy the values of rows of a ragged column to their places, as bytes.
+    """Copy the values of rows of a ragged column to their positions, as bytes.
 
     Parameters
     ----------
     rows, out_rows : ndarray of int64, shape (m,)
-        A row (-1: none), and its place.
+        A row (-1: none), and its position.
     indptr : ndarray of int64, shape (rows + 1,)
     values : ndarray of uint8, shape (total * width,)
     width : int64
-        Bytes of a value.
+        Bytes per value.
     out_indptr : ndarray of int64, shape (n + 1,)
-        Where each place's values begin, counted in values.
+        First value of each position, counted in values.
     out : ndarray of uint8, shape (k * width,), out
     """
     for i in range(rows.shape[0]):

@@ -1,8 +1,9 @@
-"""Personalized PageRank where every part of a version is held: rounds of forward push over edges
-where they lie, one start after another.
+"""Personalized PageRank by forward push on a host that holds all partitions of a version.
 
-The sums are those of `asterism_graphkit.operators.pagerank_push`, in the same order and so with the
-same bits. One start reaches few nodes, so that its hash table stays in the nearest cache."""
+Starts are processed one at a time, and edges are read in place. The sums are those of
+`asterism_graphkit.operators.pagerank_push`, in the same order and so with the same bits. One start
+reaches few nodes, so its hash table stays in the fastest cache.
+"""
 
 from __future__ import annotations
 
@@ -24,74 +25,81 @@ from asterism_graphkit.random.rng import mix64
 from storaged.kernels.adjacency import INDPTR, NBR, SLOTS, SUMS, WEIGHTS, find_row, parts_shift
 
 START, ROUND, FRONTIER, PLACE, TYPE, EDGE, REACHED, PAIRS, WEIGHED, MASK = range(10)
-"""Columns of the state of `push_mass`: the start at hand, its round (0: not begun), the size of the
-frontier, the position in it, the edge type and the edge that come next, how many nodes were reached
-in this round, how many the start has reached, of how many of these the weight sum is known, and the
-last slot of the hash table that is in use."""
+"""Columns of the state of `push_mass`.
+
+The current start, its round (0: not begun), the size of the frontier, the position in it, the next
+edge type and edge, the number of nodes reached in this round, the number of nodes that the start
+has reached, how many of these have a known weight sum, and the last slot of the part of the hash
+table in use.
+"""
 STATE = 10
 DONE, OUT_OF_CAPACITY, UNFINISHED = range(3)
-"""Results of `push_mass`: all is done, a start reaches more nodes than fit, or
-``max_edges`` were read.
+"""Results of `push_mass`.
+
+All starts are done, a start reaches more nodes than fit, or ``max_edges`` were read.
 """
 MIN_SLOTS = 1 << 10
-"""Slots of the hash table that a start begins with."""
+"""Initial number of hash table slots for a start."""
 _AHEAD = 12
-"""Prefetch distance, in nodes."""
+"""Prefetch distance in nodes."""
 _EIGHTS = np.uint64(3)
 _I64, _F32 = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
 class PushParams(NamedTuple):
-    """How mass is pushed."""
+    """Parameters of `push_mass`."""
 
     parts: np.int64
     mod: bool
-    """Whether a node finds its part by remainder, or by hash."""
+    """True if the partition of a node is its id modulo ``parts``; else it follows from a hash."""
     uniform: bool
-    """Whether every edge weighs 1."""
+    """True if every edge counts with weight 1."""
     alpha: float
     epsilon: float
-    """As of `graphd.operators.pagerank.PagerankParams`."""
+    """Tolerance; ``alpha`` and ``epsilon`` as in `graphd.operators.pagerank.PagerankParams`."""
     max_edges: np.int64
-    """Edges to read, up to the end of a node's along a type."""
+    """Edges to read in one call, rounded up to a node's edges of one type."""
 
 
 class PageRankScores(NamedTuple):
-    """The nodes of the highest scores for each of m starts, best first."""
+    """Nodes with the highest scores for each of m starts, best first."""
 
     ids: NDArray[np.int64]
-    """int64[m, top]; left as it is where there are no more."""
+    """Node ids, int64[m, top]; unchanged where there are no more."""
     kinds: NDArray[np.int32]
-    """int32[m, top]: their types."""
+    """Node types, int32[m, top]."""
     scores: NDArray[np.float64]
-    """float64[m, top]."""
+    """Scores, float64[m, top]."""
     residuals: NDArray[np.float64]
-    """float64[m]: the mass of each start that is not settled."""
+    """Unsettled mass of each start, float64[m]."""
 
 
 class PushBuffers(NamedTuple):
-    """The nodes that a start reaches, by number; c at most."""
+    """Nodes that a start reaches, by local id; at most c."""
 
     hash_table: NDArray[np.int32]
-    """int32[slots]: 1 and the number of a node, 0: none. 4 * c slots, `MIN_SLOTS` at least."""
+    """Local id of a node plus 1, or 0, int32[slots].
+
+    The table has at least 4 * c and at least `MIN_SLOTS` slots.
+    """
     ids: NDArray[np.int64]
-    """int64[c]."""
+    """Node ids, int64[c]."""
     kinds: NDArray[np.int32]
-    """int32[c]: their types."""
+    """Node types, int32[c]."""
     scores: NDArray[np.float64]
-    """float64[c]: settled mass."""
+    """Settled mass, float64[c]."""
     residuals: NDArray[np.float64]
-    """float64[c]: mass that is not settled."""
+    """Unsettled mass, float64[c]."""
     weight_sums: NDArray[np.float64]
-    """float64[c]: the weight of all edges of each."""
+    """Total weight of the edges of each node, float64[c]."""
     rounds: NDArray[np.int32]
-    """int32[c]: the last round that reached each."""
+    """Last round that reached each node, int32[c]."""
     frontier: NDArray[np.int32]
-    """int32[c]: the nodes that push mass in this round."""
+    """Nodes that push mass in this round, int32[c]."""
     reached: NDArray[np.int32]
-    """int32[c]: the nodes that were reached in this round."""
+    """Nodes that were reached in this round, int32[c]."""
     per_weight: NDArray[np.float64]
-    """float64[c]: the mass that a unit of weight carries, of each node of the frontier."""
+    """Mass per unit of edge weight for each node of the frontier, float64[c]."""
 
 
 @inlined
@@ -107,7 +115,7 @@ def _rebuild_hash_table(
     kinds: NDArray[np.int32],
     pairs: IntLike,
 ) -> None:
-    """Rebuild a hash table with another number of slots."""
+    """Rebuild a hash table for a new number of slots."""
     for i in range(mask + 1):
         hash_table[i] = 0
     for pair in range(pairs):
@@ -119,7 +127,7 @@ def _rebuild_hash_table(
 
 @inlined
 def _row_weight(table: NDArray[np.int64], part: IntLike, row: IntLike, uniform: bool) -> float:
-    """Return the weight of all edges of a row along one edge type."""
+    """Return the total weight of a row's edges along one edge type."""
     if not uniform and table[part, SUMS] != 0:
         return np.float64(f64_at(np.uint64(table[part, SUMS]), row))
     return np.float64(
@@ -130,7 +138,7 @@ def _row_weight(table: NDArray[np.int64], part: IntLike, row: IntLike, uniform: 
 
 @inlined
 def _precedes(a: IntLike, b: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> bool:
-    """Return whether one pair precedes another: by id, then by type."""
+    """Return whether pair a precedes pair b: by id, then by type."""
     return bool(ids[a] < ids[b] or (ids[a] == ids[b] and kinds[a] < kinds[b]))
 
 
@@ -138,7 +146,7 @@ def _precedes(a: IntLike, b: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.
 def _sort(
     frontier: NDArray[np.int32], size: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]
 ) -> None:
-    """Sort a frontier by Shell's method: it has a handful of nodes most of the time."""
+    """Sort a frontier with Shell's sort; it usually has a handful of nodes."""
     gap = np.int64(1)
     while gap < size // 3:
         gap = 3 * gap + 1
@@ -160,7 +168,7 @@ def _ranks_before(
     ids: NDArray[np.int64],
     kinds: NDArray[np.int32],
 ) -> bool:
-    """Return whether one pair's score is the higher one; ties by id, then by type."""
+    """Return whether pair a has the higher score; ties are broken by id, then by type."""
     return scores[a] > scores[b] or (scores[a] == scores[b] and _precedes(a, b, ids, kinds))
 
 
@@ -195,7 +203,7 @@ def _select_top(
     top: IntLike,
     heap: NDArray[np.int32],
 ) -> IntLike:
-    """Select the pairs of the highest scores, best first; return how many they are."""
+    """Select the pairs with the highest scores, best first; return their number."""
     size = np.int64(0)
     for pair in range(pairs):
         if scores[pair] <= 0.0:
@@ -229,7 +237,7 @@ def _sum_weights(
     kinds: NDArray[np.int32],
     weight_sums: NDArray[np.float64],
 ) -> None:
-    """Write the weight of all edges of the nodes ``begin`` to ``end``, type after type."""
+    """Write the total edge weight of nodes ``begin`` to ``end``, summed type by type."""
     parts, mod, uniform = params.parts, params.mod, params.uniform
     shift = parts_shift(parts)
     for pair in range(begin, end):
@@ -262,7 +270,7 @@ def _select_frontier(
     residuals: NDArray[np.float64],
     frontier: NDArray[np.int32],
 ) -> IntLike:
-    """Select the nodes with residuals above the bound; return how many they are."""
+    """Select the nodes with residuals above the bound; return their number."""
     size = np.int64(0)
     for i in range(count):
         if residuals[reached[i]] > epsilon * weight_sums[reached[i]]:
@@ -281,7 +289,7 @@ def _absorb_residuals(
     residuals: NDArray[np.float64],
     per_weight: NDArray[np.float64],
 ) -> None:
-    """As `asterism_graphkit.operators.pagerank_push.absorb_residuals`."""
+    """Settle residuals as `asterism_graphkit.operators.pagerank_push.absorb_residuals` does."""
     for i in range(size):
         pair = frontier[i]
         weight_sum, amount = weight_sums[pair], residuals[pair]
@@ -294,7 +302,7 @@ def _absorb_residuals(
 def _begin_start(
     node: np.int64, kind: np.int32, state: NDArray[np.int64], buffers: PushBuffers
 ) -> None:
-    """Put all mass on a start, the only pair of its first round."""
+    """Initialize a start: it has all mass and is the only pair of the first round."""
     hash_table, ids, kinds, scores, residuals = buffers[:5]
     rounds, frontier = buffers[6], buffers[7]
     state[MASK], state[PAIRS], state[WEIGHED], state[FRONTIER] = MIN_SLOTS - 1, 1, 0, 1
@@ -316,22 +324,24 @@ def push_mass(
     buffers: PushBuffers,
     out: PageRankScores,
 ) -> int:
-    """Push the mass of one start after another, until all are done, ``max_edges`` were read, or
-    a start reaches more nodes than fit.
+    """Push the mass of each start until all are done, or a limit is reached.
+
+    A call ends early after ``max_edges`` edges, or if a start reaches more nodes than fit. Forward
+    push: Andersen, Chung & Lang 2006, *Local graph partitioning using PageRank vectors*, FOCS.
 
     Parameters
     ----------
     tables : int64[types, parts, COLUMNS]
-        Of each edge type; all parts are held.
+        Address table of each edge type. All partitions are held.
     params : PushParams
     local_types, remote_types : int32[types]
-        The node types at both ends of each.
+        Node types at the local and the remote end of each edge type.
     starts, start_kinds : int64[m], int32[m]
-        Nodes and their types; type -1 is no node: its row is left as it is.
+        Nodes and their types. Type -1 is no node: its row of ``out`` is unchanged.
     state : int64[STATE], inout
-        Zeros at first: where to go on.
+        Position to resume from; all zero for the first call.
     heap : int32[top]
-        Scratch.
+        Scratch array.
     buffers : PushBuffers, inout
     out : PageRankScores
 
@@ -353,7 +363,7 @@ def push_mass(
             _begin_start(starts[s], start_kinds[s], state, buffers)
         pairs, mask, count = state[PAIRS], state[MASK], state[REACHED]
         while state[FRONTIER] > 0:
-            if state[PLACE] < 0:  # a round begins: its frontier settles before anything arrives
+            if state[PLACE] < 0:  # a new round: its frontier settles before any mass arrives
                 _sum_weights(
                     tables, params, local_types, state[WEIGHED], pairs, ids, kinds, weight_sums
                 )

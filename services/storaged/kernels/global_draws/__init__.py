@@ -1,2 +1,4 @@
 """Kernels of global node and edge sampling.
-Neighbor sampling has `storaged.kernels.neighbors`."""
+
+Neighbor sampling belongs to `storaged.kernels.neighbors`.
+"""

@@ -1,5 +1,6 @@
-"""Global draws from runs of an index: of each run the blocks that it consists of, then draws of a
-block and of a row in it.
+"""Global draws from ranges of a sorted index.
+
+Each range is cut into blocks. A draw chooses a block, then a row in it.
 """
 
 from __future__ import annotations
@@ -31,15 +32,21 @@ from storaged.kernels.global_draws.rows import (
 )
 
 BLOCK = 64
-"""Draws that are under way together."""
+"""Draws in flight together."""
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 FIRST_PIECE, PIECE_COUNT = range(ENTRY_ROWS, ENTRY_ROWS + 2)
-"""Rows that an entry table has after those of `storaged.kernels.global_draws.rows`: the first piece
-of each entry, and how many it has. ``ROW_MAP`` is the address of the uint32 rows of its index."""
+"""Rows that an entry table has after those of `storaged.kernels.global_draws.rows`.
+
+They hold the first piece of each entry, and its number of pieces. ``ROW_MAP`` is the address of the
+uint32 rows of its index.
+"""
 COVERED_ENTRY_ROWS = ENTRY_ROWS + 2
 START, ROWS, PIECE_THRESHOLDS, PIECE_FRACTIONS = range(4)
-"""Rows of a piece table, int64[4, s]: first row of each piece, in the order of the index, and how
-many; the addresses of its own alias table; 0: every row alike."""
+"""Rows of a piece table, int64[4, s].
+
+First row of each piece in the order of the index, its number of rows, and the addresses of its
+alias table; 0 if all its rows are equally likely.
+"""
 
 
 @kernel_record
@@ -49,11 +56,11 @@ class CoveredDrawParams(NamedTuple):
     Attributes
     ----------
     part_key, piece_key, row_key : uint64
-        Draw i takes the word of its number from each of the three keys.
+        Draw i uses word i of each of the three keys.
     start : uint64
         Number of the first draw.
     num_draws : int64
-        Draws.
+        Number of draws.
     """
 
     part_key: np.uint64
@@ -73,23 +80,23 @@ def cover_run(
     sizes: NDArray[np.int64],
     levels: NDArray[np.int64],
 ) -> int:
-    """Cut a run of rows into the fewest whole blocks and single rows, in order.
+    """Cut a range of rows into the fewest aligned blocks and single rows, in order.
 
     Parameters
     ----------
     low, high : int64
-        The run: low <= i < high.
+        The range: low <= i < high.
     rows : int64
-        Of the index: its last block of each step ends with it.
+        Number of rows of the index. The last block of each level ends there.
     steps : ndarray of int64, shape (levels,)
-        Rows of a block, ascending, each a multiple of the one before.
+        Rows per block of each level, ascending, each a multiple of the previous one.
     starts, sizes, levels : ndarray of int64, shape (n,), out
-        First row, rows and level of each piece; level -1 is a single row.
+        First row, number of rows and level of each piece; the level of a single row is -1.
 
     Returns
     -------
     int
-        How many pieces there are; nothing is written after n.
+        Number of pieces, which may exceed n; only the first n are written.
     """
     count = 0
     row = low
@@ -119,25 +126,26 @@ def draw_covered_rows(
     out: NDArray[np.int64],
     out_tags: NDArray[np.int32],
 ) -> int:
-    """Draw an entry, a piece of its cover and a row of that for each of some draws; keep those of
-    local entries, in order.
+    """Draw an entry, a piece of its cover and a row for each draw; keep local entries.
+
+    The kept draws stay in order.
 
     Parameters
     ----------
     table : ndarray of int64, shape (COVERED_ENTRY_ROWS, k)
         The entries.
     piece_table : ndarray of int64, shape (4, s)
-        The pieces of all entries, one entry's after another's.
+        The pieces of all entries, grouped by entry.
     params : CoveredDrawParams
     alias_threshold, alias_fraction, numbers, out, out_tags
-        As of `storaged.kernels.global_draws.rows.draw_rows`.
+        As in `storaged.kernels.global_draws.rows.draw_rows`.
     piece_thresholds, piece_fractions : ndarray of uint64 and of uint32, shape (s,)
-        The alias table over each entry's pieces.
+        Alias table over the pieces of each entry.
 
     Returns
     -------
     int
-        How many draws are local: what lies after them in ``out`` means nothing.
+        Number of local draws. The elements of ``out`` after them are undefined.
     """
     part_key, piece_key, row_key, start, count = params
     local, tags, row_maps, ids = table[LOCAL], table[TAG], table[ROW_MAP], table[IDS]

@@ -1,9 +1,10 @@
-"""Global draws: the rows that draws fall on, of any entry of a
-`asterism_graphkit.random.partition_choice.PartShares`, and gathers from them.
+"""Global draws: choose a row for each draw, and gather values of the rows.
 
-Whole blocks of draws are hashed and resolved to their columns by the widest instructions there are.
-What is read of them is prefetched some draws before, a little at a time: a whole block prefetched
-at once fills the queue to the memory, and all else stands still meanwhile."""
+The entries are those of an `asterism_graphkit.random.partition_choice.PartShares`. Blocks of draws
+are hashed and resolved to columns with vector instructions. The memory of a draw is prefetched some
+draws ahead, in small steps: prefetching a whole block in one go fills the memory queue and stalls
+everything else.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +35,12 @@ from asterism_graphkit.random.alias_draw import (
 from asterism_graphkit.random.rng import bounded, bounded_short, word
 
 BLOCK, STEP, AHEAD = 64, 8, 48
-"""Draws that are hashed at a time; of which are read at a time; between what is asked for and what
-is read.
-"""
+"""Draws hashed per block, draws read per step, and the prefetch distance in draws."""
 _RING = 4 * BLOCK
-"""Draws that are under way at most: a block, and as many as come between three reads one after
-another.
-"""
+"""Maximum number of draws in flight: a block, and the draws between three dependent reads."""
 _SLOT = np.uint64(_RING - 1)
 _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
-"""Shifts that make addresses of indices, and the first index."""
+"""Shifts from an index to a byte offset, and index 0."""
 (
     LOCAL,
     TAG,
@@ -56,24 +53,27 @@ _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
     SCALE,
     OFFSET,
 ) = range(10)
-"""Rows of an entry table, int64[rows, k], of one column per entry. A row of the table is an array
-of its own, so that reads of one property lie side by side.
+"""Rows of an entry table, int64[rows, k], with one column per entry.
+
+A row of the table is contiguous, so that reads of one property are close together.
 
 * ``LOCAL``: 1 for entries that this host serves.
-* ``TAG``: what identifies an entry in the result.
-* ``SIZE``: columns of the entry's alias table, >= 1 where it is local and can be drawn.
+* ``TAG``: identifies an entry in the result.
+* ``SIZE``: number of columns of the entry's alias table; >= 1 if the entry is local and can be
+  drawn.
 * ``THRESHOLDS``, ``FRACTIONS``: addresses of that table, uint64[size], 2^``SHIFT`` bytes apart, and
-  uint32[size]; 0: every column is certain. Of an entry that is not local any address that may be
+  uint32[size]. 0: every column is certain. For an entry that is not local, any address that may be
   prefetched.
 * ``ROW_MAP``: address of uint32[size], column -> row; 0: column i is row i.
-* ``IDS``: address of int64[rows], the result for each row, 2^``SHIFT`` bytes apart; 0: it is row *
-  ``SCALE`` + ``OFFSET``.
-* ``SHIFT``: log2 of the bytes from one threshold to the next and from one id to the next: 3 where
-  each of both has an array, 4 where they alternate in one.
-* ``SCALE``, ``OFFSET``: (parts, part) makes ids of a dense type, (1, 0) leaves rows."""
+* ``IDS``: address of int64[rows], the result for each row, 2^``SHIFT`` bytes apart; 0: the result
+  is row * ``SCALE`` + ``OFFSET``.
+* ``SHIFT``: log2 of the bytes between two thresholds and between two ids: 3 if each has a separate
+  array, 4 if they alternate in one.
+* ``SCALE``, ``OFFSET``: (parts, part) gives the ids of a dense type, (1, 0) gives rows.
+"""
 ENTRY_ROWS = 10
 _CERTAIN = np.full(1, 0xFFFFFFFF << 32, np.uint64)
-"""A threshold that no coin is above, for what has no table."""
+"""Threshold that keeps every coin, for entries without an alias table."""
 
 
 @kernel_record
@@ -83,14 +83,13 @@ class GlobalDrawParams(NamedTuple):
     Attributes
     ----------
     part_key : uint64
-        ``key_of(seed, rng.PART, element)``; draw i takes the word of its number, and so it does
-        from the other key.
+        ``key_of(seed, rng.PART, element)``. Draw i uses word i of this key and of ``row_key``.
     row_key : uint64
         ``key_of(seed, rng.NODE_ROW)`` or ``key_of(seed, rng.EDGE_ROW)``.
     start : uint64
         Number of the first draw.
     num_draws : int64
-        Draws.
+        Number of draws.
     """
 
     part_key: np.uint64
@@ -108,7 +107,7 @@ def _fill_numbers(
     draw_numbers: NDArray[np.uint64],
     out_pos: np.uint64,
 ) -> None:
-    """Write the numbers of draws i .. i + size - 1: the given ones, or from ``first`` on."""
+    """Write the numbers of draws i .. i + size - 1: given ones, or counted from ``first``."""
     if numbers.shape[0] > 0:
         for j in range(np.uint64(size)):
             draw_numbers[out_pos + j] = np.uint64(numbers[np.uint64(i) + j])
@@ -125,7 +124,7 @@ def _hash(
     size: np.int64,
     words: NDArray[np.uint64],
 ) -> None:
-    """Write the words of some draws."""
+    """Write the random words of some draws."""
     for j in range(np.uint64(size)):
         words[j] = word(key, draw_numbers[begin + j])
 
@@ -139,7 +138,7 @@ def _choose_entries(
     chosen_entries: NDArray[np.uint64],
     out_pos: np.uint64,
 ) -> None:
-    """Write the entries that words draw."""
+    """Write the entries that words select."""
     k, unresolved = np.uint64(alias_threshold.shape[0]), np.uint64(0)
     for j in range(np.uint64(size)):
         column, coin = bounded_short(words[j], k), words[j] * k
@@ -168,10 +167,10 @@ def _keep_local(
     draw_numbers: NDArray[np.uint64],
     buffered: np.int64,
 ) -> np.int64:
-    """Append those of ``size`` draws that are of local entries to ``buffered`` others; return how
-    many there are then.
+    """Append the draws of local entries to the buffer, and return its new size.
 
-    Each is written, and counts or does not, without a branch that could not be predicted.
+    Each draw is written, and the position advances only for local entries. A branch on that would
+    be hard to predict.
     """
     out_pos = np.uint64(buffered)
     for j in range(np.uint64(size)):
@@ -190,8 +189,9 @@ def _draw_columns(
     ring: NDArray[np.uint64],
     num_drawn: np.int64,
 ) -> None:
-    """The columns of their entries that words draw, from the first slot of ``ring`` on that is
-    free: a multiple of `BLOCK`.
+    """Write the columns that words select in their entries into the next slots of ``ring``.
+
+    The first free slot is a multiple of `BLOCK`.
     """
     entries, columns, coins, addresses = ring
     sizes, threshold_addresses, shifts = table[SIZE], table[THRESHOLDS], table[SHIFT]
@@ -220,8 +220,9 @@ def draw_rows(
     out: NDArray[np.int64],
     out_tags: NDArray[np.int32],
 ) -> int:
-    """Draw an entry, and a row of its alias table, for each of some draws; keep those of local
-    entries, in order.
+    """Draw an entry and a row of its alias table for each draw; keep local entries.
+
+    The kept draws stay in order.
 
     Parameters
     ----------
@@ -229,24 +230,25 @@ def draw_rows(
         The entries.
     params : GlobalDrawParams
     alias_threshold, alias_fraction : ndarray of uint64 and of uint32, shape (k,)
-        The alias table of the entries, of `asterism_graphkit.random.partition_choice.PartShares`.
+        Alias table of the entries, from `asterism_graphkit.random.partition_choice.PartShares`.
     numbers : ndarray of int64, shape (count,) or (0,)
-        Numbers of the draws; empty: they are start, start + 1 and so on.
+        Numbers of the draws. If empty, they are start, start + 1 and so on.
     out : ndarray of int64, shape (count,), out
     out_tags : ndarray of int32, shape (count,) or (0,), out
-        Empty: not wanted.
+        If empty, tags are not written.
 
     Returns
     -------
     int
-        How many draws are local: what lies after them in ``out`` means nothing.
+        Number of local draws. The elements of ``out`` after them are undefined.
 
     Notes
     -----
     The column is the high half of word * size (Lemire 2019, without its rejection: joint error
-    2^-64) and its coin the low half. While some draws are hashed, what those before them read is on
-    its way from memory: a draw's column is drawn, led to its alias `AHEAD` draws later, and its row
-    and its id are read after as many again."""
+    2^-64), and the coin is the low half. Memory reads overlap with the hashing of later draws: the
+    column of a draw is resolved to its alias `AHEAD` draws after it was chosen, its row is read
+    after as many more, and so is its id.
+    """
     part_key, row_key, start, count = params
     local, tags, row_maps, ids = table[LOCAL], table[TAG], table[ROW_MAP], table[IDS]
     threshold_addresses, fraction_addresses = table[THRESHOLDS], table[FRACTIONS]
@@ -381,13 +383,13 @@ def read_ids(
     offsets: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None:
-    """Read a number of each row: ``out[i]`` of row ``rows[i]`` of entry ``entries[i]``.
+    """Read an int64 value of each row: ``out[i]`` for row ``rows[i]`` of entry ``entries[i]``.
 
     Parameters
     ----------
     entries, rows : ndarray of int32 and of int64, shape (n,)
     columns : ndarray of uint64, shape (k,)
-        Address of each entry's int64[rows]; 0: what is read is row * scale + offset.
+        Address of each entry's int64[rows]; 0: the value is row * scale + offset.
     scales, offsets : ndarray of int64, shape (k,)
     out : ndarray of int64, shape (n,), out
     """
@@ -409,8 +411,9 @@ def read_source_rows(
     columns: NDArray[np.uint64],
     out: NDArray[np.int64],
 ) -> None:
-    """Read the row of each edge's source; arrays as in `read_ids`, ``columns`` are of
-    uint32[slots].
+    """Read the row of each edge's source.
+
+    Arrays as in `read_ids`; ``columns`` has addresses of uint32[slots].
     """
     n = slots.shape[0]
     for i in range(n):
@@ -426,8 +429,10 @@ def read_weights(
     columns: NDArray[np.uint64],
     out: NDArray[np.float32],
 ) -> None:
-    """Read the weight of each row; arrays as in `read_ids`, ``columns`` are of float32[rows], and 1
-    is read where one is 0.
+    """Read the weight of each row.
+
+    Arrays as in `read_ids`; ``columns`` has addresses of float32[rows], and 0 means that all
+    weights are 1.
     """
     n = rows.shape[0]
     for i in range(n):

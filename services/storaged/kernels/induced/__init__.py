@@ -1,2 +1,4 @@
 """Kernels of induced subgraphs: joins of edges with a set of target nodes.
-Expansion has `storaged.kernels.subgraphs`."""
+
+Expansion belongs to `storaged.kernels.subgraphs`.
+"""

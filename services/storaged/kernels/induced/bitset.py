@@ -1,7 +1,7 @@
-"""Target nodes as bits of words: building the set, ranks in it, and scans for edges to its members.
+"""Target nodes as a bitset: build it, rank its members, and scan for edges to them.
 
-The rank of a target is how many others have smaller ids (Jacobson 1989, Space-efficient static
-trees and graphs, section 2).
+The rank of a target is the number of targets with smaller ids (Jacobson 1989, Space-efficient
+static trees and graphs, section 2).
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from asterism_graphkit.relabel.bitset import BIT_MASK, ONE, WORD_SHIFT, bit_rank
 
 _S32, _HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _LANES, _NARROW, _PAIR = np.uint64(LANES), np.uint64(4), np.uint64(8)
-"""Neighbors of one vector; bytes of a narrow id and of a pair."""
+"""Neighbors per vector; bytes of a 32-bit id and of a pair."""
 _LINE, _PREFETCH_BYTES = np.uint64(64), np.uint64(2048)
-"""Bytes of a cache line, and the prefetch distance of pairs: the hardware's own is too short."""
+"""Bytes of a cache line, and the prefetch distance for pairs.
+
+The hardware prefetches too short a distance ahead.
+"""
 
 
 class TargetBitset(NamedTuple):
@@ -27,21 +30,22 @@ class TargetBitset(NamedTuple):
 
     base_id: np.uint64
     words: NDArray[np.uint64]
-    """uint64[w], inout: at least one bit more than the targets' ids need."""
+    """Bits, uint64[w], inout; at least one bit more than the targets' ids need."""
     word_ranks: NDArray[np.int32]
-    """int32[w]: the rank of a word's first target, in words that hold one."""
+    """Rank of a word's first target, int32[w]; set only for words that hold a target."""
     touched_words: NDArray[np.int32]
-    """int32[t]: the words that hold targets."""
+    """Indices of the words that hold targets, int32[t]."""
     rank_order: NDArray[np.int32]
-    """int32[t]: targets by rank, where their ids do not ascend."""
+    """Index of the target of each rank, int32[t]; used if the targets' ids do not ascend."""
 
 
 @inlined
 def set_target_bits(
     bitset: TargetBitset, ids: NDArray[np.int64], begin: IntLike, end: IntLike
 ) -> IntLike:
-    """Set the bits of targets ``begin`` to ``end``, list the words that were 0 before, and return
-    how many these are.
+    """Set the bits of targets ``begin`` to ``end``.
+
+    Lists the words that were 0 before in ``touched_words``, and returns their number.
     """
     count = np.int64(0)
     for i in range(begin, end):
@@ -55,15 +59,16 @@ def set_target_bits(
 
 @inlined
 def clear_target_bits(bitset: TargetBitset, count: IntLike) -> None:
-    """Set the first ``count`` touched words to 0."""
+    """Clear the first ``count`` touched words."""
     for k in range(count):
         bitset.words[bitset.touched_words[k]] = 0
 
 
 @inlined
 def sort_touched_words(bitset: TargetBitset, count: IntLike) -> None:
-    """Sort the first ``count`` touched words by Shell's method: NumPy's allocates, which no inlined
-    function may.
+    """Sort the first ``count`` touched words with Shell's sort.
+
+    NumPy's sort allocates memory, which no inlined function may do.
     """
     words, gap = bitset.touched_words, np.int64(1)
     while gap < count // 3:
@@ -80,8 +85,9 @@ def sort_touched_words(bitset: TargetBitset, count: IntLike) -> None:
 
 @inlined
 def rank_words(bitset: TargetBitset, count: IntLike, first: IntLike) -> IntLike:
-    """Rank targets from ``first`` on, word after word as they are listed; return the rank after the
-    last one.
+    """Assign ranks from ``first`` on to the touched words in their order.
+
+    Returns the rank after the last target.
     """
     rank = np.int64(first)
     for k in range(count):
@@ -92,7 +98,7 @@ def rank_words(bitset: TargetBitset, count: IntLike, first: IntLike) -> IntLike:
 
 @inlined
 def is_ascending(ids: NDArray[np.int64], begin: IntLike, end: IntLike) -> bool:
-    """Return whether ids ascend: set in this order, their ranks are their positions."""
+    """Return whether ids ascend; their ranks are then their positions."""
     ascending = True
     for i in range(begin + 1, end):
         ascending &= ids[i - 1] < ids[i]
@@ -103,7 +109,7 @@ def is_ascending(ids: NDArray[np.int64], begin: IntLike, end: IntLike) -> bool:
 def order_by_rank(
     bitset: TargetBitset, ids: NDArray[np.int64], begin: IntLike, end: IntLike
 ) -> None:
-    """Write the positions of targets by their ranks."""
+    """Write the index of each target to the position of its rank."""
     for i in range(begin, end):
         bit = np.uint64(ids[i]) - bitset.base_id
         bitset.rank_order[bit_rank(bit, bitset.words, bitset.word_ranks)] = i
@@ -118,11 +124,11 @@ def build_ranks(
     Returns
     -------
     count : int64
-        Touched words.
+        Number of touched words.
     ids_ascend : bool
-        Ranks are positions.
+        Whether the ids ascend, so that ranks are positions.
     is_unique : bool
-        No target occurs twice.
+        Whether every target occurs once.
     """
     count, ids_ascend = (
         np.int64(set_target_bits(bitset, ids, begin, end)),
@@ -136,7 +142,7 @@ def build_ranks(
 
 @inlined
 def target_of_rank(rank: np.uint64, order: NDArray[np.int32]) -> np.uint64:
-    """Return the position of a target by its rank; no order: it is the rank."""
+    """Return the index of a target by its rank; without ``order`` it is the rank."""
     return np.uint64(order[rank]) if order.shape[0] > 0 else rank
 
 
@@ -144,7 +150,7 @@ def target_of_rank(rank: np.uint64, order: NDArray[np.int32]) -> np.uint64:
 def place_of_rank(
     rank: np.uint64, order: NDArray[np.int32], places: NDArray[np.int32]
 ) -> np.uint64:
-    """Return the place of a target in the request, by its rank."""
+    """Return the position of a target in the request by its rank."""
     target = target_of_rank(rank, order)
     return np.uint64(places[target]) if places.shape[0] > 0 else target
 
@@ -158,11 +164,11 @@ def _append_if_member(
     bit_positions: NDArray[np.uint32],
     count: np.uint64,
 ) -> np.uint64:
-    """List a value for an edge, and its neighbor's bit, after ``count`` others; return how many
-    there are then.
+    """Append a value and the bit of its neighbor if the neighbor is a target.
 
-    Branches on whether it leads to a target are mispredicted: each is written, and counts or does
-    not."""
+    Returns the new count. A branch on the test would be mispredicted, so the pair is always
+    written, and the count advances only for targets.
+    """
     bit = min(neighbor - bitset.base_id, np.uint64(64 * bitset.words.shape[0] - 1))
     out_values[count], bit_positions[count] = value, bit
     new_count: np.uint64 = count + (bitset.words[bit >> WORD_SHIFT] >> (bit & BIT_MASK) & ONE)
@@ -176,19 +182,19 @@ def scan_wide(
     edges: NDArray[np.uint32],
     bit_positions: NDArray[np.uint32],
 ) -> np.uint64:
-    """List the edges of a row, or of a block of one, that lead to targets, and their bits.
+    """List the edges of a row, or of a block of a row, that lead to targets, and their bits.
 
     Parameters
     ----------
     nbr : int64[n]
     bitset : TargetBitset
     edges, bit_positions : uint32[n + LANES], out
-        Offsets of edges, and bits of the targets.
+        Offsets of the edges, and bits of their targets.
 
     Returns
     -------
     uint64
-        How many there are.
+        Number of edges found.
     """
     count = np.uint64(0)
     for edge in range(np.uint64(nbr.shape[0])):
@@ -200,8 +206,9 @@ def scan_wide(
 
 @inlined
 def _vectorized_size(size: np.uint64, bitset: TargetBitset) -> np.uint64:
-    """Return how many of a row's neighbors are taken sixteen at a time: none where a target may
-    have an id that is not narrow, or nothing is won.
+    """Return how many of a row's neighbors are processed sixteen at a time.
+
+    It is 0 if a target may have an id of more than 32 bits, or without vector instructions.
     """
     id_limit = bitset.base_id + np.uint64(64 * bitset.words.shape[0])
     vector_size: np.uint64 = (
@@ -217,7 +224,10 @@ def scan_narrow(
     edges: NDArray[np.uint32],
     bit_positions: NDArray[np.uint32],
 ) -> np.uint64:
-    """As `scan_wide`, of narrow ids, sixteen at a time; ``nbr`` is uint32[n]."""
+    """List the edges of 32-bit neighbors that lead to targets, sixteen at a time.
+
+    Like `scan_wide`, with ``nbr`` uint32[n].
+    """
     if CHECK_BOUNDS:
         register(nbr)
     count, size, address = np.uint64(0), np.uint64(nbr.shape[0]), np.uint64(nbr.ctypes.data)
@@ -246,14 +256,15 @@ def scan_pairs(
     eids: NDArray[np.uint32],
     bit_positions: NDArray[np.uint32],
 ) -> np.uint64:
-    """As `scan_narrow`, of neighbors beside the ids of edges, which are listed; ``pairs`` is
-    uint64[n].
+    """List the ids of the edges that lead to targets, from pairs of edge id and neighbor.
+
+    Like `scan_narrow`, with ``pairs`` uint64[n]; ``eids`` is uint32[n + LANES], out.
     """
     if CHECK_BOUNDS:
         register(pairs)
     count, size, address = np.uint64(0), np.uint64(pairs.shape[0]), np.uint64(pairs.ctypes.data)
     vector_size = _vectorized_size(size, bitset)
-    for edge in range(np.uint64(0), vector_size, _LANES):  # two lines at a time
+    for edge in range(np.uint64(0), vector_size, _LANES):  # two cache lines per step
         prefetch_at(address + _PAIR * edge + _PREFETCH_BYTES)
         prefetch_at(address + _PAIR * edge + _PREFETCH_BYTES + _LINE)
         count += compress_pairs(

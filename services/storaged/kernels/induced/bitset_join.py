@@ -55,21 +55,23 @@ from storaged.kernels.induced.hash_join import (
 )
 
 _FLUSH_EDGES, _SCAN_NEIGHBORS = 512, 1024
-"""Edges that are listed before their ids are read, and neighbors that are looked at in one go: all
-of it stays in a cache.
+"""Edges listed before their ids are read, and neighbors scanned per block.
+
+All of their buffers fit in a cache.
 """
 _MAX_LISTED = _FLUSH_EDGES + _SCAN_NEIGHBORS
-"""Edges that may be listed: those of one block of neighbors more."""
+"""Maximum number of listed edges: the last block may exceed `_FLUSH_EDGES`."""
 _SHORT = 256
-"""Neighbors of a row up to which it is looked at together with others."""
+"""Maximum degree of rows that are scanned together."""
 _DENSE = 8
-"""Where one edge in this many leads to a target, neighbors are read with the ids of their edges
-beside them: most lines of ids are needed then.
+"""If one edge in this many leads to a target, neighbors are read in pairs with edge ids.
+
+Most cache lines of the ids are needed then.
 """
 _AHEAD, _LINES = 12, 16
-"""Prefetch distance in rows, and cache lines of each that are prefetched."""
+"""Prefetch distance in rows, and the most cache lines prefetched of each row."""
 _SCANS_PER_STEP = 4
-"""Neighbors that are scanned in the time of one step of a bisection."""
+"""Neighbors that are scanned in the time of one bisection step."""
 _I64, _U32, _U64, _F32 = (
     np.zeros(0, dtype) for dtype in (np.int64, np.uint32, np.uint64, np.float32)
 )
@@ -77,7 +79,7 @@ _I64, _U32, _U64, _F32 = (
 
 @inlined
 def _prefetch_row(rows: RowSpans, i: IntLike, with_eids: bool) -> None:
-    """Prefetch the beginning of row i; ``with_eids``: its pairs, where there are any."""
+    """Prefetch the beginning of row i: its pairs if ``with_eids`` and available."""
     table, part, start, degree = rows.table, rows.partitions[i], rows.starts[i], rows.degrees[i]
     narrow = table[part, NARROW]
     paired = with_eids and table[part, PAIRS] != 0
@@ -88,7 +90,7 @@ def _prefetch_row(rows: RowSpans, i: IntLike, with_eids: bool) -> None:
     size = min(degree * width, np.int64(64 * _LINES))
     prefetch_at(
         np.uint64(address)
-    )  # most rows have no more lines than these two: no branch to mispredict
+    )  # most rows have at most these two lines: no branch to mispredict
     prefetch_at(np.uint64(address + size - 1))
     for line in range(1, size >> 6):
         prefetch_at(np.uint64(address + 64 * line))
@@ -105,12 +107,13 @@ def _gather_short_rows(
     queue_size: np.int64,
     buffers: ScanBuffers,
 ) -> tuple[np.int64, np.int64]:
-    """Put consecutive short rows side by side, and write for each neighbor the row it is in; return
-    how many rows, and how many neighbors.
+    """Copy consecutive short rows into one buffer, and note the row of each neighbor.
 
-    They are narrow, of the group, and have ``max_degree`` neighbors at most. A branch on how many
-    they have is mispredicted: LANES at a time are copied, so that one copy does for most rows,
-    where the part has that many neighbors after them."""
+    Returns the number of rows and the number of neighbors. The rows have 32-bit neighbors, belong
+    to the given group, and have at most ``max_degree`` neighbors. A branch on the degree would be
+    mispredicted. So `LANES` neighbors are copied at a time, and one copy suffices for most rows,
+    provided that the partition has that many neighbors after them.
+    """
     neighbors, owners = buffers.neighbors, buffers.owners
     if CHECK_BOUNDS:
         register(neighbors)
@@ -161,21 +164,21 @@ def _bisect_targets(
     out_pos: np.uint64,
     stop: NDArray[np.int64],
 ) -> np.uint64:
-    """Search a row for targets ``begin`` to ``end`` by rank: cheap where they are few.
+    """Search a row for targets ``begin`` to ``end`` by rank; cheap if they are few.
 
     Parameters
     ----------
     nbr, weights : int64[degree] or uint32[degree], float32[degree] or [0]
-        The row; no weights: all are 1.
+        The row; without weights all are 1.
     eids : uint64
         The `eid_address` of its first edge.
     order : int32[t] or [0]
-        As of `storaged.kernels.induced.emit.emit_places`.
+        As in `storaged.kernels.induced.emit.emit_places`.
 
     Returns
     -------
     uint64
-        The position after the last edge, past the end of ``out`` where it is full.
+        Position after the last edge; past the end of ``out`` if the edges do not fit.
     """
     slot, degree, capacity = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out.places.shape[0])
     for rank in range(begin, end):
@@ -209,7 +212,7 @@ def _bisect_row(
     out_pos: np.uint64,
     stop: NDArray[np.int64],
 ) -> np.uint64:
-    """`_bisect_targets` in a row of narrow or wide ids."""
+    """Run `_bisect_targets` on a row of 32-bit or 64-bit neighbors."""
     part, start, degree = row
     narrow, eids = table[part, NARROW], eid_address(table, part, start)
     weights = view_at(
@@ -237,9 +240,10 @@ def _scan_dense_row(
     out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> np.uint64:
-    """As `_scan_row`, where many edges lead to targets and ids but no weights are wanted; return
-    the position after the last edge, past the end of ``out`` where a block does not fit or the call
-    is to end.
+    """Scan a row where many edges lead to targets, and ids but no weights are wanted.
+
+    Like `_scan_row`. Returns the position after the last edge. It is past the end of ``out`` if a
+    block does not fit or the call was stopped.
     """
     offset, capacity, degree = np.int64(0), np.uint64(out.places.shape[0]), np.int64(pairs.shape[0])
     eids = buffers.edges
@@ -268,23 +272,23 @@ def _scan_row(
     out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> tuple[np.uint64, np.uint64]:
-    """Scan all neighbors of a long row, block after block.
+    """Scan all neighbors of a long row in blocks.
 
     Parameters
     ----------
     order, places : int32[t] or [0]
-        As of `storaged.kernels.induced.emit.emit_places`.
+        As in `storaged.kernels.induced.emit.emit_places`.
     num_listed : uint64
-        Edges after ``out_pos`` that are listed, with ids that are not read.
+        Number of listed edges after ``out_pos``: their ids are not read yet.
     dense : bool
-        Whether to read pairs, where the part has them.
+        Whether to read pairs if the partition has them.
 
     Returns
     -------
     out_pos, num_listed : uint64
-        The position of the first edge with an id that is not read, and how many such edges there
-        are. Their sum is past the end of ``out`` where they do not fit, or where the call is to
-        end: nothing is written of the last block, and the scan ends there.
+        Position of the first edge with an unread id, and the number of such edges. Their sum is
+        past the end of ``out`` if the edges do not fit or the call was stopped. The scan then ends
+        before the last block, of which no edge is written.
     """
     part, start, degree = row
     if dense and table[part, PAIRS] != 0:
@@ -328,10 +332,10 @@ def _scan_row(
 def _list_nonempty_rows(
     degrees: NDArray[np.int64], first: IntLike, sizes: NDArray[np.int32], queue: NDArray[np.int32]
 ) -> IntLike:
-    """List the rows from ``first`` on that have edges, set all sizes from there on to 0, and return
-    how many rows are listed.
+    """List the rows from ``first`` on that have edges, and return their number.
 
-    A branch on whether a row has any is mispredicted: each is written, and counts or does not.
+    Also sets all sizes from there on to 0. A branch on the degree would be mispredicted, so each
+    row is written, and the count advances only for rows with edges.
     """
     count = np.uint64(0)
     for i in range(first, degrees.shape[0]):
@@ -342,7 +346,10 @@ def _list_nonempty_rows(
 
 @kernel
 def groups_ascend(row_groups: NDArray[np.int32], degrees: NDArray[np.int64]) -> bool:
-    """Return whether rows that have edges come group after group; int32[m] and int64[m]."""
+    """Return whether the groups of the rows that have edges ascend.
+
+    ``row_groups`` is int32[m], ``degrees`` is int64[m].
+    """
     last = np.int64(-1)
     for i in range(row_groups.shape[0]):
         if degrees[i] > 0:
@@ -364,10 +371,11 @@ def _join(
     sizes: NDArray[np.int32],
     out: EdgeOutputs,
 ) -> bool:
-    """`join_by_bitset`, in buffers that are there: arrays made here would be counted at every use.
+    """Run `join_by_bitset` with existing buffers.
 
-    After the ``out_pos`` edges that are complete come ``num_listed`` with ids that are not read;
-    the edges of the row at hand begin at ``row_begin``.
+    Arrays created in this function would be reference-counted at every use. The first ``out_pos``
+    edges are complete. ``num_listed`` edges with unread ids follow. The edges of the current row
+    start at ``row_begin``.
     """
     capacity, grouped = np.uint64(out.places.shape[0]), row_groups.shape[0] > 0
     target_groups, rank_order = targets.groups, bitset.rank_order
@@ -505,32 +513,35 @@ def join_by_bitset(
     out: EdgeOutputs,
     stop: NDArray[np.int64],
 ) -> bool:
-    """Find edges as `storaged.kernels.induced.hash_join.join_by_hash` does, for targets that occur
-    once each, with ids that lie close together.
+    """Find edges to targets that occur once each and have ids in a dense range.
+
+    The result is that of `storaged.kernels.induced.hash_join.join_by_hash`.
 
     Parameters
     ----------
     rows, state, sizes, out, stop
-        As there.
+        As in `storaged.kernels.induced.hash_join.join_by_hash`.
     targets : TargetNodes
         In any order within a group.
     row_groups : int32[m] or [0]
-        As there; rows that have edges come group after group as well (`groups_ascend`).
+        Group of each row, as in `storaged.kernels.induced.hash_join.join_by_hash`. The groups of
+        rows with edges ascend (`groups_ascend`).
     bitset : TargetBitset
-        From the least of ``targets.ids`` on; its words are 0, and so they are left.
+        Its first bit is the smallest of ``targets.ids``. Its words are 0 before and after the call.
     queue : int32[m]
-        Scratch.
+        Scratch array.
 
     Returns
     -------
     bool
-        False where a target occurs twice in a group: nothing of what was found is of use then.
+        False if a target occurs twice in a group; the outputs are then meaningless.
 
     Notes
     -----
-    Words that hold a bit know the rank of their first target, so that no search and no sorting is
-    needed (Jacobson 1989, Space-efficient static trees and graphs, section 2: rank by a directory
-    and a count within the word)."""
+    Each word that holds a bit stores the rank of its first target, so neither searching nor sorting
+    is needed (Jacobson 1989, Space-efficient static trees and graphs, section 2: rank by a
+    directory and a count within the word).
+    """
     neighbors, edges, ranks, bit_positions = np.zeros((4, _SCAN_NEIGHBORS + LANES), np.uint32)
     buffers = ScanBuffers(
         neighbors,

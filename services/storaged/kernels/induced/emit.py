@@ -18,34 +18,35 @@ from storaged.kernels.induced.bitset import TargetBitset, place_of_rank
 from storaged.kernels.induced.hash_join import EdgeOutputs
 
 EID_STRIDE = np.uint64(8)
-"""Bytes from one edge's id to the next one's, with its neighbor's in between or by itself."""
+"""Bytes between the ids of adjacent edges, with or without the neighbor in between."""
 
 
 class ScanBuffers(NamedTuple):
-    """Scratch for n neighbors that are looked at in one go, LANES more, and the e edges found."""
+    """Scratch arrays for scanning n neighbors and `LANES` more, and for e found edges."""
 
     neighbors: NDArray[np.uint32]
-    """uint32[n + LANES]: short rows side by side."""
+    """Neighbors of short rows, concatenated; uint32[n + LANES]."""
     owners: NDArray[np.int32]
-    """int32[n + LANES]: the row of each of these neighbors."""
+    """Row of each of these neighbors; int32[n + LANES]."""
     row_offsets: NDArray[np.int64]
-    """int64[n]: where each of these rows begins."""
+    """First neighbor of each of these rows; int64[n]."""
     edges: NDArray[np.uint32]
-    """uint32[n + LANES]: offsets of matching edges, or their ids where these lie beside them."""
+    """Offsets of matching edges, or their ids if read from pairs; uint32[n + LANES]."""
     bit_positions: NDArray[np.uint32]
-    """uint32[n + LANES]: the bits of their targets."""
+    """Bits of their targets; uint32[n + LANES]."""
     ranks: NDArray[np.uint32]
-    """uint32[n + LANES]: the ranks of their targets."""
+    """Ranks of their targets; uint32[n + LANES]."""
     eid_addresses: NDArray[np.uint64]
-    """uint64[e]: see `eid_address`."""
+    """Results of `eid_address` for edges with unread ids; uint64[e]."""
     stop: NDArray[np.int64]
-    """int64[1], of the caller: not 0 once the call is to end."""
+    """Stop flag of the caller, int64[1]: a nonzero value stops the call."""
 
 
 @inlined
 def eid_address(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64:
-    """Return the address of an edge's id; one more where ids have 64 bits, for no value is at an
-    odd address.
+    """Return the tagged address of an edge's id.
+
+    Bit 0 is set for 64-bit ids: no value has an odd address.
     """
     pairs = table[part, PAIRS]
     return np.uint64(table[part, EID] + 8 * slot + 1 if pairs == 0 else pairs + 8 * slot + 4)
@@ -53,7 +54,7 @@ def eid_address(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.
 
 @inlined
 def read_eid(address: np.uint64) -> np.int64:
-    """Return the edge id stored at an address, as `eid_address` gives it."""
+    """Return the edge id at an address returned by `eid_address`."""
     return i64_at(address - ONE, 0) if address & ONE else np.int64(u32_at(address, 0))
 
 
@@ -67,14 +68,14 @@ def emit_places(
     out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> None:
-    """Write the places of the targets of ``count`` edges, by their bits, from ``out_pos`` on.
+    """Write the request positions of the targets of ``count`` edges from ``out_pos`` on.
 
     Parameters
     ----------
     order : int32[t] or [0]
-        ``bitset.rank_order``; none where ranks are positions.
+        ``bitset.rank_order``; empty if ranks are positions.
     places : int32[t] or [0]
-        As of `storaged.kernels.induced.hash_join.TargetNodes`.
+        As in `storaged.kernels.induced.hash_join.TargetNodes`.
     """
     for j in range(np.uint64(0), count, np.uint64(LANES)):
         rank_bits(buffers.bit_positions, j, bitset.words, bitset.word_ranks, buffers.ranks)
@@ -96,18 +97,18 @@ def emit(
     out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> None:
-    """Write the weights of ``count`` edges of a row, and list where their ids are.
+    """Write the weights of ``count`` edges of a row, and list the addresses of their ids.
 
     Parameters
     ----------
     num_listed : uint64
-        Addresses of ids that are listed already.
+        Number of addresses that are already listed.
     weights : float32[degree] or [0]
-        Of the row; none: all are 1.
+        Weights of the row; if empty, all are 1.
     eids : uint64
-        The `eid_address` of its first edge.
+        The `eid_address` of the row's first edge.
     out_pos : uint64
-        Where the weights go.
+        Position of the first weight.
     """
     if out.weights.shape[0] > 0:
         for j in range(count):
@@ -131,13 +132,14 @@ def emit_gathered(
     out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> None:
-    """As `emit`, for edges of several rows; ``sizes[i]`` grows by each edge of row i.
+    """Write weights and list id addresses like `emit`, for edges of several rows.
 
     Parameters
     ----------
     row_indices : int32[..]
-        The row of each owner, by its number in ``buffers.owners``.
+        Row of each index in ``buffers.owners``.
     sizes : int32[m], inout
+        Number of edges found in each row; incremented.
     """
     for j in range(count):
         edge = np.uint64(buffers.edges[j])
@@ -162,7 +164,7 @@ def emit_gathered(
 def read_eids(
     buffers: ScanBuffers, num_listed: np.uint64, out: EdgeOutputs, out_pos: np.uint64
 ) -> None:
-    """Read the ids at the ``num_listed`` addresses that are listed, where they are wanted."""
+    """Read the ids at the ``num_listed`` listed addresses, if ids are wanted."""
     if out.eids.shape[0] > 0:
         for j in range(num_listed):
             out.eids[out_pos + j] = read_eid(buffers.eid_addresses[j])

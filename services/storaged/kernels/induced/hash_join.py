@@ -1,7 +1,7 @@
-"""Join edges with target nodes by a hash table and a Bloom filter, or by bisection of rows: for any
-ids.
+"""Join edges with target nodes by a hash table and a Bloom filter, or by bisection.
 
-`storaged.kernels.induced.bitset_join` does the same for targets with ids that lie close together.
+These joins work for any ids. `storaged.kernels.induced.bitset_join` is for targets with ids in a
+dense range.
 """
 
 from __future__ import annotations
@@ -24,44 +24,45 @@ from asterism_graphkit.random.rng import GOLDEN
 from storaged.kernels.adjacency import EID, NBR, SLOTS, WEIGHTS, RowSpans
 
 ROW, TOTAL = range(2)
-"""Of a join's state: the row that comes next, and how many edges were found before it."""
+"""Elements of the state of a join: the next row, and the number of edges found before it."""
 SLOTS_PER_TARGET = 8
-"""Buckets of a hash table for each target, at least."""
+"""Minimum number of hash table buckets per target."""
 _AHEAD = 4
 """Prefetch distance, in rows."""
 FILTER_BITS_PER_TARGET = 16
-"""Bits of a Bloom filter for each target, at least: one in sixteen other nodes passes, and the
-filter stays in a cache.
+"""Minimum number of Bloom filter bits per target.
+
+One in sixteen other nodes passes the filter, and the filter stays in a cache.
 """
 _S64, _S6, _ONE, _LOW6 = np.uint64(64), np.uint64(6), np.uint64(1), np.uint64(63)
 _I64, _F32 = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
 class TargetNodes(NamedTuple):
-    """The t nodes of one type that edges are to lead to; read-only arrays."""
+    """The t nodes of one type that edges must lead to; read-only arrays."""
 
     ids: NDArray[np.int64]
-    """int64[t], by group."""
+    """Node ids by group, int64[t]."""
     places: NDArray[np.int32]
-    """int32[t]: positions in the request. int32[0]: each one's own among these."""
+    """Positions in the request, int32[t]; if int32[0], the index in ``ids`` is the position."""
     groups: NDArray[np.int64]
-    """int64[t], ascending; int64[0] where all are of one group."""
+    """Group of each target, ascending, int64[t]; int64[0] if all are in one group."""
 
 
 class EdgeOutputs(NamedTuple):
-    """Output arrays of k edges that lead to targets."""
+    """Output arrays for k edges that lead to targets."""
 
     places: NDArray[np.int32]
-    """int32[k]: the place of the target in the request."""
+    """Position of the target in the request, int32[k]."""
     weights: NDArray[np.float32]
-    """float32[k], or float32[0] where weights are not wanted."""
+    """Edge weights, float32[k], or float32[0] if not wanted."""
     eids: NDArray[np.int64]
-    """int64[k], or int64[0] where edge ids are not wanted."""
+    """Edge ids, int64[k], or int64[0] if not wanted."""
 
 
 @inlined
 def lower_bound(values: NDArray[Any], low: IntLike, high: IntLike, bound: np.int64) -> IntLike:
-    """Return the first index from ``low`` on with a value of ``bound`` or more, else ``high``."""
+    """Return the first index from ``low`` on with a value >= ``bound``, or ``high``."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < bound:
@@ -73,7 +74,7 @@ def lower_bound(values: NDArray[Any], low: IntLike, high: IntLike, bound: np.int
 
 @inlined
 def bisection_steps(n: IntLike) -> IntLike:
-    """Return the number of steps of a search among n values."""
+    """Return the number of bisection steps among n values."""
     steps = 1
     while n > 1:
         n >>= 1
@@ -83,8 +84,9 @@ def bisection_steps(n: IntLike) -> IntLike:
 
 @inlined
 def _hash(node: np.int64, group: np.int64) -> np.uint64:
-    """Return the hash of a node and its group, of which the high bits count (multiplicative
-    hashing; Knuth 1998, TAOCP 3, section 6.4).
+    """Return the hash of a node and its group; its high bits are used.
+
+    Multiplicative hashing: Knuth 1998, TAOCP 3, section 6.4.
     """
     return (np.uint64(node) * GOLDEN ^ np.uint64(group)) * GOLDEN
 
@@ -93,7 +95,7 @@ def _hash(node: np.int64, group: np.int64) -> np.uint64:
 def _may_contain(
     hashed: np.uint64, filter_bits: np.uint64, bloom_words: NDArray[np.uint64]
 ) -> bool:
-    """Return whether the filter may contain a hash."""
+    """Return whether the Bloom filter may contain a hash."""
     bit = hashed >> (_S64 - filter_bits)
     return bool(bloom_words[np.int64(bit >> _S6)] >> (bit & _LOW6) & _ONE)
 
@@ -108,7 +110,7 @@ def _find_target(
     ids: NDArray[np.int64],
     groups: NDArray[np.int64],
 ) -> IntLike:
-    """Return the first target that is a node of a group, -1 where there is none."""
+    """Return the index of the first target with this node and group, or -1."""
     bucket, mask = np.int64(hashed >> (_S64 - bits)), hash_table.shape[0] - 1
     target_index = np.int64(hash_table[bucket])
     while target_index >= 0 and (
@@ -128,24 +130,24 @@ def build_hash_table(
     hash_table: NDArray[np.int32],
     bloom_words: NDArray[np.uint64],
 ) -> int:
-    """Enter the first target of each group and id into a hash table and a Bloom filter.
+    """Insert the first target of each (group, id) into a hash table and a Bloom filter.
 
     Parameters
     ----------
     ids, groups : int64[t], int64[t] or [0]
-        Targets, ascending within their group, and their groups, ascending; no groups: all are of
-        one.
+        Targets, ascending within their group, and their groups, ascending. If ``groups`` is empty,
+        all are in one group.
     first, last : int64
-        Targets ``first`` to ``last - 1`` are entered: those before have been.
+        Targets ``first`` to ``last - 1`` are inserted. Earlier calls inserted those before.
     hash_table : int32[2**bits], inout
-        At least twice as many buckets as targets, all of them -1 at first.
+        At least twice as many buckets as targets, all -1 before the first call.
     bloom_words : uint64[words], inout
-        A power of two of them, all 0 at first: a bit for each hash that is entered.
+        A power of two of words, all 0 before the first call. Each inserted hash sets one bit.
 
     Returns
     -------
     int
-        How many of these targets were entered.
+        Number of inserted targets.
     """
     bits, mask, count = (
         np.uint64(bisection_steps(hash_table.shape[0]) - 1),
@@ -181,33 +183,34 @@ def join_by_hash(
     out: EdgeOutputs,
     stop: NDArray[np.int64],
 ) -> None:
-    """Find the edges of rows that lead to targets, row by row, until all are done or the output is
-    full.
+    """Find the edges of rows that lead to targets, until all rows are done or ``out`` is full.
 
     Parameters
     ----------
     rows : RowSpans
         Neighbors ascend within a row.
     targets : TargetNodes
-        With places, and ids that ascend within their group; an id may occur several times.
+        With places. Ids ascend within their group; an id may occur several times.
     row_groups : int32[m] or [0]
-        The group of each row: an edge has both ends in one. Empty, as ``targets.groups`` is: all
-        are of one group.
+        Group of each row. Both ends of an edge must be in the same group. Empty if
+        ``targets.groups`` is: all are in one group.
     hash_table, bloom_words : int32[2**bits], uint64[words]
-        From `build_hash_table`.
+        Results of `build_hash_table`.
     distinct_targets : bool
-        No target occurs twice: a row begins only where all of its edges fit then.
+        Whether every target occurs once. A row is then started only if all of its edges fit.
     state : int64[2], inout
-        Where to go on, and where that ended: `ROW` and `TOTAL`.
+        Position to resume from: `ROW` and `TOTAL`.
     sizes : int32[m], out
-        How many edges each row has.
+        Number of edges found in each row.
     out : EdgeOutputs
     stop : int64[1]
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Notes
     -----
-    An edge comes once per target of its neighbor's id: by (neighbor, slot, index of the target)."""
+    An edge is reported once for each target with its neighbor's id, ordered by (neighbor, slot,
+    index of the target).
+    """
     table, partitions, starts, degrees = rows
     ids, places, target_groups = targets
     out_places, out_weights, out_eids = out
@@ -243,8 +246,8 @@ def join_by_hash(
         eids = view_at(
             table[part, EID] + 8 * start, degree if out_eids.shape[0] > 0 else np.int64(0), _I64
         )
-        # A slot costs a probe of the table, a target a search among slots, each step of which takes
-        # half as long as a probe.
+        # Scanning costs one hash table probe per slot, and bisection one search per target. A
+        # search step takes half as long as a probe.
         probe_slots = 2 * degree <= (end - begin) * bisection_steps(degree)
         if probe_slots and distinct_targets and begin < end:
             if capacity - out_pos < degree:
@@ -255,8 +258,8 @@ def join_by_hash(
                 hashed = _hash(nbr[edge], group)
                 if not _may_contain(hashed, filter_bits, bloom_words):
                     continue
-                # A branch on whether it leads to a target is mispredicted: the edge is written in
-                # any case, and counts or does not.
+                # A branch on whether the edge leads to a target would be mispredicted. So the edge
+                # is always written, and the position advances only for targets.
                 target_index = _find_target(
                     hashed, nbr[edge], group, bits, hash_table, ids, target_groups
                 )

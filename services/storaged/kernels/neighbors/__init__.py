@@ -1,2 +1,4 @@
 """Kernels of neighbor sampling, with and without replacement, by time and by index.
-Selection of a kernel belongs to `storaged.sampling.neighbors`."""
+
+The choice of a kernel belongs to `storaged.sampling.neighbors`.
+"""

@@ -1,4 +1,7 @@
-"""Neighbors without replacement: sparse Fisher-Yates, and rejection with an exact finish."""
+"""Neighbor sampling without replacement: sparse Fisher-Yates, or rejection sampling.
+
+Rejection has an exact finish by exponential keys.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +44,13 @@ from storaged.kernels.neighbors.fisher_yates import (
 )
 
 REJECTIONS = 16
-"""Rejections in a row after which a node's draws go on by exponential keys; never depends on the
-count. Part of the sampling contract: changing it changes results for a given seed."""
+"""Consecutive rejections after which a node's draws continue by exponential keys.
+
+It never depends on the count. Part of the sampling contract: changing it changes results for a
+given seed.
+"""
 TILE = 16
-"""Nodes that are worked on at a time: what they read is prefetched together."""
+"""Nodes that are processed together: their reads are prefetched together."""
 NODES_AHEAD = 48
 DRAWS_AHEAD = 24
 """Draws of each node that are hashed before any of them is resolved."""
@@ -58,11 +64,11 @@ class DistinctParams(NamedTuple):
     Attributes
     ----------
     key : uint64
-        ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its
-        position's key under it.
+        ``key_of(seed, rng.NEIGHBOR, direction, hop)``. Draw k of a node uses word k of the key
+        derived from it by the node's position.
     selection_key : uint64
-        The key of exponential-key selection for this edge type; an edge's word is that of its place
-        in the row.
+        Key of exponential-key selection for this edge type. The word of an edge is that of its
+        offset in the row.
     num_draws : int64
         Neighbors per node, at least 1.
     """
@@ -82,14 +88,14 @@ class _Nodes(NamedTuple):
 
 
 class _Tile(NamedTuple):
-    """Scratch of `TILE` nodes that are worked on together.
+    """Scratch arrays of `TILE` nodes that are processed together.
 
     Attributes
     ----------
     keys : ndarray of uint64, shape (TILE,)
     starts, degrees : ndarray of int64, shape (TILE,)
     columns, coins : ndarray of uint64, shape (TILE, b)
-        The first b draws of each node: column and coin.
+        Column and coin of the first b draws of each node.
     """
 
     keys: NDArray[np.uint64]
@@ -109,8 +115,9 @@ def _draw_with_rejection(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw from a row's alias table, rejecting repeats, until there are enough or too many in a row
-    were rejected; return how many were found.
+    """Draw from a row's alias table and reject repeats; return the number of distinct edges.
+
+    Ends with enough edges, or after too many consecutive rejections.
     """
     start, degree, count = row.start, row.degree, row.num_draws
     direct_table, hash_keys, used_buckets = (
@@ -159,9 +166,7 @@ def _select_rest(
     rest_slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Select by exponential keys among the edges of a row that were not drawn yet; return how many
-    were selected.
-    """
+    """Select by exponential keys among the edges of a row not drawn yet; return their number."""
     key, start = row.selection_key, row.start
     direct_table, hash_keys = scratch.direct_table, scratch.hash_keys
     direct = row.degree <= MAX_DIRECT_DEGREE
@@ -204,23 +209,23 @@ def choose_distinct_edges(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Choose distinct edges of a row that weighs something, or of at most ``row.num_draws`` edges.
+    """Choose distinct edges of a row of positive weight, or of at most ``num_draws`` edges.
 
     Parameters
     ----------
     row : RowDraw
     columns, coins : ndarray of uint64, shape (b,)
-        The first b draws from the row's alias table, where they are known already; b may be 0.
+        The first b draws from the row's alias table if they are known already; b may be 0.
     scratch : DistinctScratch
     slots : ndarray of int64, out
         Written from ``row.base`` on.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what this leaves then is incomplete, scratch included.
+        A nonzero value stops the call; outputs and scratch are then incomplete.
 
     Returns
     -------
     int
-        How many edges were chosen.
+        Number of chosen edges.
     """
     num_found = np.int64(0)
     if row.degree <= row.num_draws:
@@ -268,7 +273,7 @@ def _prepare_tile(
     first: IntLike,
     tile: _Tile,
 ) -> None:
-    """Find the rows of a tile's nodes, hash their first draws, and prefetch what these read."""
+    """Find the rows of a tile's nodes, hash their first draws, and prefetch."""
     parts, rows = nodes.parts, nodes.rows
     keys, starts, degrees, columns, coins = tile
     m = rows.shape[0]
@@ -316,7 +321,7 @@ def _draw_tiles(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """`draw_distinct_edges`, in scratch that is there."""
+    """Run `draw_distinct_edges` with existing scratch arrays."""
     parts, rows, out_rows, count = nodes.parts, nodes.rows, nodes.out_rows, params.num_draws
     m = rows.shape[0]
     ring = slots.shape[0] // count
@@ -338,8 +343,8 @@ def _draw_tiles(
                 else np.uint64(0)
             )
             num_found = np.int64(0)
-            # Where weights are all alike and positive there is no table, and what a row weighs is
-            # not asked.
+            # If all weights are equal and positive, there is no table, and the sum of the row is
+            # not read.
             if (
                 degree <= count
                 or row_weights == 0
@@ -365,7 +370,7 @@ def _draw_tiles(
                     return
             for k in range(num_found, count):
                 slots[base + k] = -1
-        # By now what the tile before this one prefetched has come.
+        # The memory that the previous tile prefetched has arrived by now.
         for i in range(max(first - TILE, 0), min(first, m)):
             base = (i % ring) * count
             out_pos = (out_rows[i] if out_rows.shape[0] > 0 else i) * count
@@ -387,39 +392,43 @@ def draw_distinct_edges(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw distinct edges of one edge type, in the order of successive draws, and write the ids of
-    their neighbors.
+    """Draw distinct edges of one edge type, and write the ids of their neighbors.
+
+    The edges are in the order of successive draws.
 
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses, as `storaged.kernels.adjacency` lays them out. Without ``WEIGHTS`` draws are
-        uniform; with weights but no ``ALIAS_THRESHOLD`` all weights are equal and positive.
+        Address table of `storaged.kernels.adjacency`. Without ``WEIGHTS`` draws are uniform. With
+        weights but no ``ALIAS_THRESHOLD`` all weights are equal and positive.
     params : DistinctParams
     positions : ndarray of int64, shape (m,)
+        Position of each node, which keys its draws.
     out_rows : ndarray of int64, shape (m,) or (0,)
-        Row of each node in the result; empty: node i has row i.
+        Row of each node in the result. If empty, node i has row i.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
+        As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
     out : ndarray of int64, shape (n * count,), out
-        Padded with -1. A row of at most ``count`` edges comes whole, in its own order (by weight:
-        its positive ones).
+        Padded with -1. A row of at most ``count`` edges is returned whole, in its stored order (by
+        weight: only edges of positive weight).
     slots : ndarray of int64, shape (m * count,), out
-        The slots, likewise; where they are not wanted, scratch of any multiple of ``2 * TILE *
-        count`` values.
+        Slots of the edges, padded with -1. If they are not wanted: scratch, with the size of any
+        multiple of ``2 * TILE * count``.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Notes
     -----
-    By weight, repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential
-    keys among what was not drawn yet. What came before is kept: starting over would favour sets
-    that are reached quickly. Uniformly it is a Fisher-Yates shuffle of the row, whose array is kept
-    only where it was touched. So the first m of n draws are the draws of m."""
+    By weight, repeats are rejected. After ``REJECTIONS`` consecutive rejections the rest is
+    selected by exponential keys (Efraimidis & Spirakis 2006) among the edges not drawn yet. The
+    earlier draws are kept: starting over would favor sets that are found quickly. Uniform sampling
+    is a Fisher-Yates shuffle of the row; only the touched elements of its array are stored. The
+    first m of n draws are therefore the draws of a request for m.
+    """
     count = params.num_draws
-    # What stands at a touched place of a row, or that it was drawn: nothing elsewhere, and nothing
-    # anywhere between two nodes.
+    # State of the touched positions of a row: the shuffled value, or that it was drawn. Empty
+    # between two nodes.
     direct_table = np.zeros(MAX_DIRECT_DEGREE, np.int16)
     hash_keys = np.full(np.int64(1) << np.int64(hash_table_bits(count)), np.int64(-1), np.int64)
     scratch = DistinctScratch(

@@ -1,4 +1,4 @@
-"""Distinct neighbors: successive draws of nodes, each by all edges to it together."""
+"""Sampling of distinct neighbors: successive draws by the total weight of their edges."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 class _Scratch(NamedTuple):
-    """Scratch of a call.
+    """Scratch arrays of a call.
 
     Attributes
     ----------
     hash_keys : ndarray of int64, shape (2^k,)
-        Ids of neighbors that were drawn; -1 between two rows.
+        Ids of the drawn neighbors; all -1 between two rows.
     used_buckets : ndarray of int64, shape (count,)
     heap_keys : ndarray of float64, shape (count,)
     heap_tags : ndarray of int32, shape (count,)
-        Zero.
+        All zero.
     """
 
     hash_keys: NDArray[np.int64]
@@ -65,8 +65,9 @@ def _draw_with_rejection(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw edges, rejecting those to a neighbor that was drawn already, until there are enough or
-    too many in a row were rejected; return how many were found.
+    """Draw edges and reject those to a neighbor already drawn; return the number found.
+
+    Ends with enough edges, or after too many consecutive rejections.
     """
     hash_keys, used_buckets = scratch.hash_keys, scratch.used_buckets
     nbr, alias_threshold, alias_fraction = (
@@ -118,8 +119,9 @@ def _select_rest(
     row_slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Select by exponential keys among the edges to neighbors that were not drawn, where the first
-    edge to each counts; return how many were selected.
+    """Select by exponential keys among the edges to neighbors not drawn; return their number.
+
+    The edge with the smallest key counts for each neighbor.
     """
     remaining = row_slots.shape[0] - num_drawn
     keys, tags, slots, hash_keys = (
@@ -138,7 +140,7 @@ def _select_rest(
         node = i64_at(nbr, slot)
         min_key = np.inf
         chosen = slot
-        while slot < end and i64_at(nbr, slot) == node:  # the edges to a neighbor lie side by side
+        while slot < end and i64_at(nbr, slot) == node:  # the edges to a neighbor are adjacent
             weight = 1.0 if weights == 0 else np.float64(f32_at(weights, slot))
             if weight > 0.0:
                 edge_key = exponential_key(word(selection_key, np.uint64(slot - start)), weight)
@@ -170,7 +172,7 @@ def _draw_rows(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """`draw_distinct_nodes`, in scratch that is there."""
+    """Run `draw_distinct_nodes` with existing scratch arrays."""
     count = params.num_draws
     for i in range(rows.shape[0]):
         row_slots = slots[i * count : (i + 1) * count]
@@ -232,27 +234,30 @@ def draw_distinct_nodes(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses, as `storaged.kernels.adjacency` lays them out; neighbors ascend within a row.
-        Without ``WEIGHTS`` draws are uniform over edges; without ``ALIAS_THRESHOLD`` all edges are
-        alike.
+        Address table of `storaged.kernels.adjacency`. Neighbors ascend within a row. Without
+        ``WEIGHTS`` draws are uniform over edges; without ``ALIAS_THRESHOLD`` all edges have the
+        same weight.
     params : DistinctParams
     positions : ndarray of int64, shape (m,)
+        Position of each node, which keys its draws.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
+        As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
     slots : ndarray of int64, shape (m * count,), out
-        Padded with -1, where a row has fewer neighbors (by weight: of positive weight).
+        Padded with -1 if a row has fewer neighbors (by weight: neighbors of positive weight).
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Notes
     -----
-    An edge is drawn by weight among those to neighbors that were not drawn: so a neighbor is drawn
-    by the weight of all edges to it, and the edge by its own among them. Edges to neighbors that
-    were drawn are rejected; after ``REJECTIONS`` in a row the rest follows by exponential keys, the
-    earliest of which counts for each neighbor: it is an exponential variable of the neighbor's
-    weight. What came before is kept. Neither depends on ``count``, so the first m of n are the
-    draws of m."""
+    An edge is drawn by weight among the edges to neighbors that were not drawn. So a neighbor is
+    drawn by the total weight of the edges to it, and the edge by its weight among them. Edges to
+    neighbors already drawn are rejected. After ``REJECTIONS`` consecutive rejections the rest is
+    selected by exponential keys (Efraimidis & Spirakis 2006). The smallest key of the edges to a
+    neighbor counts: it is an exponential variable with the neighbor's weight as its rate. The
+    earlier draws are kept. Neither step depends on ``count``, so the first m of n draws are the
+    draws of a request for m.
+    """
     count = params.num_draws
     bits = hash_table_bits(count)
     scratch = _Scratch(

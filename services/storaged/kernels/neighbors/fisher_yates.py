@@ -1,4 +1,4 @@
-"""Uniform draws without replacement from a row: sparse Fisher-Yates, its hash table and scratch."""
+"""Uniform sampling without replacement from a row by a sparse Fisher-Yates shuffle."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_
 from asterism_graphkit.random.rng import GOLDEN, bounded, bounded_short, word
 
 MAX_DIRECT_DEGREE = 1 << 12
-"""Up to this degree what was drawn is noted under its place in the row; in a hash table beyond."""
+"""Maximum degree of rows that use a direct table; larger rows use a hash table."""
 _EIGHTS = np.uint64(3)
 
 
 @inlined
 def find_hash_slot(hash_keys: NDArray[np.int64], key: IntLike, shift: np.uint64) -> IntLike:
-    """Where ``key`` stands in an open-addressing table of keys, or the free place where it
-    would.
+    """Return the bucket of ``key`` in an open-addressing table, or the free bucket for it.
+
+    ``hash_keys`` is int64[2^k]; ``shift`` is 64 - k.
     """
     mask = hash_keys.shape[0] - 1
     bucket = np.int64((np.uint64(key) * GOLDEN) >> shift)
@@ -29,7 +30,7 @@ def find_hash_slot(hash_keys: NDArray[np.int64], key: IntLike, shift: np.uint64)
 
 @inlined
 def hash_table_bits(count: IntLike) -> np.uint64:
-    """Return log2 of the size of a hash table of ``count`` keys: a quarter full at most."""
+    """Return log2 of the size of a hash table for ``count`` keys, at most a quarter full."""
     bits = np.uint64(4)
     while np.int64(1) << np.int64(bits) < 4 * count:
         bits += np.uint64(1)
@@ -42,13 +43,13 @@ class RowDraw(NamedTuple):
     Attributes
     ----------
     key : uint64
-        Of the node's position.
+        Key derived from the node's position.
     selection_key : uint64
-        The same under the key of exponential-key selection.
+        Key derived from the node's position for exponential-key selection.
     start, degree : int64
         First slot of the row, and its number of slots.
     num_draws : int64
-        Neighbors wanted.
+        Number of neighbors to draw.
     base : int64
         Index of the first output in ``slots``.
     weights : uint64
@@ -57,7 +58,8 @@ class RowDraw(NamedTuple):
         Addresses of the row's alias table, uint64 and uint32; 0: all weights are equal and
         positive.
     nbr : uint64
-        Address of the row's int64 neighbors, prefetched as they are drawn; 0: not prefetched.
+        Address of the row's int64 neighbors, which are prefetched as they are drawn; 0: no
+        prefetch.
     """
 
     key: np.uint64
@@ -73,19 +75,19 @@ class RowDraw(NamedTuple):
 
 
 class DistinctScratch(NamedTuple):
-    """Scratch of draws without replacement, shared by the rows of a call.
+    """Scratch arrays of draws without replacement, shared by the rows of a call.
 
     Attributes
     ----------
     direct_table : ndarray of int16, shape (MAX_DIRECT_DEGREE,)
-        Zero between two rows.
+        All zero between two rows.
     hash_keys : ndarray of int64, shape (2^k,), at least 16 and 4 * count
-        -1 between two rows.
+        All -1 between two rows.
     values : ndarray of int64, shape (2^k,)
     used_buckets : ndarray of int64, shape (count,)
     heap_keys : ndarray of float64, shape (count,)
     heap_tags : ndarray of int32, shape (count,)
-        Zero.
+        All zero.
     """
 
     direct_table: NDArray[np.int16]
@@ -106,18 +108,18 @@ def shuffle(
 ) -> None:
     """Draw the first ``row.num_draws`` slots of a Fisher-Yates shuffle of a row.
 
-    The shuffled array is kept only where it was touched.
+    Only the touched elements of the shuffled array are stored.
 
     Parameters
     ----------
     row : RowDraw
     shift : uint64
-        64 - k, of hash tables of 2^k slots.
+        64 - k, for hash tables of 2^k buckets.
     scratch : DistinctScratch
     slots : ndarray of int64, out
         Written from ``row.base`` on.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end.
+        A nonzero value stops the call.
     """
     hash_keys, values, used_buckets = scratch.hash_keys, scratch.values, scratch.used_buckets
     if row.degree <= MAX_DIRECT_DEGREE:
@@ -131,8 +133,7 @@ def shuffle(
                 np.int64(find_hash_slot(hash_keys, chosen, shift)),
                 np.int64(find_hash_slot(hash_keys, k, shift)),
             )
-            # Position k is never looked at again: what stood there goes to where the chosen one
-            # was.
+            # Position k is never read again: its value moves to the chosen position.
             chosen_value = (
                 values[chosen_bucket] if hash_keys[chosen_bucket] >= 0 else np.int64(chosen)
             )
@@ -155,11 +156,12 @@ def _shuffle_direct(
     positions: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """`shuffle` of a row that ``direct_table`` has room for: what stands at a place is noted as its
-    difference to the place, 0 where it stands itself.
+    """Run `shuffle` on a row that fits in ``direct_table``.
 
-    Hashing is a loop of its own, which runs over several at once, and what follows it has no
-    branch."""
+    The table stores the XOR of the value at a position and the position: 0 for an untouched
+    position. Hashing is a separate loop, which is vectorized, and the loops after it have no
+    branches.
+    """
     key, start, degree, base = row.key, row.start, row.degree, row.base
     for k in range(row.num_draws):
         k_th = np.uint64(k)

@@ -1,11 +1,14 @@
-"""Edges of a node that satisfy a filter on a column that they are sorted by: runs of that order,
-found by bisection, and the weights of runs.
+"""Find the edges of a node that satisfy a filter on an indexed column, and their weights.
 
-The edges that satisfy the filter along several edge types, each in several runs of the order, are
-numbered one run after another, types in the order of the union: a *match index* is such a number.
-By weight a run is cut into *pieces*, places of its row's tree of sums; a point of the weight of all
-pieces falls on one of them, then goes down from there to an edge. No sum is a difference of others,
-so a light run beside heavy ones keeps its distribution."""
+Each row's edges are sorted by that column. The matching edges form ranges of this order, called
+runs, and are found by bisection.
+
+The matching edges along several edge types, each in several runs, are numbered run by run, with the
+types in the order of the union. A *match index* is such a number. By weight, a run is cut into
+*pieces*, which are nodes of the row's tree of sums. A point in the total weight of all pieces falls
+on one of them, and descends from there to an edge. No sum is computed as a difference of sums, so a
+light run next to heavy ones keeps its distribution.
+"""
 
 from __future__ import annotations
 
@@ -27,32 +30,35 @@ from storaged.kernels.adjacency import COLUMNS, INDPTR, ORDER, WEIGHTS, prefetch
 from storaged.kernels.neighbors.successive import Runs
 
 KEYS, TREES = range(COLUMNS, COLUMNS + 2)
-"""Columns that a table of sorted edges has after those of `storaged.kernels.adjacency`: addresses
-of int64[slots], keys in order, and of float64[slots], as
-`storaged.store.column_index.SortedEdges` has its trees; 0: every edge weighs 1. Its ``ORDER`` is
-that of the index."""
+"""Columns that a table of sorted edges has after those of `storaged.kernels.adjacency`.
+
+Addresses of int64[slots], the keys in order, and of float64[slots], the trees of
+`storaged.store.column_index.SortedEdges`; 0: every edge has weight 1. ``ORDER`` is the order of the
+index.
+"""
 SORTED_COLUMNS = COLUMNS + 2
 
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 _NODES_AHEAD, _EDGES_AHEAD = 24, 12
 SMALL_RUN = 16
-"""Edges of a run that are read one by one, instead of down a tree. Part of the sampling contract:
-changing it changes results for a given seed."""
+"""Maximum size of a run with edges that are read one at a time, not through the tree.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 MAX_PIECES = 64
-"""Pieces of a run at most: two of each of the levels that 2^32 edges have."""
+"""Maximum number of pieces of a run: two per level of a tree with 2^32 edges."""
 
 
 @inlined
 def _lower_bound(
     keys: np.uint64, start: IntLike, stop: IntLike, bound: np.int64, strict: bool
 ) -> IntLike:
-    """Return the first place of an ascending range with a key of at least ``bound``, or more than
-    it if ``strict``; ``keys`` is the address of int64[slots].
+    """Return the first position of an ascending range with a key >= ``bound``.
+
+    With ``strict``, the key must be > ``bound``. ``keys`` is the address of int64[slots].
     """
     low, high = np.int64(start), np.int64(stop)
-    if (
-        low < high
-    ):  # runs often reach to an end of the row, and a guess of that is cheaper than a bisection's
+    if low < high:  # a run often reaches an end of the row: cheaper to test than to bisect
         key = i64_at(keys, low)
         if key > bound or (key == bound and not strict):
             return low
@@ -70,20 +76,20 @@ def _lower_bound(
 
 
 class RowPieces(NamedTuple):
-    """What draws by weight read of a row's runs, cut into pieces.
+    """The runs of a row, cut into pieces for draws by weight.
 
     Attributes
     ----------
     row_starts, degrees : ndarray of int64, shape (runs,)
-        First slot and number of slots of the row, by run.
+        First slot and number of slots of the row, for each run.
     run_offsets : ndarray of int64, shape (runs,)
         Match index of the first edge of each run.
     piece_of : ndarray of int64, shape (runs * MAX_PIECES,)
         Run of each piece.
     piece_nodes : ndarray of int64, shape (runs * MAX_PIECES,)
-        Place of each piece in its row's tree; -1: the run as a whole, whose edges weigh 1.
+        Node of each piece in its row's tree. -1 for a whole run of edges of weight 1.
     sums : ndarray of float64, shape (runs * MAX_PIECES,)
-        Weight of the pieces up to each.
+        Total weight of the pieces up to and including each one.
     masses : ndarray of float64, shape (SMALL_RUN,)
         Scratch: weights of a few matches.
     """
@@ -101,9 +107,7 @@ class RowPieces(NamedTuple):
 def prefetch_rows(
     tables: NDArray[np.int64], node: IntLike, parts: NDArray[np.int32], rows: NDArray[np.int64]
 ) -> None:
-    """Prefetch the edges of a node that is some places after ``node``, and the row bounds of one
-    further on.
-    """
+    """Prefetch the edges of a node some positions ahead, and the row bounds of a later node."""
     ahead = node + _NODES_AHEAD
     if ahead < rows.shape[0] and rows[ahead] >= 0:
         for t in range(tables.shape[0]):
@@ -131,8 +135,9 @@ def _tree_weight(
     weights: np.uint64,
     tree: np.uint64,
 ) -> float:
-    """Return the weight of a node of a row's tree: an edge from ``size`` on, the sum of two further
-    nodes before.
+    """Return the weight of a node of a row's tree.
+
+    Nodes from ``size`` on are edges; each node before is the sum of its two children.
     """
     if tree_node >= size:
         return np.float64(f32_at(weights, u32_at(order, start + tree_node - size)))
@@ -149,8 +154,9 @@ def _descend(
     weights: np.uint64,
     tree: np.uint64,
 ) -> IntLike:
-    """Return the edge, by its place in its row's order, on which a point of a node of the tree
-    falls; never one of weight 0.
+    """Return the edge that a point within a tree node falls on; never an edge of weight 0.
+
+    The result is the edge's position in the order of its row.
     """
     node, remaining = np.int64(tree_node), point
     while node < size:
@@ -174,7 +180,7 @@ def draw_match(
     runs: Runs,
     pieces: RowPieces,
 ) -> IntLike:
-    """Return the match on which a point of 0 .. the weight of all pieces falls."""
+    """Return the match on which a point in 0 .. the total weight of all pieces falls."""
     sums = pieces.sums
     chosen = np.int64(0)
     for p in range(
@@ -204,8 +210,9 @@ def draw_match(
 def _cover_run(
     first: IntLike, size: IntLike, degree: IntLike, tree_nodes: NDArray[np.int64], offset: IntLike
 ) -> IntLike:
-    """Append the nodes of a tree that make up a run of its row's order to ``offset`` others; return
-    how many there are then.
+    """Append the tree nodes that cover a run to the list; return its new length.
+
+    ``tree_nodes`` is int64[..], written from ``offset`` on.
     """
     count = np.int64(offset)
     low, high = np.int64(first + degree), np.int64(first + size + degree)
@@ -232,26 +239,26 @@ def find_runs(
     runs: Runs,
     pieces: RowPieces,
 ) -> tuple[int, int, float, bool]:
-    """Find the matches of a row.
+    """Find the matching edges of a row.
 
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, SORTED_COLUMNS)
     part, row : int64
     bounds : ndarray of int64, shape (3, runs)
-        Edge type, least and largest key of each run.
+        Edge type, smallest and largest key of each run.
     runs : Runs, out
-        Its types are those of ``bounds`` already.
+        Its types are already those of ``bounds``.
     pieces : RowPieces, out
 
     Returns
     -------
     match_count, piece_count : int
-        Matches, and pieces that weigh something.
+        Number of matches, and of pieces with a positive weight.
     total : float
-        Weight of the matches.
+        Total weight of the matches.
     unit_weights : bool
-        Whether each weighs 1 by its type.
+        Whether all edge types of the matches have unit weights.
     """
     types, run_starts, sizes = runs
     starts, degrees, run_offsets, piece_of, piece_nodes, sums, _ = pieces
@@ -299,5 +306,5 @@ def find_runs(
                 total,
             )
             piece_count += np.int64(mass > 0.0)
-    # Compiled, they are ints.
+    # In compiled code these are ints.
     return match_count, piece_count, total, unit_weights  # type: ignore[return-value]

@@ -1,5 +1,6 @@
-"""Neighbors under a filter on a column that each node's edges are sorted by: draws from runs of
-that order, as `storaged.kernels.neighbors.index_ranges` finds them.
+"""Neighbor sampling under a filter on an indexed column.
+
+Draws from the runs that `storaged.kernels.neighbors.index_ranges` finds.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ from storaged.kernels.neighbors.successive import (
 
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 TOTALS, COUNTS, REMAINING = range(3)
-"""Rows of ``stats``, float64[3, m]: the weight of the matches of each node, how many there are, and
-the weight of those that were not drawn (0 where there are at most ``count``)."""
+"""Rows of ``stats``, float64[3, m].
+
+The total weight of each node's matches, their number, and the weight of the matches that were not
+drawn (0 if there are at most ``count``).
+"""
 
 
 @kernel_record
@@ -46,8 +50,8 @@ class IndexedParams(NamedTuple):
     Attributes
     ----------
     key, selection_key : uint64
-        ``key_of(seed, rng.RANGE, direction, hop, 0)``, and the same with 1; draw k of a node takes
-        word k of its position's key under the first.
+        ``key_of(seed, rng.RANGE, direction, hop, 0)``, and the same with 1. Draw k of a node uses
+        word k of the key derived from the first by the node's position.
     num_draws : int64
         Draws per node, at least 1.
     replace : bool
@@ -88,8 +92,9 @@ def _draw_few(
     pieces: RowPieces,
     draws: NDArray[np.int64],
 ) -> None:
-    """Draw distinct matches by weight, of a few that all weigh something: what was drawn weighs
-    nothing any more, and the rest is summed again.
+    """Draw distinct matches by weight from a few matches of positive weight.
+
+    The weight of a drawn match is set to 0, and the rest is summed again.
     """
     masses, sums = pieces.masses, pieces.sums
     for match_index in range(match_count):
@@ -120,8 +125,9 @@ def _draw_with_rejection(
     scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw matches by weight, rejecting repeats, until there are enough or too many in a row were
-    rejected; return how many were found.
+    """Draw matches by weight and reject repeats; return the number of distinct matches.
+
+    Ends with enough matches, or after too many consecutive rejections.
     """
     count = scratch.draws.shape[0]
     num_found, rejections, attempt = np.int64(0), 0, np.int64(0)
@@ -148,7 +154,7 @@ def _sum_undrawn(
     drawn_bits: NDArray[np.uint64],
     stop: NDArray[np.int64],
 ) -> float:
-    """Sum the weights of the matches without a bit."""
+    """Sum the weights of the matches with a cleared bit."""
     high, low = 0.0, 0.0
     for match_index in range(match_count):
         if match_index & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
@@ -170,7 +176,7 @@ def _remaining_weight(
     draws: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> float:
-    """Return the weight of the matches that were not drawn."""
+    """Return the total weight of the matches that were not drawn."""
     drawn_bits = np.zeros((match_count >> 6) + 1, np.uint64)
     for k in range(num_found):
         drawn_bits[draws[k] >> 6] |= _ONE << np.uint64(draws[k] & 63)
@@ -190,7 +196,10 @@ def _draw_rows(
     output: _Output,
     stop: NDArray[np.int64],
 ) -> None:
-    """`draw_indexed`, in scratch that is there. A kernel: `_remaining_weight` makes an array."""
+    """Run `draw_indexed` with existing scratch arrays.
+
+    It is a kernel and not inlined, because `_remaining_weight` allocates an array.
+    """
     positions, parts, rows = nodes
     type_indices, slots, stats = output
     count, draws = params.num_draws, scratch.draws
@@ -240,7 +249,7 @@ def _draw_rows(
                 num_found = np.int64(count)
             elif (
                 match_count <= SMALL_RUN and piece_count == match_count
-            ):  # each piece is an edge, and none weighs nothing
+            ):  # each piece is an edge of positive weight
                 _draw_few(tables, part, node_key, match_count, runs, pieces, draws)
                 num_found = np.int64(count)
             else:
@@ -306,37 +315,40 @@ def draw_indexed(
     stats: NDArray[np.float64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw from the edges of each node whose keys are in some runs.
+    """Draw from the edges of each node with keys in given ranges.
 
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, SORTED_COLUMNS)
-        Addresses by edge type, as `storaged.kernels.neighbors.index_ranges` lays them out. Without
-        ``WEIGHTS`` and ``TREES`` every edge weighs 1.
+        Address table of `storaged.kernels.neighbors.index_ranges` for each edge type. Without
+        ``WEIGHTS`` and ``TREES`` every edge has weight 1.
     params : IndexedParams
     positions : ndarray of int64, shape (m,)
+        Position of each node, which keys its draws.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
+        As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
     bounds : ndarray of int64, shape (3, runs)
-        The edge type of each run, as an index into the union, ascending; its least and its largest
+        Edge type of each run, as an index into the union, ascending; its smallest and its largest
         key. Runs of a type ascend and are disjoint.
     type_indices : ndarray of int32, shape (m * count,) or (0,), out
-        Edge types, as indices into the union; -1 for none. Empty where there is one type.
+        Edge types, as indices into the union; -1 for none. Empty if there is one type.
     slots : ndarray of int64, shape (m * count,), out
         -1 for none.
     stats : ndarray of float64, shape (3, m), out
         ``TOTALS``, ``COUNTS`` and ``REMAINING`` of each node.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Notes
     -----
-    Without replacement nodes with at most ``count`` matches have all of them (by weight: the
-    positive ones) by (edge type, value). Of at most ``SMALL_RUN``, all of them positive, each draw
-    is among those that are left. Of others repeats are rejected; after ``REJECTIONS`` in a row the
-    rest is drawn by exponential keys among what was not drawn yet. Beyond that the first m of n
-    draws are the draws of m."""
+    Without replacement, a node with at most ``count`` matches gets all of them (by weight: those of
+    positive weight), by (edge type, value). From at most ``SMALL_RUN`` matches, all of positive
+    weight, each draw is among the remaining ones. Otherwise repeats are rejected. After
+    ``REJECTIONS`` consecutive rejections the rest is selected by exponential keys (Efraimidis &
+    Spirakis 2006) among the matches not drawn yet. If a node has more matches than draws, the first
+    m of n draws are the draws of a request for m.
+    """
     num_runs, count = bounds.shape[1], params.num_draws
     bits = hash_table_bits(count)
     hash_keys = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)

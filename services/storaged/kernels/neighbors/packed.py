@@ -1,9 +1,10 @@
-"""Draws from packed rows: one read at random gives the neighbor, where a table and a list of
-neighbors take two.
+"""Sampling from packed rows: one random read gives the neighbor.
 
-The draws are those of `storaged.kernels.neighbors.replacement` and of
-`storaged.kernels.walks.generic`, to the bit. A record is identified by its address; bit 0 is set
-where it is a neighbor alone, as of uniform draws; 0 is none."""
+A separate alias table and neighbor list take two. The draws have the same bits as those of
+`storaged.kernels.neighbors.replacement` and `storaged.kernels.walks.generic`. A record is
+identified by its address. Bit 0 of the address is set if the record is only a neighbor, as for
+uniform draws. 0 is no record.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from storaged.kernels.neighbors.replacement import NODES_AHEAD, DrawParams
 from storaged.store.image import NO_NEIGHBOR
 
 STEP, DRAWS = 64, 320
-"""Draws of a node, and of several nodes together, that are hashed before earlier ones are read."""
+"""Draws of one node, and of several nodes together, hashed before earlier ones are read."""
 _EIGHTS, _FOURS, _SIXTEENTHS = np.uint64(3), np.uint64(2), np.uint64(4)
 _NONE, _ALONE = np.uint64(0), np.uint64(1)
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
@@ -55,12 +56,13 @@ def record_address(base: np.uint64, slot: np.uint64) -> np.uint64:
 def _keeps_column(
     table: NDArray[np.int64], record: np.uint64, alias_entry: np.uint64, coin: np.uint64
 ) -> np.uint64:
-    """Return all ones where a draw keeps its column, as
-    `asterism_graphkit.random.alias_draw.resolve_column` decides.
+    """Return all ones if a draw keeps its column, else 0.
+
+    Decides as `asterism_graphkit.random.alias_draw.resolve_column` does.
     """
     high, threshold = np.int64(coin >> _S32), np.int64(alias_entry >> _S32)
     keep_mask = np.uint64((high - threshold) >> _SIGN)
-    if high == threshold:  # once in 2^32 draws: find the part of this record
+    if high == threshold:  # once in 2^32 draws: find the partition of this record
         start, part = _NONE, np.int64(0)
         for p in range(table.shape[0]):
             packed = np.uint64(table[p, PACKED])
@@ -74,19 +76,19 @@ def _keeps_column(
 
 @inlined
 def read_neighbor(table: NDArray[np.int64], record: np.uint64, coin: np.uint64) -> IntLike:
-    """Return the neighbor to which a draw leads; -1 for none.
+    """Return the neighbor that a draw leads to, or -1 for none.
 
     Parameters
     ----------
     table : ndarray of int64, shape (lines, COLUMNS)
-        Addresses; one line is of the record's rows.
+        Address table; one of its rows is the partition of the record.
     record, coin : uint64
     """
     if record == _NONE:
         return np.int64(-1)
     if record & _ALONE:
         return np.int64(u32_at(record - _ALONE, _NONE))
-    second_word = u64_at(record, _ALONE)  # the second word
+    second_word = u64_at(record, _ALONE)
     keep_mask = _keeps_column(table, record, u64_at(record, _NONE), coin)
     neighbor = ((second_word & keep_mask) | ((second_word >> _S32) & ~keep_mask)) & _LOW
     return np.int64(neighbor) if neighbor != _NO_NEIGHBOR else np.int64(-1)
@@ -104,8 +106,9 @@ def _hash_and_prefetch(
     records: NDArray[np.uint64],
     coins: NDArray[np.uint64],
 ) -> None:
-    """Hash draws ``begin`` .. of a row, and prefetch their records: a loop that does nothing else
-    runs over several at once.
+    """Hash draws of a row from ``begin`` on, and prefetch their records.
+
+    The hash loops do no other work, so that they are vectorized.
     """
     if degree == _NONE:
         for k in range(size):
@@ -137,7 +140,7 @@ def _write_neighbors(
     coins: NDArray[np.uint64],
     out: NDArray[np.int64],
 ) -> None:
-    """Write the neighbors of ``size`` draws from ``buffer_pos`` on, from ``out_pos`` on."""
+    """Write the neighbors of ``size`` draws: from ``buffer_pos`` on to ``out_pos`` on."""
     for i in range(size):
         out[out_pos + np.uint64(i)] = read_neighbor(
             table,
@@ -157,7 +160,7 @@ def _write_slots(
     starts: NDArray[np.uint64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Write their slots, which are those of their columns so far."""
+    """Replace the slots of the drawn columns by the slots of the draws."""
     for i in range(size):
         record, coin = (
             np.uint64(records[buffer_pos + np.uint64(i)]),
@@ -192,19 +195,20 @@ def draw_packed(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses, as `storaged.kernels.adjacency` lays them out: ``NARROW`` and ``PACKED`` are of
-        uint32[slots] and uint64[2 * slots], as of `storaged.store.image.AdjacencyImage`. Without
+        Address table of `storaged.kernels.adjacency`. ``NARROW`` and ``PACKED`` are the addresses
+        of uint32[slots] and uint64[2 * slots] of `storaged.store.image.AdjacencyImage`. Without
         ``PACKED`` every column is certain.
     params : DrawParams
-        Its ``type_index`` is not read: there is one edge type.
+        ``type_index`` is ignored: there is one edge type.
     positions, out_rows, parts, rows, out, slots, stop
-        As of `storaged.kernels.neighbors.replacement.draw_slots`.
+        As in `storaged.kernels.neighbors.replacement.draw_slots`.
 
     Notes
     -----
-    Some nodes are hashed together, and what they prefetch is read after the next ones have been
-    hashed, in one loop where the output is contiguous: a loop over the few draws of a node ends
-    where the processor does not expect it."""
+    Several nodes are hashed together. Their prefetched records are read after the next nodes have
+    been hashed, in one loop if the output is contiguous: the end of a loop over the few draws of
+    one node would be mispredicted.
+    """
     key, count = params.key, params.num_draws
     m, has_out_rows, want_slots = rows.shape[0], out_rows.shape[0] > 0, slots.shape[0] > 0
     width = max(min(count, np.int64(STEP)), np.int64(1))
@@ -223,7 +227,7 @@ def draw_packed(
     )
     for first in range(0, m + tile, tile):
         nodes = max(min(tile, m - first), np.int64(0))
-        # The last turn has no nodes: it is there for what was asked for before it.
+        # The last iteration has no nodes: it reads the records of the previous one.
         for begin in range(0, count if nodes > 0 else min(count, np.int64(1)), width):
             if is_set(stop):
                 return
@@ -274,7 +278,7 @@ def draw_packed(
                 coin_buffers[buffer_index],
                 start_buffers[buffer_index],
             )
-            # Where a node's draws are all there, all nodes' are in one piece.
+            # If each node's draws are complete, the draws of all nodes are contiguous.
             contiguous = prev_size == count
             for t in range(min(prev_nodes, np.int64(1)) if contiguous else prev_nodes):
                 prev_pos, out_pos, length = (

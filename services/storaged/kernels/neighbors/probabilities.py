@@ -1,9 +1,9 @@
-"""The probabilities of draws: each alone where they are with replacement, given the earlier ones
-where they are not.
+"""Probabilities of draws: of each draw with replacement, conditional without replacement.
 
-The arithmetic is that of `asterism_graphkit.random.successive`: `remaining_weights` takes the drawn
-weights from a node's total, `sum_undrawn` adds up what is left where that is too little for a
-difference, and `write_conditional` goes backwards from there."""
+The arithmetic is that of `asterism_graphkit.random.successive`. `remaining_weights` subtracts the
+drawn weights from a node's total, `sum_undrawn` sums the rest if too little is left for a precise
+difference, and `write_conditional` goes backwards from there.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def gather_drawn_weights(
     weights: NDArray[np.float32],
     drawn_weights: NDArray[np.float64],
 ) -> None:
-    """Note the weight of each drawn edge of one type.
+    """Read the weight of each drawn edge of one type.
 
     Parameters
     ----------
     slots : ndarray of int64, shape (m * count,)
-        -1: no draw.
+        -1 for no draw.
     type_indices, type_index : ndarray of int32, shape (m * count,), and int32
-        Take only draws where ``type_indices`` is ``type_index``; empty: all.
+        Only draws with ``type_indices`` equal to ``type_index`` are read; if empty, all are.
     weights : ndarray of float32, shape (slots,)
-        Empty: all 1.
+        If empty, all weights are 1.
     drawn_weights : ndarray of float64, shape (m * count,), out
-        What has no slot, or is of another type, is left as it is.
+        Elements without a slot or of another type are unchanged.
     """
     n = slots.shape[0]
     for k in range(n):
@@ -58,16 +58,17 @@ def write_shares(
     count: np.int64,
     out: NDArray[np.float64],
 ) -> None:
-    """Put the share of each draw in its place: ``out[at[i] * count + k] = drawn[i * count + k] /
-    totals[i]``.
+    """Write each draw's share of its node's total.
+
+    ``out[out_rows[i] * count + k] = drawn_weights[i * count + k] / totals[i]``.
 
     Parameters
     ----------
     drawn_weights : ndarray of float64, shape (m * count,)
-        Weights; 0 where there is no draw: that is left as it is.
+        Weights; 0 if there is no draw. Such elements of ``out`` are unchanged.
     totals : ndarray of float64, shape (m,)
     out_rows : ndarray of int64, shape (m,)
-        Row of each node in the answer.
+        Row of each node in the result.
     count : int64
     out : ndarray of float64, shape (n * count,), out
     """
@@ -85,21 +86,21 @@ def remaining_weights(
     count: np.int64,
     remaining: NDArray[np.float64],
 ) -> int:
-    """Subtract each node's draws from its total, where a subtraction is precise enough.
+    """Subtract each node's draws from its total if the difference is precise enough.
 
     Parameters
     ----------
     drawn_weights : ndarray of float64, shape (m * count,)
     totals, degrees : ndarray of float64, shape (m,)
-        A node of at most ``count`` edges has all of them, and nothing is left.
+        A node of at most ``count`` edges has all of them drawn: no weight remains.
     count : int64
     remaining : ndarray of float64, shape (m,), out
-        -1 where less than ``MIN_REMAINING_SHARE`` of the total is left: `sum_undrawn` finds out.
+        -1 if less than ``MIN_REMAINING_SHARE`` of the total remains: use `sum_undrawn`.
 
     Returns
     -------
     int
-        How many of these there are.
+        Number of elements that are -1.
     """
     unknown = 0
     for i in range(totals.shape[0]):
@@ -129,12 +130,12 @@ def sum_undrawn(
     remaining: NDArray[np.float64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Add up the weights of one edge type that were not drawn.
+    """Sum the weights of the edges of one type that were not drawn.
 
     Parameters
     ----------
     nodes : ndarray of int64, shape (j,)
-        The nodes to do this for, by their numbers among the m.
+        Nodes to process, as indices into the m nodes.
     rows : ndarray of int64, shape (m,)
     slots : ndarray of int64, shape (m * count,)
     count : int64
@@ -142,11 +143,11 @@ def sum_undrawn(
         As in `gather_drawn_weights`.
     indptr : ndarray of int64, shape (rows + 1,)
     weights : ndarray of float32, shape (slots,)
-        Empty: all 1.
-    remaining : ndarray of float64, shape (m,), in and out
+        If empty, all weights are 1.
+    remaining : ndarray of float64, shape (m,), inout
         The sum is added.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
     """
     max_degree = np.int64(0)
     for j in range(nodes.shape[0]):
@@ -183,26 +184,28 @@ def write_conditional(
     count: np.int64,
     out: NDArray[np.float64],
 ) -> None:
-    """Put the probability of each draw, given the node's earlier ones, in its place.
+    """Write the probability of each draw, given the node's earlier draws.
 
     Parameters
     ----------
     drawn_weights : ndarray of float64, shape (m * count,)
-        Weights in the order of the draws; 0 where there is none: that is left as it is.
+        Weights in the order of the draws; 0 if there is no draw. Such elements of ``out`` are
+        unchanged.
     remaining : ndarray of float64, shape (m,)
-        The weight of what each node's draws leave.
+        Weight that remains after all draws of each node.
     degrees : ndarray of float64, shape (m,)
-        A node of at most ``count`` edges gives all of them, in their order: each with probability
-        1.
+        A node of at most ``count`` edges returns all of them, in their stored order: each with
+        probability 1.
     out_rows : ndarray of int64, shape (m,)
-        Row of each node in the answer.
+        Row of each node in the result.
     count : int64
     out : ndarray of float64, shape (n * count,), out
 
     Notes
     -----
-    The probability of a draw is its weight's share of all that was not drawn before it (successive
-    sampling): its own, that of the later draws, and the rest."""
+    Successive sampling: the probability of a draw is its weight divided by the weight that was not
+    drawn before it, which is its weight, that of the later draws, and the rest.
+    """
     for i in range(out_rows.shape[0]):
         high, low = remaining[i], 0.0
         for k in range(count - 1, -1, -1):
@@ -223,13 +226,13 @@ def write_row_shares(
     total: float,
     out: NDArray[np.float64],
 ) -> None:
-    """Put the share of each row in its place: ``out[places[k]] = weights[rows[k]] / total``.
+    """Write each row's share of a total: ``out[out_positions[k]] = weights[rows[k]] / total``.
 
     Parameters
     ----------
     rows, out_positions : ndarray of int64 and of uint32, shape (m,)
     weights : ndarray of float32, shape (rows,)
-        Empty: all 1.
+        If empty, all weights are 1.
     total : float64
     out : ndarray of float64, shape (n,), out
     """
@@ -245,16 +248,16 @@ def write_row_shares(
 
 @kernel_record
 class RowRange(NamedTuple):
-    """Rows of one (type, part).
+    """Rows of one (type, partition).
 
     Attributes
     ----------
     first, end : int64
-        The first row, and the one after the last.
+        First row, and the row after the last.
     parts, part : int64
-        P, and the part that the rows are of.
+        P, and the partition of the rows.
     excluded_shift : uint64
-        64 - k, of an index of 2^k excluded ids.
+        64 - k, for an index of 2^k excluded ids.
     """
 
     first: np.int64
@@ -273,15 +276,15 @@ def sum_remaining_rows(
     excluded_index: NDArray[np.int64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add up the weight of the rows of one (type, part) that were not drawn.
+    """Sum the weights of the rows of one (type, partition) that were not drawn.
 
     Parameters
     ----------
     params : RowRange
     ids, live, weights, excluded_index
-        As of `storaged.kernels.exponential_race.select_rows`.
-    sums : ndarray of float64, shape (2,), in and out
-        The sum so far, and its compensation.
+        As in `storaged.kernels.exponential_race.select_rows`.
+    sums : ndarray of float64, shape (2,), inout
+        The sum so far and its compensation.
     """
     first, end, parts, part, excluded_shift = params
     high, low = sums[0], sums[1]

@@ -1,8 +1,9 @@
-"""Neighbors with replacement: the edge type of each draw, its slot, and gathers by slots.
+"""Neighbor sampling with replacement: edge types, slots, and gathers by slot.
 
-Draws are numbered flat: draw k of the i-th node of a call is number i * count + k. A *slot* is a
-position in the adjacency of one edge type at the node's part, -1 for no neighbor. Loops go over
-blocks of draws, across nodes and parts: one pass hashes and prefetches, the next reads."""
+Draws have flat numbers: draw k of node i of a call is number i * count + k. A *slot* is a position
+in the adjacency of one edge type in the node's partition, -1 for no neighbor. Loops process blocks
+of draws across nodes and partitions: one loop hashes and prefetches, the next one reads.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +40,13 @@ NODES_AHEAD = 32
 AHEAD = 32
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 _SIZE, _PART, _START, _PLACE, _FLAT = range(5)
-"""Columns of a run, which is the draws of one node within a block: how many, the node's part, the
-row's first slot, places of the first draw in the result and among all draws.
+"""Columns of a run, which is the draws of one node within a block.
+
+Number of draws, the node's partition, the row's first slot, and the positions of the first draw in
+the result and among all draws.
 """
 _OTHER_TYPE = np.int64(-2)
-"""In place of a column: a draw of another edge type."""
+"""Column of a draw of another edge type."""
 
 
 @kernel_record
@@ -53,8 +56,8 @@ class DrawParams(NamedTuple):
     Attributes
     ----------
     key : uint64
-        ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its
-        position's key under it.
+        ``key_of(seed, rng.NEIGHBOR, direction, hop)``. Draw k of a node uses word k of the key
+        derived from it by the node's position.
     num_draws : int64
         Draws per node.
     type_index : int32
@@ -77,12 +80,12 @@ class _Nodes(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """Three blocks of draws that are under way.
+    """Three blocks of draws in flight.
 
     Attributes
     ----------
     columns : ndarray of int64, shape (3, BLOCK)
-        Column of each draw, -1 for none or `_OTHER_TYPE`; then the column that it takes.
+        Column that each draw fell on, -1 for none, or `_OTHER_TYPE`; later the resolved column.
     coins : ndarray of uint64, shape (3, BLOCK)
     runs : ndarray of int64, shape (3, BLOCK, 5)
     run_counts : ndarray of int64, shape (3,)
@@ -102,18 +105,20 @@ def choose_types(
     type_indices: NDArray[np.int32],
     stop: NDArray[np.int64],
 ) -> None:
-    """Choose the edge type of every draw, in proportion to the weight of each type at the node.
+    """Choose the edge type of each draw, in proportion to the weight of each type at the node.
 
     Parameters
     ----------
     keys : ndarray of uint64, shape (m,)
-        Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR_TYPE, direction, hop)``.
+        Keys of the nodes' positions, derived from ``key_of(seed, rng.NEIGHBOR_TYPE, direction,
+        hop)``.
     measures : ndarray of float64, shape (types, m)
+        Weight or number of edges of each type at each node.
     count : int64
     type_indices : ndarray of int32, shape (m * count,), out
-        Index into the types; -1 where all of them weigh nothing.
+        Index into the types; -1 if the measures of all types are 0.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
     """
     types = measures.shape[0]
     for i in range(keys.shape[0]):
@@ -146,9 +151,7 @@ def _resolve_columns(
     runs: NDArray[np.int64],
     run_count: IntLike,
 ) -> None:
-    """Resolve the draws of a block from the columns on which they fell to those that they take, and
-    prefetch their neighbors.
-    """
+    """Resolve the columns of a block's draws with the alias table, and prefetch neighbors."""
     d = 0
     for r in range(run_count):
         part, start = runs[r, _PART], np.uint64(runs[r, _START])
@@ -164,8 +167,8 @@ def _resolve_columns(
             if columns[d] >= 0:
                 column = np.uint64(columns[d])
                 row_offset = resolve_column(row_thresholds, row_fractions, column, coins[d])
-                # Only columns of a row of sum 0 are never kept and lead to themselves: no need to
-                # read its sum.
+                # Only the columns of a row with sum 0 have threshold 0 and themselves as alias. So
+                # the sum need not be read.
                 if (
                     row_offset == column
                     and u64_at(row_thresholds, row_offset) == row_offset
@@ -187,7 +190,7 @@ def _write_neighbors(
     out: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Write the neighbors that a block's draws took."""
+    """Write the neighbors of a block's draws."""
     want_slots = slots.shape[0] > 0
     d = 0
     for r in range(run_count):
@@ -216,7 +219,7 @@ def _draw_blocks(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """`draw_slots`, in scratch that is there."""
+    """Run `draw_slots` with existing scratch arrays."""
     positions, out_rows, parts, rows, type_indices = nodes
     columns, coins, runs, run_counts = blocks
     key, count, type_index = params
@@ -287,7 +290,7 @@ def _draw_blocks(
             k += draws
         run_counts[buffer_index] = run_count
         idle = 0 if run_count > 0 else idle + 1
-        buffer_index = (buffer_index + 2) % 3  # the block before this one
+        buffer_index = (buffer_index + 2) % 3  # the previous block
         if has_alias_table:
             _resolve_columns(
                 table,
@@ -296,7 +299,7 @@ def _draw_blocks(
                 runs[buffer_index],
                 run_counts[buffer_index],
             )
-        buffer_index = (buffer_index + 2) % 3  # and the one before that
+        buffer_index = (buffer_index + 2) % 3  # the block before the previous one
         _write_neighbors(
             table, columns[buffer_index], runs[buffer_index], run_counts[buffer_index], out, slots
         )
@@ -321,29 +324,32 @@ def draw_slots(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses, as `storaged.kernels.adjacency` lays them out. Without ``ALIAS_THRESHOLD`` every
-        column is certain. A row of sum 0 has no neighbors.
+        Address table of `storaged.kernels.adjacency`. Without ``ALIAS_THRESHOLD`` every column is
+        certain. A row with sum 0 has no neighbors.
     params : DrawParams
     positions : ndarray of int64, shape (m,)
+        Position of each node, which keys its draws.
     out_rows : ndarray of int64, shape (m,) or (0,)
-        Row of each node in the result; empty: node i has row i.
+        Row of each node in the result. If empty, node i has row i.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
+        As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
     type_indices : ndarray of int32, shape (m * count,) or (0,)
-        Draw only where this is ``params.type_index``; empty: draw all.
+        Only draws with this equal to ``params.type_index`` are made; if empty, all are.
     out : ndarray of int64, shape (n * count,), out
-        ``out[out_rows[i] * count + k]``: -1 for no neighbor; what is not drawn here is left as it
-        is.
+        ``out[out_rows[i] * count + k]``: -1 for no neighbor. Elements of draws that are not made
+        are unchanged.
     slots : ndarray of int64, shape (m * count,) or (0,), out
-        The slots, for `gather_ids` and `gather_weights`; likewise. Empty: not wanted.
+        Slots for `gather_ids` and `gather_weights`; -1 for no neighbor. If empty, they are not
+        written.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Notes
     -----
-    Three blocks are under way: one is hashed while the table rows of the one before it and the
-    neighbors of the one before that come from memory."""
+    Three blocks are in flight: one is hashed while the alias table rows of the previous block and
+    the neighbors of the block before that are loaded from memory.
+    """
     blocks = _Blocks(
         np.empty((3, BLOCK), np.int64),
         np.empty((3, BLOCK), np.uint64),
@@ -374,7 +380,7 @@ class GatherParams(NamedTuple):
 
 
 def gather_params(count: int, type_index: int, column: int) -> GatherParams:
-    """Return `GatherParams` of the types that kernels are compiled for."""
+    """Return `GatherParams` with the types that kernels are compiled for."""
     return GatherParams(np.int64(count), np.int32(type_index), np.int64(column))
 
 
@@ -393,16 +399,16 @@ def gather_ids(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses; ``params.column`` is one of int64 values by slot.
+        Address table; ``params.column`` has addresses of int64[slots].
     params : GatherParams
     slots : ndarray of int64, shape (m * count,)
         -1 for no draw.
     out_rows, parts : ndarray of int64 and of int32, shape (m,)
         As in `draw_slots`.
     type_indices : ndarray of int32, shape (m * count,) or (0,)
-        Take only draws where this is ``params.type_index``; empty: all.
+        Only draws with this equal to ``params.type_index`` are gathered; if empty, all are.
     out : ndarray of int64, shape (n * count,), out
-        ``out[out_rows[i] * count + k]``; what has no slot is left as it is.
+        ``out[out_rows[i] * count + k]``. Elements without a slot are unchanged.
     """
     count, type_index, column = params
     m, lookahead = parts.shape[0], AHEAD // count + 1
@@ -437,11 +443,12 @@ def gather_weights(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses; of ``params.column`` float32 values by slot, and 0 is weights of 1.
+        Address table; ``params.column`` has addresses of float32[slots], and 0 means that all
+        weights are 1.
     params, slots, out_rows, parts, type_indices
         As in `gather_ids`.
     out : ndarray of float32, shape (n * count,), out
-        Likewise.
+        As in `gather_ids`.
     """
     count, type_index, column = params
     m, lookahead = parts.shape[0], AHEAD // count + 1
@@ -475,10 +482,10 @@ def write_types(
     Parameters
     ----------
     slots, out_rows : ndarray of int64, shape (m * count,) and (m,)
-        As in `gather_ids`; what has no slot is left as it is.
+        As in `gather_ids`. Elements of ``out`` without a slot are unchanged.
     count : int64
     type_indices : ndarray of int32, shape (m * count,) or (0,)
-        Empty: all are of the first type.
+        If empty, all draws are of the first type.
     types : ndarray of int32, shape (types,)
     out : ndarray of int32, shape (n * count,), out
         ``out[out_rows[i] * count + k] = types[type_indices[i * count + k]]``.

@@ -1,8 +1,9 @@
-"""Successive draws without replacement among the edges of a row that match, where these lie in runs
-of a sorted order; shared by draws from an index and by draws until a time.
+"""Successive draws without replacement among the matching edges of a row.
 
-Matching edges are numbered one run after another, each run in its order: a *match index* is such a
-number."""
+The matching edges form runs of a sorted order. Draws from an index and draws with a temporal filter
+share these functions. Matching edges are numbered run by run, each run in its order. A *match
+index* is such a number.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ from storaged.kernels.neighbors.fisher_yates import find_hash_slot
 
 
 class Runs(NamedTuple):
-    """The matching edges of one row.
+    """Matching edges of one row.
 
     Attributes
     ----------
     types : ndarray of int64, shape (runs,)
         Edge type of each run, as an index into the union.
     starts : ndarray of int64, shape (runs,)
-        First place of each run in the order of its edge type.
+        First position of each run in the order of its edge type.
     sizes : ndarray of int64, shape (runs,)
-        Edges of each run.
+        Number of edges of each run.
     """
 
     types: NDArray[np.int64]
@@ -37,19 +38,19 @@ class Runs(NamedTuple):
 
 
 class SuccessiveScratch(NamedTuple):
-    """Scratch of successive draws, and the draws themselves.
+    """Scratch arrays of successive draws, and the draws themselves.
 
     Attributes
     ----------
     hash_keys : ndarray of int64, shape (2^k,)
-        Match indices that were drawn; -1 everywhere between two rows.
+        Match indices that were drawn; all -1 between two rows.
     values : ndarray of int64, shape (2^k,)
     used_buckets : ndarray of int64, shape (count,)
     heap_keys : ndarray of float64, shape (count,)
     heap_tags : ndarray of int32, shape (count,)
-        Zero.
+        All zero.
     draws : ndarray of int64, shape (count,)
-        The match indices drawn from a row.
+        Match indices drawn from a row.
     """
 
     hash_keys: NDArray[np.int64]
@@ -69,8 +70,8 @@ def match_weight(
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, COLUMNS)
-        Addresses by edge type; ``ORDER`` is the order that the runs are of. Without ``WEIGHTS``
-        every edge weighs 1.
+        Address table for each edge type. ``ORDER`` is the order of the runs. Without ``WEIGHTS``
+        every edge has weight 1.
     part, match_index : int64
     runs : Runs
     """
@@ -94,8 +95,9 @@ def shuffle_matches(
     scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw matches uniformly: the beginning of a Fisher-Yates shuffle, whose array is kept only
-    where it was touched.
+    """Draw matches uniformly without replacement, by a partial Fisher-Yates shuffle.
+
+    Only the touched elements of the shuffled array are stored.
     """
     hash_keys, values, used_buckets, draws = (
         scratch.hash_keys,
@@ -145,8 +147,9 @@ def select_undrawn(
     scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Complete a row's draws by exponential keys among the matches that were not drawn, and forget
-    which were; return how many draws there are.
+    """Complete a row's draws by exponential keys among undrawn matches; return the number.
+
+    Also clears the hash table of drawn matches.
     """
     hash_keys, used_buckets, draws = scratch.hash_keys, scratch.used_buckets, scratch.draws
     count, num_found = draws.shape[0], num_drawn

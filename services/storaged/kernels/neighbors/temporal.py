@@ -1,8 +1,9 @@
-"""Neighbors that are visible at a time: a prefix of each row's order by time, found by bisection,
-and draws from it.
+"""Sample the neighbors that are visible at a time.
 
-The visible edges of a node along several edge types are the runs of
-`storaged.kernels.neighbors.successive`: one a type, each from the earliest to the latest."""
+The visible edges of a row are a prefix of its order by time, and are found by bisection. Along
+several edge types they are the runs of `storaged.kernels.neighbors.successive`: one per type, each
+from the earliest to the latest edge.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from storaged.kernels.neighbors.successive import (
 )
 
 UNIFORM, WEIGHTED, LAST = 0, 1, 2
-"""How edges are drawn from those visible: uniformly, by weight, or the latest of them."""
+"""Strategies of draws from the visible edges: uniform, by weight, or the latest ones."""
 _EIGHTS = np.uint64(3)
 _NODES_AHEAD = 16
 
@@ -49,12 +50,12 @@ class TemporalParams(NamedTuple):
     Attributes
     ----------
     key, selection_key : uint64
-        ``key_of(seed, rng.TEMPORAL, direction, hop, 0)``, and the same with 1; draw k of a node
-        takes word k of its position's key under the first.
+        ``key_of(seed, rng.TEMPORAL, direction, hop, 0)``, and the same with 1. Draw k of a node
+        uses word k of the key derived from the first by the node's position.
     num_draws : int64
         Draws per node, at least 1.
     replace : bool
-        With replacement; ``LAST`` is without.
+        Whether to draw with replacement; ignored for ``LAST``.
     strategy : int64
         ``UNIFORM``, ``WEIGHTED`` or ``LAST``.
     """
@@ -79,8 +80,9 @@ class _Nodes(NamedTuple):
 def count_visible(
     start: IntLike, stop: IntLike, limit: np.int64, times: np.uint64, order: np.uint64
 ) -> IntLike:
-    """Count the edges of a row with a time of at most ``limit``; ``times`` and ``order`` are
-    addresses of int64[slots] and uint32[slots].
+    """Return the number of edges of a row with a time of at most ``limit``.
+
+    ``times`` and ``order`` are the addresses of int64[slots] and uint32[slots].
     """
     low, high = np.int64(start), np.int64(stop)
     while low < high:
@@ -94,8 +96,10 @@ def count_visible(
 
 @inlined
 def _first_beyond(sums: np.uint64, start: IntLike, size: IntLike, point: float) -> IntLike:
-    """Return the first of ``size`` places with a running sum beyond ``point``, or, where there is
-    none, the first that has the whole sum.
+    """Return the first of ``size`` positions with a running sum greater than ``point``.
+
+    If there is none, returns the first position with the total sum. ``sums`` is the address of
+    float64[slots].
     """
     total = f64_at(sums, start + size - 1)
     low, high = np.int64(0), np.int64(size) - 1
@@ -117,7 +121,7 @@ def _draw_by_weight(
     runs: Runs,
     masses: NDArray[np.float64],
 ) -> IntLike:
-    """Return the visible edge on which a point of 0 .. the sum of all masses falls."""
+    """Return the visible edge that a point in 0 .. the sum of all masses falls on."""
     _, starts, sizes = runs
     base, chosen, offset = np.int64(0), np.int64(-1), np.int64(0)
     remaining, chosen_remaining = point, 0.0
@@ -142,10 +146,10 @@ def _latest(
     draws: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Take the latest visible edges, the latest first; of equal times those of a later edge type,
-    then of a later slot, come first.
+    """Take the latest visible edges, the latest first; return their number.
 
-    The sizes of ``runs`` are used up.
+    Among equal times, edges of a later edge type come first, then edges of a later slot. The sizes
+    of ``runs`` are consumed.
     """
     _, starts, sizes = runs
     num_found = np.int64(0)
@@ -164,7 +168,7 @@ def _latest(
         if latest_type < 0:
             break
         sizes[latest_type] -= 1
-        # Numbered by place alone: the edge type goes into the high half, for sizes change.
+        # A match index would change with the sizes. So the edge type is stored in the high half.
         draws[num_found] = latest_type << np.int64(32) | sizes[latest_type]
         num_found += 1
     return num_found
@@ -182,8 +186,9 @@ def _draw_with_rejection(
     scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw visible edges by weight, rejecting repeats, until there are enough or too many in a row
-    were rejected; return how many were found.
+    """Draw visible edges by weight and reject repeats; return the number of distinct edges.
+
+    Ends with enough edges, or after too many consecutive rejections.
     """
     count = scratch.draws.shape[0]
     num_found, rejections, attempt = np.int64(0), 0, np.int64(0)
@@ -213,7 +218,7 @@ def _draw_rows(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """`draw_temporal`, in scratch that is there."""
+    """Run `draw_temporal` with existing scratch arrays."""
     types, count, strategy, draws = (
         tables.shape[0],
         params.num_draws,
@@ -335,35 +340,38 @@ def draw_temporal(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw from the edges that each node sees.
+    """Draw from the edges that are visible to each node.
 
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, COLUMNS)
-        Addresses by edge type, as `storaged.kernels.adjacency` lays them out: ``WHEN`` and
-        ``ORDER`` are of int64[slots] and uint32[slots]; ``WEIGHTS`` and the running sums
-        ``TIME_SUMS`` are read where ``WEIGHTED``; 0: every edge weighs 1.
+        Address table of `storaged.kernels.adjacency` for each edge type. ``WHEN`` and ``ORDER`` are
+        the addresses of int64[slots] and uint32[slots]. With ``WEIGHTED``, ``WEIGHTS`` and the
+        running sums ``TIME_SUMS`` are read; 0: every edge has weight 1.
     params : TemporalParams
     positions : ndarray of int64, shape (m,)
+        Position of each node, which keys its draws.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 sees nothing.
+        As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no visible edges.
     limits : ndarray of int64, shape (types, m)
-        The last time that each node sees along each edge type, as
-        `asterism_graphkit.arrays.time_keys.limit_keys` has it.
+        Largest visible time key of each node and edge type, from
+        `asterism_graphkit.arrays.time_keys.limit_keys`.
     type_indices : ndarray of int32, shape (m * count,) or (0,), out
-        Edge types, as indices into the union; -1 for none. Empty where there is one type.
+        Edge types, as indices into the union; -1 for none. Empty if there is one type.
     slots : ndarray of int64, shape (m * count,), out
         -1 for none.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Notes
     -----
-    Without replacement nodes that see at most ``count`` edges have all of them (by weight: the
-    positive ones) by (edge type, time). By weight a draw is the inverse of the running sums, and
-    repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential keys among
-    what was not drawn yet. Beyond that the first m of n draws are the draws of m."""
+    Without replacement, a node with at most ``count`` visible edges gets all of them (by weight:
+    those of positive weight), by (edge type, time). By weight, a draw inverts the running sums, and
+    repeats are rejected. After ``REJECTIONS`` consecutive rejections the rest is selected by
+    exponential keys (Efraimidis & Spirakis 2006) among the edges not drawn yet. If a node has more
+    visible edges than draws, the first m of n draws are the draws of a request for m.
+    """
     types, count = tables.shape[0], params.num_draws
     hash_keys = np.full(np.int64(1) << np.int64(hash_table_bits(count)), np.int64(-1), np.int64)
     scratch = SuccessiveScratch(
@@ -388,15 +396,16 @@ def count_visible_edges(
     limits: NDArray[np.int64],
     sizes: NDArray[np.int32],
 ) -> int:
-    """Count the edges of one type that each node sees; return the sum.
+    """Count the edges of one type that are visible to each node; return the sum.
 
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses, as `storaged.kernels.adjacency` lays them out.
+        Address table of `storaged.kernels.adjacency`.
     parts, rows, limits : ndarray of int32, int64 and int64, shape (m,)
-        As of `draw_temporal`.
+        As in `draw_temporal`.
     sizes : ndarray of int32, shape (m,), out
+        Number of visible edges of each node.
     """
     total = np.int64(0)
     for i in range(rows.shape[0]):
@@ -419,12 +428,12 @@ def list_visible_edges(
     sizes: NDArray[np.int32],
     slots: NDArray[np.int64],
 ) -> None:
-    """List the slots of all edges that each node sees, the earliest first, node by node.
+    """List the slots of all visible edges of each node, the earliest first, node by node.
 
     Parameters
     ----------
     table, parts, rows, sizes
-        As of `count_visible_edges`.
+        As in `count_visible_edges`.
     slots : ndarray of int64, shape (sum of sizes,), out
     """
     out_pos = 0
@@ -444,16 +453,17 @@ def compact_slots(
     sizes: NDArray[np.int32],
     slots: NDArray[np.int64],
 ) -> int:
-    """Join drawn slots, ``count`` of each node and -1 for none, without gaps; return how many there
-    are.
+    """Remove the padding from drawn slots; return their number.
 
     Parameters
     ----------
     padded_slots : ndarray of int64, shape (m * count,)
+        ``count`` slots per node; -1 for none.
     count : int64
     sizes : ndarray of int32, shape (m,), out
-        How many each node has.
+        Number of slots of each node.
     slots : ndarray of int64, shape (m * count,), out
+        The slots without gaps.
     """
     out_pos = np.int64(0)
     for i in range(sizes.shape[0]):
@@ -480,11 +490,11 @@ def gather_ragged_ids(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Addresses, as `storaged.kernels.adjacency` lays them out.
+        Address table of `storaged.kernels.adjacency`.
     column : int64
-        The column of the table that is read.
+        Column of the table that is read.
     parts, sizes : ndarray of int32, shape (m,)
-        The part of each node, and how many of ``slots`` are its own.
+        Partition of each node, and the number of its slots.
     slots : ndarray of int64, shape (k,)
     out : ndarray of int64, shape (k,), out
     """
@@ -504,8 +514,9 @@ def gather_ragged_weights(
     slots: NDArray[np.int64],
     out: NDArray[np.float32],
 ) -> None:
-    """Gather the weight of each slot; arrays as in `gather_ragged_ids`, without ``WEIGHTS`` every
-    edge weighs 1.
+    """Gather the weight of each slot.
+
+    Arrays as in `gather_ragged_ids`; without ``WEIGHTS`` every edge has weight 1.
     """
     pos = 0
     for i in range(sizes.shape[0]):

@@ -1,4 +1,4 @@
-"""The heaviest edges of rows: one bounded heap a row, fed by one edge type after another."""
+"""Select the heaviest edges of rows: one bounded heap per row, over all edge types."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _swap(
 def _sift_down(
     weights: F32, ids: I64, orders: I64, type_indices: I32, slots: I64, size: np.int64
 ) -> None:
-    """Let the root down: the entry that comes last stays on top."""
+    """Sift the root down, so that the entry that ranks last is on top."""
     pos = np.int64(0)
     while True:
         child = 2 * pos + 1
@@ -72,8 +72,9 @@ def _select_row(
     slots: I64,
     stop: I64,
 ) -> IntLike:
-    """Select and sort the heaviest edges of one row in a heap, the entry to leave first on top;
-    return how many there are.
+    """Select and sort the heaviest edges of one row; return their number.
+
+    The heap has the entry that ranks last on top.
     """
     count, size, num_seen = orders.shape[0], np.int64(0), np.int64(0)
     for t in range(tables.shape[0]):
@@ -89,8 +90,8 @@ def _select_row(
             neighbor, order = i64_at(nbr, slot), num_seen
             num_seen += 1
             if size == count:
-                # Only what comes before the last one enters; of equal weight and id it was met
-                # later.
+                # Only an entry that ranks before the top one enters. With equal weight and id it
+                # ranks after, since it was seen later.
                 if weight < weights[0] or (weight == weights[0] and neighbor >= ids[0]):
                     continue
                 weights[0], ids[0], orders[0], type_indices[0], slots[0] = (
@@ -138,7 +139,7 @@ def _select_rows(
     slots: I64,
     stop: I64,
 ) -> None:
-    """`select_top_edges`, in scratch that is there: ``orders``, int64[count]."""
+    """Run `select_top_edges` with an existing scratch array: ``orders``, int64[count]."""
     count = orders.shape[0]
     for i in range(rows.shape[0]):
         sizes[i] = 0
@@ -178,21 +179,22 @@ def select_top_edges(
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, COLUMNS)
-        Addresses by edge type, as `storaged.kernels.adjacency` lays them out; without ``WEIGHTS``
-        every edge weighs 1.
+        Address table of `storaged.kernels.adjacency` for each edge type; without ``WEIGHTS`` every
+        edge has weight 1.
     count : int64
-        Edges per node at most, at least 1.
+        Maximum number of edges per node, at least 1.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
+        As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
     sizes : ndarray of int64, shape (m,), out
-        Edges selected of each node; what the other outputs have after them means nothing.
+        Number of selected edges of each node. The elements of the other outputs after them are
+        undefined.
     weights, ids : ndarray of float32 and of int64, shape (m * count,), out
         Weights and neighbors.
     type_indices, slots : ndarray of int32 and of int64, shape (m * count,), out
         Edge types, as indices into the union, and slots.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
     """
     orders = np.empty(count, np.int64)
     _select_rows(tables, parts, rows, sizes, weights, ids, orders, type_indices, slots, stop)

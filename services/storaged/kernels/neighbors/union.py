@@ -1,5 +1,6 @@
-"""Neighbors without replacement of several edge types: one exponential-key selection over all of
-their edges, or over the neighbors that these lead to.
+"""Neighbor sampling without replacement from a union of edge types.
+
+Uses one exponential-key selection over all of their edges, or over all distinct neighbors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from storaged.kernels.exponential_race import exponential_key, keep_smallest, so
 
 @inlined
 def _slot_weight(weights: np.uint64, slot: np.int64) -> float:
-    """Return the weight of a slot; an address of 0 is weights of 1."""
+    """Return the weight of a slot; it is 1 if the address of the weights is 0."""
     return 1.0 if weights == 0 else np.float64(f32_at(weights, slot))
 
 
@@ -32,7 +33,7 @@ def _select_edges(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """`select_union_edges`, in scratch that is there: ``keys``, float64[count]."""
+    """Run `select_union_edges` with an existing scratch array: ``keys``, float64[count]."""
     types, count = tables.shape[0], keys.shape[0]
     for i in range(rows.shape[0]):
         heap_slice = slice(i * count, (i + 1) * count)
@@ -96,41 +97,44 @@ def select_union_edges(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of a union of edge types without replacement, in the order of successive draws.
+    """Draw edges of a union of edge types without replacement.
+
+    The edges are in the order of successive draws. The method is that of Efraimidis & Spirakis
+    2006.
 
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, COLUMNS)
-        Addresses by edge type, as `storaged.kernels.adjacency` lays them out; without ``WEIGHTS``
-        every edge weighs 1.
+        Address table of `storaged.kernels.adjacency` for each edge type; without ``WEIGHTS`` every
+        edge has weight 1.
     count : int64
-        Edges per node; nodes of at most ``count`` edges have all of them (by weight: the positive
-        ones), in order.
+        Edges per node. A node of at most ``count`` edges gets all of them (by weight: those of
+        positive weight), in stored order.
     selection_keys : ndarray of uint64, shape (types, m)
-        Of the nodes' positions, under the selection key of each edge type; an edge's word is that
-        of its place in the row.
+        Keys of the nodes' positions, derived from the selection key of each edge type. The word of
+        an edge is that of its offset in the row.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
+        As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
     type_indices : ndarray of int32, shape (m * count,), out
         Edge types, as indices into the union; padded with -1.
     slots : ndarray of int64, shape (m * count,), out
         Padded with -1.
     stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
     """
     keys = np.empty(count, np.float64)
     _select_edges(tables, selection_keys, parts, rows, keys, type_indices, slots, stop)
 
 
 class _Scratch(NamedTuple):
-    """Scratch of `select_union_nodes`.
+    """Scratch arrays of `select_union_nodes`.
 
     Attributes
     ----------
     keys : ndarray of float64, shape (count,)
     cursors, row_ends : ndarray of int64, shape (types,)
-        The next slot of each edge type in a row, and the slot after the last.
+        Next slot of each edge type in a row, and the slot after the last.
     """
 
     keys: NDArray[np.float64]
@@ -150,7 +154,7 @@ def _select_nodes(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """`select_union_nodes`, in scratch that is there."""
+    """Run `select_union_nodes` with existing scratch arrays."""
     keys, cursors, row_ends = scratch
     types, count = remote_types.shape[0], keys.shape[0]
     for i in range(rows.shape[0]):
@@ -169,7 +173,7 @@ def _select_nodes(
                 iteration += 1
                 if iteration & STOP_CHECK_MASK == 0 and is_set(stop):
                     return
-                # The next neighbor: the smallest id of the first type that has one left.
+                # Next neighbor: the smallest id of the first node type with neighbors left.
                 lead_type = -1
                 node = np.int64(0)
                 for t in range(types):
@@ -231,20 +235,23 @@ def select_union_nodes(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of a union of edge types to distinct neighbors, in the order of successive draws.
+    """Draw edges of a union of edge types to distinct neighbors.
+
+    The edges are in the order of successive draws.
 
     Parameters
     ----------
     tables, count, selection_keys, parts, rows, type_indices, slots, stop
-        As of `select_union_edges`; neighbors ascend within a row.
+        As in `select_union_edges`; neighbors ascend within a row.
     remote_types : ndarray of int32, shape (types,)
-        The node type that each edge type leads to: of two types the same id is two neighbors.
+        Node type that each edge type leads to. The same id of two node types is two neighbors.
 
     Notes
     -----
-    The earliest of the edges to a neighbor counts for it: an exponential variable of the weight of
-    all of them, and the edge that is earliest is each by its own weight among them. So the first m
-    of n are the draws of m."""
+    The smallest key of the edges to a neighbor counts. It is an exponential variable with their
+    total weight as its rate, and it belongs to each edge in proportion to the edge's weight. The
+    first m of n draws are therefore the draws of a request for m.
+    """
     types = remote_types.shape[0]
     keys, cursors = np.empty(count, np.float64), np.empty(types, np.int64)
     scratch = _Scratch(keys, cursors, np.empty(types, np.int64))

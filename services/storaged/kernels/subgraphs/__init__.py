@@ -1,2 +1,4 @@
 """Kernels of k-hop expansion and LABOR.
-Induced subgraphs have `storaged.kernels.induced`."""
+
+Induced subgraphs belong to `storaged.kernels.induced`.
+"""

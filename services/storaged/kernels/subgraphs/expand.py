@@ -1,8 +1,7 @@
-"""Expand nodes of any of a host's parts: draw or read their neighbors in one pass, as many as each
-node has.
+"""Expand nodes of all partitions of a host: sample or read their neighbors in one pass.
 
-`neighbors.replacement` and `neighbors.distinct_edges` draw the same neighbors, by the same words,
-into padded arrays.
+The output is ragged. `neighbors.replacement` and `neighbors.distinct_edges` draw the same
+neighbors, with the same random words, into padded arrays.
 """
 
 from __future__ import annotations
@@ -44,66 +43,64 @@ from storaged.kernels.neighbors.distinct_edges import choose_distinct_edges
 from storaged.kernels.neighbors.fisher_yates import MAX_DIRECT_DEGREE, DistinctScratch, RowDraw
 
 _ROWS_AHEAD, _COLUMNS_AHEAD, _WRITE_DELAY = 24, 8, 4
-"""Prefetch distances of rows and of alias table columns, and the delay of writes, in nodes."""
+"""Prefetch distances of rows and of alias table columns, and delay of writes, in nodes."""
 _RING = 32
 """Nodes in flight, at least ``_ROWS_AHEAD + _WRITE_DELAY``."""
 _PART, _ROW, _START, _DEGREE = range(4)
 """Rows of `ExpansionScratch.ring`."""
 _SHORT = 1024
-"""Draws of one node up to which several nodes are in flight; more keep the memory busy by
-themselves.
-"""
+"""Maximum draws per node with several nodes in flight; more draws keep the memory busy."""
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 _I64, _U64, _U32 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
 _F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
 _KNOWN = np.zeros(0, np.uint64)
-"""No draw is hashed in advance."""
+"""Marker that no draw was hashed in advance."""
 
 
 class ExpansionParams(NamedTuple):
-    """How nodes are expanded along an edge type."""
+    """Parameters of an expansion along one edge type."""
 
     key: np.uint64
-    """``key_of(seed, rng.NEIGHBOR, direction, hop)``."""
+    """Key of the draws: ``key_of(seed, rng.NEIGHBOR, direction, hop)``."""
     selection_key: np.uint64
-    """The key of exponential-key selection among this type's edges."""
+    """Key of exponential-key selection among edges of this type."""
     parts: np.int64
     mod: bool
-    """Whether a node finds its part by remainder, or by hash."""
+    """True if the partition of a node is its id modulo ``parts``; else it follows from a hash."""
     fanout: np.int64
-    """Neighbors of each node."""
+    """Number of neighbors to draw for each node."""
     replace: bool
     uniform: bool
-    """Whether every edge weighs 1."""
+    """True if every edge counts with weight 1."""
 
 
 class NeighborOutputs(NamedTuple):
-    """Output arrays of k neighbors, those of one node after those of another."""
+    """Output arrays of k neighbors, grouped by node."""
 
     ids: NDArray[np.int64]
-    """int64[k]."""
+    """Neighbor ids, int64[k]."""
     eids: NDArray[np.int64]
-    """int64[k], or int64[0] where edge ids are not wanted."""
+    """Edge ids, int64[k], or int64[0] if not wanted."""
     weights: NDArray[np.float32]
-    """float32[k], or float32[0] where weights are not wanted."""
+    """Edge weights, float32[k], or float32[0] if not wanted."""
 
 
 class ExpansionScratch(NamedTuple):
-    """Scratch of `draw_expansion`; d is ``fanout``."""
+    """Scratch arrays of `draw_expansion`; d is ``fanout``."""
 
     ring: NDArray[np.int64]
-    """int64[4, _RING]: the rows of the nodes in flight."""
+    """Partition, row, first slot and degree of the nodes in flight, int64[4, _RING]."""
     keys: NDArray[np.uint64]
-    """uint64[_RING]: the key of each."""
+    """Key of each node in flight, uint64[_RING]."""
     slot_ring: NDArray[np.int64]
-    """int64[_RING or 1, d]: the slots that each drew."""
+    """Slots drawn for each node in flight, int64[_RING or 1, d]."""
     direct_table: NDArray[np.int16]
     hash_keys: NDArray[np.int64]
     values: NDArray[np.int64]
     used_buckets: NDArray[np.int64]
     heap_keys: NDArray[np.float64]
     heap_tags: NDArray[np.int32]
-    """The last six as of `storaged.kernels.neighbors.fisher_yates.DistinctScratch`."""
+    """Last of six fields of `storaged.kernels.neighbors.fisher_yates.DistinctScratch`."""
 
 
 @inlined
@@ -115,7 +112,7 @@ def _draw_slot(
     alias_threshold: NDArray[np.uint64],
     alias_fraction: NDArray[np.uint32],
 ) -> IntLike:
-    """Return the slot of draw k of a row with replacement; -1 where its weights are all zero."""
+    """Return the slot of draw k of a row with replacement, or -1 if all weights are 0."""
     n = np.uint64(degree)
     w = word(key, np.uint64(k))
     slot = start + np.int64(bounded(w, n))
@@ -146,11 +143,11 @@ def _draw_distinct(
     row_slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw a row's neighbors without replacement; keys as of `choose_distinct_edges`."""
+    """Draw a row's neighbors without replacement; keys as in `choose_distinct_edges`."""
     part, start, degree = span
     weighted = not params.uniform and table[part, WEIGHTS] != 0
     has_alias_table = weighted and table[part, ALIAS_THRESHOLD] != 0
-    # Equal positive weights have no table, and the sum of the row does not matter.
+    # Equal positive weights have no alias table, and the row's sum is irrelevant.
     if (
         degree > params.fanout
         and has_alias_table
@@ -190,8 +187,9 @@ def _draw_distinct(
 def _prefetch_slots(
     table: NDArray[np.int64], part: IntLike, row_slots: NDArray[np.int64], want_eids: bool
 ) -> None:
-    """Prefetch the edges in slots: pairs of ids where edge ids are wanted, or narrow neighbors,
-    where the part has them.
+    """Prefetch the edges in slots.
+
+    These are pairs of ids if edge ids are wanted, else 32-bit neighbors, if the partition has them.
     """
     if want_eids and table[part, PAIRS] != 0:
         pairs = view_at(table[part, PAIRS], table[part, SLOTS], _U64)
@@ -220,7 +218,7 @@ def _write_edges(
     out: NeighborOutputs,
     out_pos: IntLike,
 ) -> None:
-    """Write the edges in slots, from ``out_pos`` on."""
+    """Write the edges in slots from ``out_pos`` on."""
     ids, eids, weights = out
     slots, paired = table[part, SLOTS], eids.shape[0] > 0 and table[part, PAIRS] != 0
     if paired:
@@ -260,8 +258,9 @@ def _expand(
     scratch: ExpansionScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """`draw_expansion`, in arrays that are there: arrays made here would be counted at every
-    use.
+    """Run `draw_expansion` with existing arrays.
+
+    Arrays created in this function would be reference-counted at every use.
     """
     ring, keys, slot_ring = scratch.ring, scratch.keys, scratch.slot_ring
     count, replace, uniform = params.fanout, params.replace, params.uniform
@@ -379,25 +378,25 @@ def draw_expansion(
     out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> int:
-    """Draw neighbors of one edge type, those of one node after those of another.
+    """Draw neighbors along one edge type into a ragged output, node by node.
 
     Parameters
     ----------
     table : int64[parts, COLUMNS]
     params : ExpansionParams
     ids, positions : int64[m]
-        Nodes, -1 for none, and what each one's draws are keyed by.
+        Node ids, -1 for none, and the positions that key their draws.
     sizes : int32[m], out
-        How many neighbors each node got.
+        Number of neighbors drawn for each node.
     out : NeighborOutputs
-        For up to m * fanout neighbors.
+        Sized for m * fanout neighbors.
     stop : int64[1]
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
 
     Returns
     -------
     int
-        How many there are in all; -1 - i where the part of ``ids[i]`` is not held here.
+        Total number of neighbors, or -1 - i if this host does not hold the partition of ``ids[i]``.
     """
     count = params.fanout
     bits = np.int64(4)
@@ -415,7 +414,7 @@ def draw_expansion(
         np.empty(count, np.float64),
         np.zeros(count, np.int32),
     )
-    # An int64 here and an int to the caller.
+    # An int64 in compiled code, an int for the caller.
     return _expand(table, params, ids, positions, sizes, out, scratch, stop)  # type: ignore[return-value]
 
 
@@ -427,7 +426,7 @@ def count_expansion(
     ids: NDArray[np.int64],
     sizes: NDArray[np.int32],
 ) -> int:
-    """Count the neighbors of each node; parameters and result as of `draw_expansion`."""
+    """Count the neighbors of each node; parameters and result as in `draw_expansion`."""
     shift = parts_shift(parts)
     total = np.int64(0)
     for i in range(ids.shape[0]):
@@ -451,7 +450,7 @@ def copy_expansion(
     out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> None:
-    """Copy all neighbors of each node in stored order; parameters as of `draw_expansion`."""
+    """Copy all neighbors of each node in stored order; parameters as in `draw_expansion`."""
     neighbors, eids, weights = out
     shift = parts_shift(parts)
     out_pos = np.int64(0)

@@ -1,9 +1,9 @@
-"""Sample a k-hop subgraph along one edge type between nodes of one type, all hops in one call,
-where ids lie close together.
+"""Sample a k-hop subgraph of one node type along one edge type, all hops in one call.
 
-The result is that of `asterism_graphkit.operators.khop` over `storaged.kernels.subgraphs.expand`
-and `asterism_graphkit.relabel.bitset_ranks` hop by hop. One call instead of several a hop leaves
-the interpreter's lock to the other threads of the process."""
+For dense ids. The result is that of `asterism_graphkit.operators.khop` with
+`storaged.kernels.subgraphs.expand` and `asterism_graphkit.relabel.bitset_ranks` for each hop. With
+one call instead of several per hop, other threads of the process can take the interpreter lock.
+"""
 
 from __future__ import annotations
 
@@ -18,45 +18,46 @@ from asterism_graphkit.relabel.relabel import write_repeated_indices
 from storaged.kernels.subgraphs.expand import ExpansionParams, NeighborOutputs, draw_expansion
 
 ID_OUT_OF_RANGE, TOO_MANY_BYTES, STOPPED = -1, -2, -3
-"""Why there is no result: an id has no bit, there are more bytes than ``max_bytes``, or the call is
-to end.
+"""Error results of `sample_khop_single_type`.
+
+An id has no bit, the result exceeds ``max_bytes``, or the call was stopped.
 """
 
 
 class SingleTypeParams(NamedTuple):
-    """How a subgraph of one node type is sampled."""
+    """Parameters of `sample_khop_single_type`."""
 
     parts: np.int64
     mod: bool
-    """Whether a node finds its part by remainder, or by hash."""
+    """True if the partition of a node is its id modulo ``parts``; else it follows from a hash."""
     replace: bool
     uniform: bool
-    """Whether every edge weighs 1."""
+    """True if every edge counts with weight 1."""
     expand_all: bool
-    """Whether a node expands in every hop from the one that visited it, or in the next one only."""
+    """True to expand a visited node in all later hops; false for the next hop only."""
     max_bytes: np.int64
-    """Of nodes and columns of edges."""
+    """Maximum bytes of the nodes and the columns of edges."""
 
 
 class SubgraphOutputs(NamedTuple):
-    """Output arrays of a subgraph of m seeds, h hops and up to c edges; k = m + c."""
+    """Output arrays of a subgraph with m seeds, h hops and up to c edges; k = m + c."""
 
     seed_indices: NDArray[np.int32]
-    """int32[m]: the number of each seed."""
+    """Local id of each seed, int32[m]."""
     nodes: NDArray[np.int64]
-    """int64[k + 1]: node ids by number."""
+    """Node ids by local id, int64[k + 1]."""
     local_ends: NDArray[np.int32]
-    """int32[k + 2]: the node that was expanded, of each edge."""
+    """Expanded node of each edge, by local id, int32[k + 2]."""
     remote_ends: NDArray[np.int32]
-    """int32[k]: its neighbor."""
+    """Neighbor of each edge, by local id, int32[k]."""
     eids: NDArray[np.int64]
-    """int64[k] or [0]."""
+    """Edge ids, int64[k] or [0]."""
     weights: NDArray[np.float32]
-    """float32[k] or [0]."""
+    """Edge weights, float32[k] or [0]."""
     node_counts: NDArray[np.int64]
-    """int64[h + 1]: of seeds, and of nodes first visited in each hop."""
+    """Number of distinct seeds, and of nodes first visited in each hop, int64[h + 1]."""
     edge_counts: NDArray[np.int64]
-    """int64[h]."""
+    """Number of edges of each hop, int64[h]."""
 
 
 @kernel
@@ -71,28 +72,27 @@ def sample_khop_single_type(
     out: SubgraphOutputs,
     stop: NDArray[np.int64],
 ) -> int:
-    """Sample a subgraph.
+    """Sample a k-hop subgraph.
 
     Parameters
     ----------
     table : int64[parts, COLUMNS]
-        All parts are held.
+        Address table. All partitions are held.
     params : SingleTypeParams
     seeds : int64[m]
-        -1: no node. All others are below 64 * (w - 1).
+        Node ids below 64 * (w - 1), or -1 for no node.
     counts, keys, selection_keys : int64[h], uint64[h], uint64[h]
-        Of each hop, as of `storaged.kernels.subgraphs.expand.ExpansionParams`; counts of 0 or
-        more.
+        Fanout >= 0 and keys of each hop, as in `storaged.kernels.subgraphs.expand.ExpansionParams`.
     words : uint64[w]
-        Zeros; scratch.
+        Scratch array, all zero.
     out : SubgraphOutputs
     stop : int64[1]
-        As of `draw_expansion`.
+        As in `draw_expansion`.
 
     Returns
     -------
     int
-        How many edges there are, or `ID_OUT_OF_RANGE`, `TOO_MANY_BYTES` or `STOPPED`.
+        Number of edges, or `ID_OUT_OF_RANGE`, `TOO_MANY_BYTES` or `STOPPED`.
     """
     seed_indices, nodes, local_ends, remote_ends, eids, weights, node_counts, edge_counts = out
     word_ranks, by_rank = np.empty(words.shape[0], np.int32), np.empty(nodes.shape[0], np.int32)

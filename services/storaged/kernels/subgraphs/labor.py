@@ -1,9 +1,9 @@
-"""LABOR at the nodes of any of a host's parts: edges are read where they lie, and only those that
-are kept are written. `asterism_graphkit.operators.labor` has the method.
+"""LABOR sampling at nodes of all partitions of a host.
 
-Importance steps relabel the neighbors of a hop, and raise the importance of each to the largest
-that a node gives it. Rows are ascending by neighbor, so that what is indexed by id is read in
-order.
+Edges are read in place, and only the kept ones are written. `asterism_graphkit.operators.labor`
+describes the method and its source. Importance steps relabel the neighbors of a hop, and raise the
+importance of each to the largest value that a node gives it. Rows ascend by neighbor, so arrays
+indexed by id are read in order.
 """
 
 from __future__ import annotations
@@ -47,61 +47,60 @@ from storaged.kernels.adjacency import (
 from storaged.kernels.subgraphs.expand import NeighborOutputs
 
 ROW, TOTAL = range(2)
-"""Of the state of `keep_edges`: the node that comes next, and how many edges were kept before
-it.
-"""
+"""Elements of the state of `keep_edges`: the next node, and the edges kept before it."""
 BLOCK = 4096
 """Edges that are read between two checks of the output's capacity."""
 _AHEAD = 4
-"""Prefetch distance, in rows."""
+"""Prefetch distance in rows."""
 _FLAGS_PER_WORD = 8
 _ROUNDING_MARGIN = 1.0 + 1e-12
-"""More than the rounding errors of the two sides of an inequality."""
+"""Factor that exceeds the rounding errors of the two sides of an inequality."""
 _S12 = np.uint64(12)
 _I64, _U32, _F32 = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
 
 
 class KeepParams(NamedTuple):
-    """How the edges of nodes are kept."""
+    """Parameters of `keep_edges`."""
 
     key: np.uint64
-    """The variate of node t is word t of it."""
+    """Key of the variates: that of node t is word t."""
     fanout: np.int64
-    """Neighbors of each node, in expectation; -1: all of positive weight."""
+    """Expected number of neighbors of each node; -1: all of positive weight."""
     uniform: bool
-    """Whether every edge counts alike."""
+    """True if every edge counts with weight 1."""
     max_edges: np.int64
-    """Edges to read, up to the end of a node's."""
+    """Edges to read in one call, rounded up to the edges of a node."""
 
 
 class ImportanceState(NamedTuple):
-    """Importance steps of m nodes with e edges to n neighbors; all empty where none are taken, and
-    weights are importances.
+    """State of importance steps for m nodes with e edges to n neighbors.
+
+    All arrays are empty if no steps are taken; the weights are then the importances.
     """
 
     offsets: NDArray[np.int64]
-    """int64[m + 1]: where a node's edges are among all of them."""
+    """First edge of each node among all edges, int64[m + 1]."""
     neighbor_indices: NDArray[np.int32]
-    """int32[e]: the number of the neighbor that each edge leads to."""
+    """Local id of the neighbor of each edge, int32[e]."""
     importances: F64
-    """float64[n]: of each neighbor, by number."""
+    """Importance of each neighbor by local id, float64[n]."""
     levels: F64
-    """float64[m]: of each node, from the step before."""
+    """Level of each node in the previous step, float64[m]."""
 
 
 class LaborScratch(NamedTuple):
-    """Scratch of `keep_edges`; d is the largest degree."""
+    """Scratch arrays of `keep_edges`; d is the largest degree."""
 
     neighbors: NDArray[np.int64]
-    """int64[BLOCK]."""
+    """Neighbors of a block, int64[BLOCK]."""
     flags: NDArray[np.uint8]
-    """uint8[BLOCK]: which edges of a block are kept."""
+    """Flags of the kept edges of a block, uint8[BLOCK]."""
     flag_words: NDArray[np.uint64]
-    """uint64[BLOCK / 8]: the same, eight at a time."""
+    """View of the flags, eight at a time, uint64[BLOCK / 8]."""
     importances: F64
     squares: F64
     ratios: F64
-    """float64[d] each, or float64[0] without importance steps."""
+    """Scratch of the level solver; the last three are float64[d], or float64[0] without steps."""
 
 
 @inlined
@@ -119,7 +118,7 @@ def _prefetch_row(table: NDArray[np.int64], part: IntLike, start: IntLike, weigh
 def _weighted_degree(
     table: NDArray[np.int64], part: IntLike, degree: IntLike, uniform: bool
 ) -> np.int64:
-    """Return how many of a row's edges have weights: none where every edge counts alike."""
+    """Return the number of a row's weights to read: 0 if every edge counts with weight 1."""
     return np.int64(0) if uniform or table[part, WEIGHTS] == 0 else np.int64(degree)
 
 
@@ -127,7 +126,7 @@ def _weighted_degree(
 def _copy_neighbors(
     table: NDArray[np.int64], part: IntLike, start: IntLike, size: IntLike, out: NDArray[np.int64]
 ) -> None:
-    """Copy the neighbors of ``size`` edges from a slot on."""
+    """Copy the neighbors of ``size`` edges from slot ``start`` on."""
     if table[part, NARROW] != 0:
         narrow = view_at(table[part, NARROW] + 4 * start, size, _U32)
         for e in range(size):
@@ -146,8 +145,9 @@ def _flag_equal(
     size: IntLike,
     flags: NDArray[np.uint8],
 ) -> None:
-    """Flag the edges that their neighbors' variates keep, all with one probability, in a loop of
-    its own, which is vectorized.
+    """Flag the edges that are kept if all have the same probability.
+
+    This is a separate loop, so that it is vectorized.
     """
     threshold = unit_threshold(probability)
     for e in range(size):
@@ -163,8 +163,9 @@ def _flag_candidates(
     size: IntLike,
     flags: NDArray[np.uint8],
 ) -> None:
-    """Flag a superset of the edges that are kept by importances: most are rejected without a
-    division.
+    """Flag a superset of the edges that are kept by importances.
+
+    Most edges are rejected without a division.
     """
     for e in range(size):
         flags[e] = np.uint8(
@@ -181,8 +182,9 @@ def _list_flagged(
     out_pos: IntLike,
     edges: NDArray[np.int64],
 ) -> IntLike:
-    """List the flagged edges of a block, numbered from ``first`` on, from ``out_pos`` on; return
-    the position after the last one.
+    """List the flagged edges of a block; return the position after the last one.
+
+    Edges are numbered from ``first`` on and written from ``out_pos`` on.
     """
     flags, flag_words = scratch.flags, scratch.flag_words
     count = out_pos
@@ -207,7 +209,7 @@ def _confirm(
     end: IntLike,
     edges: NDArray[np.int64],
 ) -> IntLike:
-    """Leave of the edges listed at begin .. end - 1 those that are kept; return where they end."""
+    """Keep only the exactly accepted edges of those at begin .. end - 1; return the new end."""
     count = begin
     for i in range(begin, end):
         e = edges[i]
@@ -228,7 +230,7 @@ def _keep_all(
     out_pos: IntLike,
     edges: NDArray[np.int64],
 ) -> IntLike:
-    """List all edges of positive weight from ``out_pos`` on; return where they end."""
+    """List all edges of positive weight from ``out_pos`` on; return the new end."""
     count = out_pos
     for e in range(begin, end):
         edges[count] = e
@@ -238,7 +240,7 @@ def _keep_all(
 
 @inlined
 def _inverse(weights: NDArray[np.float32], e: IntLike, importance: float, level: float) -> float:
-    """Return an edge's weight over its probability."""
+    """Return an edge's weight divided by its probability."""
     weight = np.float64(weights[e]) if weights.shape[0] > 0 else 1.0
     return weight / (1.0 if importance >= level else importance / level)
 
@@ -252,8 +254,9 @@ def _weigh(
     out: NDArray[np.float32],
     stop: NDArray[np.int64],
 ) -> None:
-    """Write the weights of a node's kept edges in a mean, which sum to their number; no
-    importances: all are 1.
+    """Write the weights of a node's kept edges in a mean; they sum to the number of edges.
+
+    Without importances all importances are 1.
     """
     total, count, no_importances = 0.0, np.float64(edges.shape[0]), importances.shape[0] == 0
     for i in range(edges.shape[0]):
@@ -285,9 +288,7 @@ def _write_edges(
     eids: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Write the ids of a node's kept edges, where they are wanted, and replace the edges by the
-    neighbors that they lead to.
-    """
+    """Write the ids of a node's kept edges if wanted, and replace the edges by neighbors."""
     pairs, narrow = np.uint64(table[part, PAIRS]), np.uint64(table[part, NARROW])
     if pairs != 0 and eids.shape[0] > 0:
         for i in range(edges.shape[0]):
@@ -314,8 +315,9 @@ def _write_edges(
 def _gather_importances(
     importances: F64, neighbor_indices: NDArray[np.int32], out: F64, stop: NDArray[np.int64]
 ) -> None:
-    """Gather the importances of a row's neighbors: they are read at random once, and used several
-    times.
+    """Gather the importances of a row's neighbors for repeated use.
+
+    They are read at random, but only once.
     """
     degree = neighbor_indices.shape[0]
     for begin in range(0, degree, STOP_CHECK_STEPS):
@@ -338,19 +340,19 @@ def _keep_row(
     out: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """List a node's edges that are kept, by their offsets in its row, from ``first`` on.
+    """List the kept edges of a node by their offsets in its row, from ``first`` on.
 
     Parameters
     ----------
     weights : float32[degree] or [0]
-        Empty: every edge counts alike.
+        If empty, every edge counts with weight 1.
     importances : float64[degree] or float32[degree], or [0]
-        Of the edges' neighbors; empty: all are 1.
+        Importance of each edge's neighbor; if empty, all are 1.
 
     Returns
     -------
     int
-        The position after the last one, -1 where they may not fit or the call is to end.
+        Position after the last one, or -1 if the edges may not fit or the call was stopped.
     """
     key, fanout, degree = params.key, params.fanout, row.degree
     keep_all = bool(fanout < 0 or degree <= fanout)
@@ -397,8 +399,9 @@ def _keep_node(
     out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Write a node's edges that are kept, from ``first`` on; parameters and result as of
-    `_keep_row`.
+    """Write the kept edges of a node from ``first`` on.
+
+    Parameters and result as in `_keep_row`.
     """
     end = _keep_row(table, params, row, level, weights, importances, scratch, first, out.ids, stop)
     if end < 0:
@@ -422,7 +425,10 @@ def _keep_edges(
     out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> None:
-    """`keep_edges`, in scratch that is there: arrays made here would be counted at every use."""
+    """Run `keep_edges` with existing scratch arrays.
+
+    Arrays created in this function would be reference-counted at every use.
+    """
     table, partitions, starts, degrees = rows
     fanout, uniform, levels = params.fanout, params.uniform, steps.levels
     squares, ratios = scratch.squares, scratch.ratios
@@ -478,8 +484,9 @@ def keep_edges(
     out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> None:
-    """Keep edges of one node after another's, until all are done, ``max_edges`` were read, or the
-    output is full.
+    """Keep edges node by node, until all nodes are done or a limit is reached.
+
+    A call ends early after ``max_edges`` edges, or if the output is full.
 
     Parameters
     ----------
@@ -487,13 +494,13 @@ def keep_edges(
     params : KeepParams
     steps : ImportanceState
     state : int64[2], inout
-        Where to go on, and where that ended: `ROW` and `TOTAL`.
+        Position to resume from: `ROW` and `TOTAL`.
     sizes : int32[m], out
-        How many edges each node keeps.
+        Number of edges kept of each node.
     out : NeighborOutputs
-        BLOCK longer than the edges that are certain to fit; weights are those of means.
+        `BLOCK` longer than the number of edges that is certain to fit. Weights are those in a mean.
     stop : int64[1]
-        Not 0 once the call is to end; what it leaves then is incomplete.
+        A nonzero value stops the call; its outputs are then incomplete.
     """
     max_degree = np.int64(0)
     if steps.offsets.shape[0] > 0 and rows.degrees.shape[0] > 0:
@@ -512,7 +519,7 @@ def keep_edges(
 
 @kernel
 def highest_neighbor(rows: RowSpans) -> int:
-    """Return the highest neighbor of some nodes, -1 where they have none."""
+    """Return the highest neighbor id of some nodes, or -1 if they have no neighbors."""
     table, partitions, starts, degrees = rows
     max_id, last_neighbor = np.int64(-1), np.empty(1, np.int64)
     for i in range(partitions.shape[0]):
@@ -524,8 +531,9 @@ def highest_neighbor(rows: RowSpans) -> int:
 
 @kernel
 def set_neighbor_bits(rows: RowSpans, words: NDArray[np.uint64], stop: NDArray[np.int64]) -> None:
-    """Set the bits of the neighbors of some nodes; ``words`` is uint64[w], inout; ``stop`` as of
-    `keep_edges`.
+    """Set the bits of the neighbors of some nodes.
+
+    ``words`` is uint64[w], inout; ``stop`` as in `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     neighbors, m = np.empty(BLOCK, np.int64), partitions.shape[0]
@@ -550,15 +558,16 @@ def index_neighbors(
     neighbor_indices: NDArray[np.int32],
     stop: NDArray[np.int64],
 ) -> None:
-    """Write the number of the neighbor that each edge leads to: the rank of its bit.
+    """Write the local id of each edge's neighbor: the rank of its bit.
 
     Parameters
     ----------
+    rows : RowSpans
     words, word_ranks : uint64[w], int32[w]
-        As of `asterism_graphkit.relabel.bitset.rank_words`.
+        As in `asterism_graphkit.relabel.bitset.rank_words`.
     neighbor_indices : int32[e], out
     stop : int64[1]
-        As of `keep_edges`.
+        As in `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     neighbors, m, pos = np.empty(BLOCK, np.int64), partitions.shape[0], np.int64(0)
@@ -578,7 +587,7 @@ def index_neighbors(
 
 @kernel
 def list_neighbors(rows: RowSpans, out: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
-    """Write the neighbor that each edge leads to, int64[e]; ``stop`` as of `keep_edges`."""
+    """Write the neighbor of each edge, int64[e]; ``stop`` as in `keep_edges`."""
     table, partitions, starts, degrees = rows
     pos = np.int64(0)
     for i in range(partitions.shape[0]):
@@ -594,15 +603,16 @@ def list_neighbors(rows: RowSpans, out: NDArray[np.int64], stop: NDArray[np.int6
 def initial_levels(
     rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64, stop: NDArray[np.int64]
 ) -> None:
-    """Write the level of each node where the weights of edges are importances.
+    """Write the level of each node with edge weights as importances.
 
     Parameters
     ----------
+    rows : RowSpans
     fanout, uniform
-        As of `KeepParams`.
+        As in `KeepParams`.
     levels : float64[m], out
     stop : int64[1]
-        As of `keep_edges`.
+        As in `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     m = partitions.shape[0]
@@ -627,14 +637,16 @@ def update_levels(
     steps: ImportanceState,
     stop: NDArray[np.int64],
 ) -> None:
-    """Update ``steps.levels`` by the importances of a step.
+    """Update ``steps.levels`` with the importances of a step.
 
     Parameters
     ----------
+    rows : RowSpans
     fanout, uniform
-        As of `KeepParams`.
+        As in `KeepParams`.
+    steps : ImportanceState
     stop : int64[1]
-        As of `keep_edges`.
+        As in `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     offsets, neighbor_indices, importances, levels = steps
@@ -669,19 +681,20 @@ def update_importances(
     largest: F64,
     stop: NDArray[np.int64],
 ) -> None:
-    """Raise the largest c_s of each neighbor to those of the nodes that expand to it.
+    """Raise the largest c_s of each neighbor to the values of the nodes that expand to it.
 
     Parameters
     ----------
+    rows : RowSpans
     uniform : bool
-        Whether every edge counts alike.
+        Whether every edge counts with weight 1.
     by_weight : bool
-        Whether the weight of an edge was its importance: c_s counts times it then.
+        Whether the importance of an edge was its weight; c_s is then multiplied by it.
     steps : ImportanceState
         Its importances are not read.
     largest : float64[n], inout
     stop : int64[1]
-        As of `keep_edges`.
+        As in `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     offsets, neighbor_indices, levels = steps.offsets, steps.neighbor_indices, steps.levels
@@ -702,7 +715,7 @@ def update_importances(
                 neighbor_index = neighbor_indices[begin + e]
                 largest[neighbor_index] = max(largest[neighbor_index], 1.0 / level)
             continue
-        # Written whether it is larger or not: the branch would be mispredicted.
+        # Always written: a branch on the comparison would be mispredicted.
         for e in range(degrees[i]):
             if e & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                 return

@@ -1,2 +1,4 @@
 """Kernels of random walks: uniform, weighted and node2vec.
-The order of steps across hosts belongs to `storaged.sampling.walks`."""
+
+The order of steps across hosts belongs to `storaged.sampling.walks`.
+"""

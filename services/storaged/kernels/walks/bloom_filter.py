@@ -1,10 +1,11 @@
-"""What node2vec walks read before they search a row: a Bloom filter of joined pairs, and the
-largest share of a row that leads to one neighbor.
+"""Bloom filter of joined pairs, and other data that node2vec reads before row searches.
 
-A filter (Bloom 1970, *Space/time trade-offs in hash coding with allowable errors*, CACM 13(7)) has
-a byte for each edge. All bits of a pair are in one word, so that a lookup is one read at random,
-where a search of a row is a read for each time that its length halves. A pair that is not in the
-filter is not joined; one that is, is searched for."""
+The other data are the largest share of each row that leads to one neighbor, and row heads. A filter
+(Bloom 1970, *Space/time trade-offs in hash coding with allowable errors*, CACM 13(7)) has one byte
+per edge. All bits of a pair are in one word, so a lookup is one random read. Searching a row takes
+a read each time its length is halved. A pair that is not in the filter is not joined. A pair that
+is in the filter has to be searched.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ from asterism_graphkit.random.rng import GOLDEN, bounded, mix64
 from storaged.kernels.adjacency import COLUMNS
 
 BLOOM, BLOOM_WORDS, MAX_SHARES, ROW_HEADS = range(COLUMNS, COLUMNS + 4)
-"""Columns that a table of walks has after those of `storaged.kernels.adjacency`: the address of a
-filter's words, how many there are, and the addresses of shares and of heads."""
+"""Columns that a table of walks has after those of `storaged.kernels.adjacency`.
+
+The address of a filter's words, their number, and the addresses of shares and of row heads.
+"""
 EDGES_PER_WORD = 8
 _ONE, _S6, _LOW6, _EIGHTS, _S32 = (
     np.uint64(1),
@@ -27,18 +30,18 @@ _ONE, _S6, _LOW6, _EIGHTS, _S32 = (
     np.uint64(32),
 )
 _ROUND_UP = 1.0 + 2.0**-22
-"""A share is kept in 32 bits and must not be less than it is."""
+"""Factor that keeps a share from being rounded down when it is stored in 32 bits."""
 
 
 @inlined
 def pair_hash(row: IntLike, node: IntLike) -> np.uint64:
-    """The hash of a pair: its high bits say which word, the low ones which bits of it."""
+    """Return the hash of a pair: high bits select the word, low bits the bits in it."""
     return mix64(np.uint64(node) + np.uint64(row) * GOLDEN)
 
 
 @inlined
 def pair_mask(pair: np.uint64) -> np.uint64:
-    """The three bits of a pair."""
+    """Return the mask of a pair's three bits."""
     return (
         _ONE << (pair & _LOW6)
         | _ONE << (pair >> _S6 & _LOW6)
@@ -48,7 +51,7 @@ def pair_mask(pair: np.uint64) -> np.uint64:
 
 @inlined
 def bloom_word_address(pair: np.uint64, table: NDArray[np.int64], table_row: IntLike) -> np.uint64:
-    """The address of a pair's word."""
+    """Return the address of a pair's word."""
     return np.uint64(table[table_row, BLOOM]) + (
         bounded(pair, np.uint64(table[table_row, BLOOM_WORDS])) << _EIGHTS
     )
@@ -56,7 +59,7 @@ def bloom_word_address(pair: np.uint64, table: NDArray[np.int64], table_row: Int
 
 @inlined
 def may_have_edge(pair: np.uint64, table: NDArray[np.int64], table_row: IntLike) -> bool:
-    """Return whether the pair may be joined."""
+    """Return whether a pair may be joined."""
     bits = pair_mask(pair)
     return u64_at(bloom_word_address(pair, table, table_row), np.uint64(0)) & bits == bits  # type: ignore[no-any-return]
 
@@ -75,8 +78,8 @@ def fill_bloom_filter(
     ----------
     indptr, nbr : ndarray of int64, shape (rows + 1,), and ndarray of int64, shape (slots,)
     first, end : int64
-        Rows.
-    words : ndarray of uint64, shape (n,), in and out
+        Range of rows.
+    words : ndarray of uint64, shape (n,), inout
         n >= 1.
     """
     for row in range(first, end):
@@ -95,18 +98,20 @@ def max_neighbor_shares(
     end: np.int64,
     out: NDArray[np.float32],
 ) -> None:
-    """Write the largest share of each row that leads to one neighbor, by all edges to it.
+    """Write the largest share of each row's weight that leads to one neighbor.
+
+    All edges to a neighbor count.
 
     Parameters
     ----------
     indptr, nbr : ndarray of int64, shape (rows + 1,), and ndarray of int64, shape (slots,)
         Neighbors ascend within a row.
     weights, sums : ndarray of float32, shape (slots,), and ndarray of float64, shape (rows,)
-        Empty: edges count alike.
+        If empty, all edges have the same weight.
     first, end : int64
-        Rows.
-    out : ndarray of float32, shape (rows,), in and out
-        Not less than it is, and hardly more; 0 for a row that weighs nothing.
+        Range of rows.
+    out : ndarray of float32, shape (rows,), inout
+        Never below the exact share, and only slightly above; 0 for a row of weight 0.
     """
     for row in range(first, end):
         total = sums[row] if sums.shape[0] > 0 else np.float64(indptr[row + 1] - indptr[row])
@@ -123,15 +128,15 @@ def max_neighbor_shares(
 def write_row_heads(
     indptr: NDArray[np.int64], shares: NDArray[np.float32], out: NDArray[np.uint64]
 ) -> None:
-    """Write what a node2vec walk reads of a row when it gets there, for one read.
+    """Write row heads: the data of a row that a node2vec walk needs, in one read.
 
     Parameters
     ----------
     indptr : ndarray of int64, shape (rows + 1,)
     shares : ndarray of float32, shape (rows,) or (0,)
-        As of `max_neighbor_shares`; without shares these are 0.
+        Result of `max_neighbor_shares`. If empty, shares are 0.
     out : ndarray of uint64, shape (2 * rows,), out
-        Of each row its first slot, then how many it has << 32 | its share's bits.
+        For each row its first slot, then degree << 32 | the bits of its share.
     """
     bits = shares.view(np.uint32)
     for row in range(indptr.shape[0] - 1):

@@ -1,11 +1,11 @@
-"""Walks of any kind, all their steps in one pass: some dozens are under way at a time, each at a
-step of its own.
+"""Walks of any kind, all steps in one pass, with several dozen walks in flight.
 
-A step goes to the row of a node, to a column of that, and to the slot that it leads to; it draws
-what `storaged.kernels.neighbors.replacement` draws of one neighbor a hop, with the same words and
-so the same steps. Reads at random wait for memory one after another within a walk (row, column,
-neighbor), so walks take turns, a group at a time: while one group prefetches its columns, another
-one that prefetched some turns ago reads them."""
+Each walk is at its own step. A step goes to the row of a node, to a column of the row, and to the
+slot that the column leads to. It draws the same neighbor as
+`storaged.kernels.neighbors.replacement` with one neighbor per hop, from the same words. The random
+reads of a walk (row, column, neighbor) depend on each other, so walks take turns in groups. While
+one group prefetches its columns, another group reads those that it prefetched some turns ago.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ from storaged.kernels.walks.state import (
 
 _GROUPS = ACTIVE_WALKS // GROUP
 _GAP = 2
-"""Turns between what a group prefetches and what it reads."""
+"""Turns between a group's prefetch and its read."""
 _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
 
 
@@ -126,7 +126,7 @@ class _Output(NamedTuple):
 def _prefetch_lookup(
     tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
 ) -> None:
-    """Prefetch the index slots where the search for a new node begins, or whether it is a hole."""
+    """Prefetch the index slots where the lookup of a new node starts, or its live flag."""
     table, end_types, steps = tables.table, tables.end_types, tables.steps
     node, part = (
         lanes[lane, NODE],
@@ -172,15 +172,16 @@ def _locate_row(
             if steps.shape[1] > 1 and not params.uniform and table[table_row, SUMS] != 0:
                 prefetch_at(np.uint64(table[table_row, SUMS] + 8 * row))
     lanes[lane, PART], lanes[lane, ROW] = part, row
-    lanes[lane, DEGREE] = -1  # not read yet
+    lanes[lane, DEGREE] = -1
 
 
 @inlined
 def _choose_edge_type(
     tables: WalkTables, params: WalkParams, key: np.uint64, lanes: NDArray[np.int64], lane: IntLike
 ) -> IntLike:
-    """Return the edge type of a draw from a row, in proportion to the weight of each there; -1
-    where all of them weigh nothing.
+    """Choose the edge type of a draw from a row, in proportion to the weight of each type.
+
+    Returns -1 if the weights of all types are 0.
     """
     table, end_types, steps = tables.table, tables.end_types, tables.steps
     step_row, kind, part, row = (
@@ -229,14 +230,14 @@ def _draw_column(
     if lanes[lane, ROW] < 0:
         return
     if params.biased and lanes[lane, PREVIOUS] >= 0:
-        # An attempt has a position of its own, under the walk's.
+        # Each attempt has a separate position, derived from that of the walk.
         position = mix64(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
         tag = mix_tag(mix64(mix_key(position) + mix_tag(np.uint64(lanes[lane, ATTEMPT]))))
         lanes[lane, TAG] = np.int64(tag)
         toss = unit_float(word(mix64(keys[RETURN_KEY, step] + tag), _ZERO))
         if params.excess_return > 0.0:
-            # The excess of steps back has a box of its own after that of the others: most draws
-            # fall beside it, and look for no edge back.
+            # The excess probability of steps back is a separate interval after that of all steps.
+            # Most draws fall outside of it and do not search for an edge back.
             share = max_return_share(tables, params, lanes, lane)
             toss *= 1.0 + params.excess_return * share
             if toss >= 1.0:
@@ -276,7 +277,7 @@ def _resolve_slot(
     lanes: NDArray[np.int64],
     lane: IntLike,
 ) -> None:
-    """Resolve a draw from its column to the slot that it takes, and prefetch the neighbor."""
+    """Resolve a draw from its column to its slot, and prefetch the neighbor."""
     table_row, slot = lanes[lane, EDGE] * params.parts + lanes[lane, PART], lanes[lane, SLOT]
     if not params.uniform and table[table_row, ALIAS_THRESHOLD] != 0:
         start = lanes[lane, START]
@@ -288,8 +289,8 @@ def _resolve_slot(
         row_offset = resolve_column(
             row_thresholds, row_fractions, column, np.uint64(lanes[lane, COIN])
         )
-        # Only columns of a row of sum 0 are never kept and lead to themselves: no need to read its
-        # sum.
+        # Only the columns of a row with sum 0 have threshold 0 and themselves as alias. So the sum
+        # need not be read.
         if (
             row_offset == column
             and u64_at(row_thresholds, row_offset) == row_offset
@@ -368,9 +369,7 @@ def _advance(
     lane: IntLike,
     output: _Output,
 ) -> bool:
-    """Take an accepted step, to the start where it ``restarts``; return whether the walk goes on
-    here.
-    """
+    """Take an accepted step, or a restart; return whether the walk continues on this host."""
     walkers, step_rows = tables.walkers, tables.steps.shape[0]
     types, eids = output.types, output.eids
     walk, step = lanes[lane, WALK], lanes[lane, STEP]
@@ -398,7 +397,7 @@ def _advance(
         lanes[lane, PREVIOUS_PART], lanes[lane, PREVIOUS_ROW] = lanes[lane, PART], lanes[lane, ROW]
         lanes[lane, TAG] = np.int64(
             mix_tag(np.uint64(walkers[POSITIONS, walk]))
-        )  # after a restart it is the walk's again
+        )  # after a restart the tag is the walk's again
     step_row = lanes[lane, STEP_ROW]
     lanes[lane, LAST_STEP_ROW], lanes[lane, STEP_ROW] = (
         step_row,
@@ -425,7 +424,7 @@ def _set_pending(
     lane: IntLike,
     output: _Output,
 ) -> None:
-    """Write a step that depends on an edge which is held elsewhere."""
+    """Write a step that depends on an edge held by another host."""
     pending = output.pending
     walk, edge = lanes[lane, WALK], lanes[lane, EDGE]
     pending[IS_PENDING, walk], pending[PENDING_ID, walk], pending[PENDING_TYPE, walk] = (
@@ -450,8 +449,9 @@ def _apply_outcome(
     cursor: NDArray[np.int64],
     output: _Output,
 ) -> None:
-    """Apply the outcome of a walk's draw; where the walk is through here, another one takes its
-    lane.
+    """Apply the outcome of a walk's draw.
+
+    If the walk is finished on this host, the next walk takes its lane.
     """
     outcome = lanes[lane, OUTCOME]
     lanes[lane, OUTCOME] = UNDRAWN
@@ -483,7 +483,7 @@ def _run(
     cursor: NDArray[np.int64],
     check_lanes: NDArray[np.int64],
 ) -> None:
-    """`advance_walks`, in scratch that is there."""
+    """Run `advance_walks` with existing scratch arrays."""
     table, want_eids, check_count = tables.table, output.eids.shape[0] > 0, 0
     if cursor[0] == 0:
         for lane in range(ACTIVE_WALKS):
@@ -530,7 +530,7 @@ def _run(
                     _locate_row(tables, params, lanes, lane)
         if (
             check_count > 0 and tick % _GROUPS == _GROUPS - 1
-        ):  # searches are worth it side by side only
+        ):  # searches are efficient only if interleaved
             resolve_pending(tables, params, check_count, check_lanes, lanes)
             for i in range(check_count):
                 _apply_outcome(tables, params, lanes, check_lanes[i], cursor, output)
@@ -549,27 +549,26 @@ def advance_walks(
     lanes: NDArray[np.int64],
     cursor: NDArray[np.int64],
 ) -> None:
-    """Advance walks, each until it ends, leaves the parts held here, or depends on an edge that is
-    held elsewhere.
+    """Advance walks until they end, leave this host, or depend on an edge held elsewhere.
 
     Parameters
     ----------
     tables : WalkTables
     params : WalkParams
-        Its ``row_stride`` and ``first_column`` are not read.
-    steps_done : ndarray of int64, shape (m,), in and out
+        ``row_stride`` and ``first_column`` are ignored.
+    steps_done : ndarray of int64, shape (m,), inout
         Steps that each walk has taken.
     ids : ndarray of int64, shape (m, w), out
-        Row i is walk i's from the step on with which it came; -1 for a dead end.
+        Row i has the nodes of walk i, starting with the first step of this call; -1 for a dead end.
     types, eids : ndarray of int32 and of int64, shape (m, w) or (0, 0), out
-        Edge types and ids, -1 for a restart and a dead end; (0, 0) where not wanted.
+        Edge types and ids; -1 for a restart and a dead end. (0, 0) if not wanted.
     pending : ndarray of int64, shape (5, m) or (5, 0), out
-        Empty where steps are not biased.
-    lanes : ndarray of int64, shape (ACTIVE_WALKS, FIELDS), in and out
-        Walks under way.
-    cursor : ndarray of int64, shape (2,), in and out
-        The next walk to put under way, and how many are. At the beginning 0, 0; when all is done
-        the second is 0 again.
+        Pending steps; (5, 0) if steps are not biased.
+    lanes : ndarray of int64, shape (ACTIVE_WALKS, FIELDS), inout
+        Walks in flight.
+    cursor : ndarray of int64, shape (2,), inout
+        Next walk to load, and number of walks in flight. Start with (0, 0). The call is complete
+        when the second number is 0 again.
     """
     output = _Output(steps_done, ids, types, eids, pending)
     _run(tables, params, output, lanes, cursor, np.empty(ACTIVE_WALKS, np.int64))

@@ -1,5 +1,7 @@
-"""Biased steps of node2vec: acceptance of a draw, by a toss, and where that does not decide, by
-whether two nodes are joined.
+"""Biased steps of node2vec: accept or reject draws.
+
+A draw is decided by a random toss. If the toss is not enough, it is decided by whether two nodes
+are joined. node2vec: Grover & Leskovec 2016, KDD.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from storaged.kernels.walks.state import (
 
 @inlined
 def row_weight(table: NDArray[np.int64], table_row: IntLike, row: np.int64, uniform: bool) -> float:
-    """Return the weight of a row along one edge type."""
+    """Return the total weight of a row along one edge type."""
     if not uniform and table[table_row, SUMS] != 0:
         return f64_at(np.uint64(table[table_row, SUMS]), row)  # type: ignore[no-any-return]
     indptr = np.uint64(table[table_row, INDPTR])
@@ -60,8 +62,9 @@ def row_weight(table: NDArray[np.int64], table_row: IntLike, row: np.int64, unif
 def max_return_share(
     tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
 ) -> float:
-    """Return the largest share of what a walk may follow that leads back to the previous node; the
-    same for any previous node.
+    """Return the largest share of a walk's edges that leads back to a previous node.
+
+    It is an upper bound for every previous node.
     """
     table, end_types, steps = tables.table, tables.end_types, tables.steps
     step_row, part, row = lanes[lane, STEP_ROW], lanes[lane, PART], lanes[lane, ROW]
@@ -84,8 +87,9 @@ def max_return_share(
 def try_return(
     tables: WalkTables, params: WalkParams, share: float, lanes: NDArray[np.int64], lane: IntLike
 ) -> None:
-    """Let a share of what a walk may follow, below `max_return_share`, lead along that edge back
-    which it falls on; it counts where there is one.
+    """Take a step back if a share of the row's weight falls on an edge to the previous node.
+
+    The share is below `max_return_share`. The draw is rejected if there is no such edge.
     """
     table, end_types, steps = tables.table, tables.end_types, tables.steps
     step_row, part, row, kind = (
@@ -137,11 +141,11 @@ def try_return(
 def decide_outcome(
     tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
 ) -> IntLike:
-    """Return the outcome of a walk's draw, where there is a previous node."""
+    """Return the outcome of a walk's draw if it has a previous node."""
     toss = lanes[lane, TOSS] * TOSS_UNIT
     kind = lanes[
         lane, PREVIOUS_KIND
-    ]  # -1 where it lives elsewhere and ids are global: then the id is enough
+    ]  # -1 if the node is on another host and ids are global: the id is enough
     if lanes[lane, FOUND] == lanes[lane, PREVIOUS] and (
         kind < 0 or tables.end_types[REMOTE, lanes[lane, EDGE]] == kind
     ):
@@ -159,14 +163,15 @@ def resolve_pending(
     check_lanes: NDArray[np.int64],
     lanes: NDArray[np.int64],
 ) -> None:
-    """Decide steps that depend on an edge which is held here; Bloom filters are read, and rows
-    searched, side by side.
+    """Decide steps that depend on an edge held by this host.
+
+    Bloom filter lookups and row searches of several walks are interleaved.
     """
     table, end_types, steps = tables.table, tables.end_types, tables.steps
     for i in range(check_count):
         lanes[check_lanes[i], OUTCOME] = (
             REJECTED if params.accept_joined else ACCEPTED
-        )  # unless the two are joined
+        )  # unless the nodes are joined
     for t in range(steps.shape[1]):
         search_count = 0
         for i in range(check_count):
@@ -220,7 +225,7 @@ def resolve_pending(
                 )
                 if size > 0:
                     half = size >> 1
-                    # All ones where the target is in the right half: as unpredictable as a coin.
+                    # All ones if the target is in the right half: a branch would be unpredictable.
                     right_mask = -np.int64(i64_at(nbr, low + half) < lanes[lane, FOUND])
                     low += (half + 1) & right_mask
                     size = half + ((size - half - 1 - half) & right_mask)

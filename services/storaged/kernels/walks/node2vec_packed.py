@@ -1,11 +1,11 @@
-"""Node2vec walks along one edge type, from packed rows: all under way take an attempt together, in
-stages that prefetch what the next one reads.
+"""Node2vec walks along one edge type, from packed rows.
 
-The walks are those of `storaged.kernels.walks.generic`, to the bit, where nothing but the nodes is
-wanted. An attempt hashes, reads a record, and often tests whether two nodes are joined; which of
-these a walk needs is as unpredictable as a coin. So a stage is a loop over those walks that need
-it, which the one before it lists, and what is the same for all is hashed in loops that run over
-several walks at once."""
+The walks have the same bits as those of `storaged.kernels.walks.generic`. Only nodes are returned.
+All walks in flight make an attempt together, in stages that prefetch the reads of the next stage.
+An attempt hashes, reads a record, and often tests whether two nodes are joined; what a walk needs
+is unpredictable. So a stage loops over the walks that need it, which the previous stage lists.
+Hashing is the same for all walks, and is done in vectorized loops.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from storaged.kernels.walks.state import (
 )
 
 ACTIVE_WALKS = 64
-"""Walks under way at a time."""
+"""Number of walks in flight."""
 (
     WALK,
     PLACE,
@@ -69,23 +69,26 @@ ACTIVE_WALKS = 64
     ATTEMPT,
 ) = range(14)
 FIELDS = 14
-"""Rows of ``lanes``, int64[FIELDS, LANES]: of each walk under way which it is (-1: none), where its
-next node is put, steps taken; where it is, by id, line of the table, row there (-1: none) and
-address of the row's head (0: none); the same of where it was a step ago (id -1:
-nowhere, line -1: not held here); the tag of its position, that position's salt, and the attempt."""
+"""Number of rows of ``lanes``, int64[FIELDS, ACTIVE_WALKS].
+
+The rows hold, for each walk in flight: its index (-1: none), the output position of its next node,
+and the steps taken; the id, table row, row (-1: none) and address of the row head (0: none) of its
+node; the same for the previous node (id -1: none, table row -1: held by another host); the tag of
+its position, the salt of that position, and the attempt.
+"""
 OTHER_TYPE = np.int64(np.iinfo(np.int64).max)
-"""As the node before: one of another type, which no edge leads to."""
+"""Value of ``PREVIOUS`` for a node of another type, to which no edge leads."""
 _STARTS, _DEGREES, _STEP_KEYS, _BACK_KEYS, _TAGS, _WORDS, _RECORDS, _COINS, _PAIRS = range(9)
 _LOWS, _SIZES, _ENDS, _NBRS, _TARGETS, _FOUND, _OUTCOMES = range(7)
 _TOSSES, _SHARES = range(2)
 _READING, _CHECKING, _RETURNING, _SEARCHING = range(4)
-"""Rows of scratch: unsigned, signed, float, and lists of lanes."""
+"""Rows of the scratch arrays: unsigned, signed, float, and lists of lanes."""
 _ZERO, _S32, _ONE = np.uint64(0), np.uint64(32), np.uint64(1)
 _UNDECIDED = -1
 
 
 class _Scratch(NamedTuple):
-    """Scratch of an attempt of all walks under way, a column each.
+    """Scratch arrays of one attempt of all walks in flight, with a column for each walk.
 
     Attributes
     ----------
@@ -118,7 +121,7 @@ def _locate_row(
     table: NDArray[np.int64],
     params: WalkParams,
 ) -> None:
-    """Find the row of a node that lives in a part held here, and prefetch its head."""
+    """Find the row of a node in a partition held by this host, and prefetch its head."""
     table_row = edge * params.parts + part_of_node(
         np.int64(node), params.parts, params.shift, params.mod
     )
@@ -192,8 +195,9 @@ def _load(
 
 @inlined
 def _hash_attempts(params: WalkParams, lanes: NDArray[np.int64], scratch: _Scratch) -> None:
-    """Hash the word and the toss of each walk's draw: an attempt has a position of its own, under
-    the walk's.
+    """Hash the word and the toss of each walk's draw.
+
+    Each attempt has a separate position, derived from that of the walk.
     """
     uints, _, floats, _ = scratch
     plain, salt, attempt, previous = lanes[PLAIN], lanes[SALT], lanes[ATTEMPT], lanes[PREVIOUS]
@@ -220,9 +224,7 @@ def _hash_attempts(params: WalkParams, lanes: NDArray[np.int64], scratch: _Scrat
 def _draw(
     tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], scratch: _Scratch
 ) -> tuple[IntLike, IntLike]:
-    """Draw a record or the way back for each walk, and prefetch what these read; return how many of
-    both there are.
-    """
+    """Draw a record or a step back for each walk, and prefetch it; return both counts."""
     table, keys = tables.table, tables.keys
     uints, ints, floats, lane_lists = scratch
     for i in range(ACTIVE_WALKS):
@@ -243,8 +245,8 @@ def _draw(
         if degree == _ZERO:
             continue
         if floats[_TOSSES, i] >= 1.0:
-            # The excess of steps back has a box of its own after that of the others: most draws
-            # fall beside it, and look for no edge back.
+            # The excess probability of steps back is a separate interval after that of all steps.
+            # Most draws fall outside of it and do not search for an edge back.
             lane_lists[_RETURNING, return_count] = i
             return_count += 1
             uints[_PAIRS, i] = pair_hash(lanes[ROW, i], lanes[PREVIOUS, i])
@@ -271,8 +273,10 @@ def _read_records(
     lanes: NDArray[np.int64],
     scratch: _Scratch,
 ) -> IntLike:
-    """Read the neighbors of draws and decide them; return how many depend on an edge that is held
-    here, and prefetch their filters' words.
+    """Read the neighbors of draws and decide them.
+
+    Returns the number of draws that depend on an edge held by this host, and prefetches their Bloom
+    filter words.
     """
     uints, ints, floats, lane_lists = scratch
     check_count = np.int64(0)
@@ -315,7 +319,7 @@ def _check_bloom(
     lanes: NDArray[np.int64],
     scratch: _Scratch,
 ) -> IntLike:
-    """Test Bloom filters; return how many rows are to be searched, and prefetch their middles."""
+    """Test Bloom filters; return the number of rows to search, and prefetch their middles."""
     uints, ints, _, lane_lists = scratch
     search_count, unjoined_outcome = np.int64(0), REJECTED if params.accept_joined else ACCEPTED
     for j in range(check_count + return_count):
@@ -348,7 +352,7 @@ def _check_bloom(
 def _bisect_rows(
     search_count: IntLike, ints: NDArray[np.int64], lane_lists: NDArray[np.int64]
 ) -> None:
-    """Find by bisection where the targets would stand in their rows, side by side."""
+    """Find the positions of the targets in their rows by interleaved bisection."""
     active_count = search_count
     while active_count > 0:
         active_count = np.int64(0)
@@ -357,7 +361,7 @@ def _bisect_rows(
             size, low, nbr = ints[_SIZES, i], ints[_LOWS, i], np.uint64(ints[_NBRS, i])
             if size > 0:
                 half = size >> 1
-                # All ones where the target is in the right half: as unpredictable as a coin.
+                # All ones if the target is in the right half: a branch would be unpredictable.
                 right_mask = -np.int64(np.int64(u32_at(nbr, low + half)) < ints[_TARGETS, i])
                 low += (half + 1) & right_mask
                 size = half + ((size - half - 1 - half) & right_mask)
@@ -390,7 +394,7 @@ def _decide(
         if floats[_TOSSES, i] < 1.0:
             ints[_OUTCOMES, i] = ACCEPTED if params.accept_joined else REJECTED
             continue
-        # A share of the row's weight falls on an edge back, or after the last one of these.
+        # The share of the row's weight falls on an edge back, or past the last of these.
         table_row = lanes[TABLE_ROW, i]
         weights_address, sums_address = (
             np.uint64(table[table_row, WEIGHTS]),
@@ -422,7 +426,10 @@ def _apply_outcomes(
     cursor: NDArray[np.int64],
     output: _Output,
 ) -> None:
-    """Apply the outcomes of draws; where a walk is through here, another one takes its lane."""
+    """Apply the outcomes of draws.
+
+    If a walk is finished on this host, the next walk takes its lane.
+    """
     steps_done, ids, pending = output
     for i in range(ACTIVE_WALKS):
         walk, outcome = lanes[WALK, i], outcomes[i]
@@ -471,7 +478,7 @@ def _run(
     cursor: NDArray[np.int64],
     scratch: _Scratch,
 ) -> None:
-    """`advance_node2vec_walks`, in scratch that is there."""
+    """Run `advance_node2vec_walks` with existing scratch arrays."""
     table, edge = tables.table, tables.steps[0, 0]
     outcomes, found = scratch.ints[_OUTCOMES], scratch.ints[_FOUND]
     if cursor[0] == 0:
@@ -499,20 +506,21 @@ def advance_node2vec_walks(
     lanes: NDArray[np.int64],
     cursor: NDArray[np.int64],
 ) -> None:
-    """Advance walks, each until it ends, leaves the parts held here, or depends on an edge that is
-    held elsewhere; where rows follow from ids.
+    """Advance walks until they end, leave this host, or depend on an edge held elsewhere.
+
+    Rows must follow from ids, without an index.
 
     Parameters
     ----------
     tables : WalkTables
-        Every line of its ``table`` that has edges has them packed, and heads; ``steps`` are one
-        edge type, which leads to nodes of the type at which it begins.
+        All rows of ``table`` that have edges have packed rows and row heads. ``steps`` has a single
+        edge type, which joins nodes of one type.
     params : WalkParams
     steps_done, pending, cursor
-        As of `storaged.kernels.walks.generic.advance_walks`.
+        As in `storaged.kernels.walks.generic.advance_walks`.
     ids : ndarray of int64, flat, out
-        The next nodes of walks, -1 for a dead end.
-    lanes : ndarray of int64, shape (FIELDS, ACTIVE_WALKS), in and out
+        Next nodes of the walks; -1 for a dead end.
+    lanes : ndarray of int64, shape (FIELDS, ACTIVE_WALKS), inout
     """
     scratch = _Scratch(
         np.zeros((9, ACTIVE_WALKS), np.uint64),

@@ -1,9 +1,11 @@
-"""Unbiased walks along one edge type a step, from packed rows: two reads at random a step.
+"""Unbiased walks along one edge type per step, from packed rows.
 
-The walks are those of `storaged.kernels.walks.generic`, to the bit, where nothing but the nodes is
-wanted. Some hundreds are under way at a time, and all of them take a step before any takes the next
-one, so that what it depends on is the same for all. A few at a time go a read further together, in
-loops that do nothing else, while what those before them have prefetched is on its way."""
+A step takes two random reads. The walks have the same bits as those of
+`storaged.kernels.walks.generic`. Only nodes are returned.
+Several hundred walks are in flight, and all of them take a step before any takes the next one, so
+that the edge type and the key are the same for all. Chunks of a few walks advance by one read in
+loops with no other work, while the prefetched memory of the chunks before arrives.
+"""
 
 from __future__ import annotations
 
@@ -36,29 +38,33 @@ from storaged.kernels.walks.state import (
 )
 
 ACTIVE_WALKS, CHUNK = 512, 8
-"""Walks under way at most, and which go a read further together."""
+"""Maximum number of walks in flight, and the number of walks per chunk."""
 _DRAW_LAG, _READ_LAG = np.uint64(4 * CHUNK), np.uint64(9 * CHUNK)
-"""Walks between what is asked for and what is read: of where edges begin, and of both that and the
-record of a draw.
-"""
+"""Walks between prefetch and read: of row bounds, and of row bounds plus records."""
 NEXT_WALK, LIVE, STEP, KIND = range(4)
-"""Elements of ``cursor``: the place of the walk that is loaded next; of those under way their
-number, the steps they have taken, and the type of the nodes where they are."""
+"""Elements of ``cursor``.
+
+Position of the next walk to load; for the walks in flight their number, the steps taken, and the
+type of their nodes.
+"""
 FIELDS = 4
-"""Columns that are kept from step to step, the first of those that follow."""
+"""Number of state columns that are kept from step to step: the first ones below."""
 _NODES, _WALKS, _PLACES, _TAGS, _EDGES, _BASES, _RECORDS, _COINS, _STARTS, _DEGREES = (
     np.uint64(ACTIVE_WALKS * i) for i in range(10)
 )
-"""Where each column of the state of walks under way begins: the node of each, its number, where its
-next node is written, and the tag of its position; then the address of its row bounds, the record of
-slot 0 there, the record and the coin of its draw, and what is read there."""
+"""Start of each column of the state of the walks in flight.
+
+The node of each walk, its index, the output position of its next node, and the tag of its position;
+then the address of its row bounds, the record of slot 0, the record and the coin of its draw, and
+the first slot and degree.
+"""
 _ZERO, _ONE, _EIGHTS, _CHUNK = (np.uint64(value) for value in (0, 1, 3, CHUNK))
 _NOTHING = np.zeros(2, np.uint64)
-"""The bounds of a row that has no edges."""
+"""Bounds of a row without edges."""
 
 
 class _PartAddresses(NamedTuple):
-    """What a step along one edge type reads, by part.
+    """Addresses that a step along one edge type reads, by partition.
 
     Attributes
     ----------
@@ -81,7 +87,7 @@ def _load(
     cursor: NDArray[np.int64],
     state: NDArray[np.uint64],
 ) -> None:
-    """Load walks that have taken equally many steps, and have some left."""
+    """Load walks that have taken equally many steps, and have steps left."""
     walkers, end_types, steps = tables.walkers, tables.end_types, tables.steps
     m, live, next_index = walkers.shape[1], _ZERO, cursor[NEXT_WALK]
     while next_index < m and live < np.uint64(ACTIVE_WALKS):
@@ -103,7 +109,7 @@ def _load(
             state[_NODES + live], state[_WALKS + live], state[_PLACES + live] = node, walk, out_pos
             state[_TAGS + live] = mix_tag(np.uint64(walkers[POSITIONS, walk]))
             live += _ONE
-        else:  # no edge of this type begins there
+        else:  # no edge of this type starts at the node
             ids[out_pos], steps_done[walk] = -1, step + 1
     cursor[NEXT_WALK], cursor[LIVE] = next_index, np.int64(live)
 
@@ -116,8 +122,9 @@ def _list_addresses(
     params: WalkParams,
     addresses: _PartAddresses,
 ) -> None:
-    """List what a step along an edge type reads, by the part; of no rows unless it begins
-    ``type_matches``.
+    """List the addresses for a step along an edge type, by partition.
+
+    Without ``type_matches`` all partitions have 0 rows.
     """
     indptr, rows, bases = addresses
     for part in range(params.parts):
@@ -141,7 +148,7 @@ def _locate_rows(
     empty_row: np.uint64,
     state: NDArray[np.uint64],
 ) -> None:
-    """Find the rows of nodes, which live in parts held here, and prefetch their bounds."""
+    """Find the rows of nodes in partitions held by this host, and prefetch their bounds."""
     indptr, rows, bases = addresses
     parts, shift = np.uint64(params.parts), np.uint64(params.shift)
     for lane in range(begin, end):
@@ -196,8 +203,9 @@ def _advance(
     state: NDArray[np.uint64],
     live: np.uint64,
 ) -> np.uint64:
-    """Write where walks have come to, and move those that go on together, after ``live`` others;
-    return how many there are then.
+    """Write the next nodes of walks, and append the walks that continue to ``live`` others.
+
+    Returns the new number of live walks.
     """
     table, local_parts = tables.table, tables.local_parts
     parts, continues = np.uint64(params.parts), np.uint64(step + 1 < params.length)
@@ -228,7 +236,7 @@ def _run(
     empty_row: np.uint64,
     state: NDArray[np.uint64],
 ) -> None:
-    """`advance_packed_walks`, in scratch that is there."""
+    """Run `advance_packed_walks` with existing scratch arrays."""
     table, end_types, steps, keys = tables.table, tables.end_types, tables.steps, tables.keys
     if cursor[LIVE] == 0:
         _load(tables, params, order, steps_done, ids, cursor, state)
@@ -273,25 +281,27 @@ def advance_packed_walks(
     lanes: NDArray[np.uint64],
     cursor: NDArray[np.int64],
 ) -> None:
-    """Advance walks, each until it ends or leaves the parts held here; where rows follow from ids.
+    """Advance walks until they end or leave this host.
+
+    Rows must follow from ids, without an index.
 
     Parameters
     ----------
     tables : WalkTables
-        Every line of its ``table`` that has edges has them packed.
+        All rows of ``table`` that have edges have packed rows.
     params : WalkParams
-        Its ``rounds`` are steps that the walks under way take in one call.
+        ``rounds`` is the number of steps of the walks in flight per call.
     order : ndarray of int64, shape (m,) or (0,)
-        Walks by the steps they have taken, the fewest first; empty where all have taken as many.
-    steps_done : ndarray of int64, shape (m,), in and out
+        Walks by steps taken, ascending. If empty, all have taken the same number.
+    steps_done : ndarray of int64, shape (m,), inout
         Steps that each walk has taken.
     ids : ndarray of int64, flat, out
-        The next nodes of walks, -1 for a dead end; the start of each before them unless
+        Next nodes of the walks; -1 for a dead end. Each walk's start is written before them unless
         ``params.first_column`` is 0.
-    lanes : ndarray of uint64, shape (FIELDS * ACTIVE_WALKS,), in and out
-        The walks under way.
-    cursor : ndarray of int64, shape (4,), in and out
-        All 0 at first; nothing is left to do when `LIVE` is.
+    lanes : ndarray of uint64, shape (FIELDS * ACTIVE_WALKS,), inout
+        Walks in flight.
+    cursor : ndarray of int64, shape (4,), inout
+        All 0 for the first call. The walks are complete when `LIVE` is 0 after a call.
     """
     empty_row, state = np.uint64(_NOTHING.ctypes.data), np.empty(10 * ACTIVE_WALKS, np.uint64)
     if CHECK_BOUNDS:

@@ -1,6 +1,4 @@
-"""State of walks, as the kernels of walks share it: the walks of a request, and the lanes of those
-under way.
-"""
+"""State that the walk kernels share: the walks of a request, and lanes of walks in flight."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.records import kernel_record
 
 ACTIVE_WALKS, GROUP = 64, 8
-"""Walks under way at a time, and how many of them go a read further together."""
+"""Number of walks in flight, and of walks in a group that advances together."""
 FIELDS = 26
 (
     WALK,
@@ -42,36 +40,47 @@ FIELDS = 26
     NEIGHBORS,
     TOSS,
 ) = range(FIELDS)
-"""Columns of ``lanes``, int64[LANES, FIELDS]. ``WALK``: -1 for none. A turn is the line of
-``steps`` that a step follows. ``TAG``: that of the draw's position, as
-`asterism_graphkit.random.rng.mix_tag` makes it. ``SLOT``: of the column on which a draw fell, then
-of the one to which that led; -1 for none. ``LOW`` to ``NEIGHBORS`` belong to a search. ``TOSS``: of
-a biased step, as `TOSS_UNIT` of 1."""
+"""Columns of ``lanes``, int64[ACTIVE_WALKS, FIELDS].
+
+``WALK`` is -1 for none. ``STEP_ROW`` is the row of ``steps`` that a step follows. ``TAG`` is the
+`asterism_graphkit.random.rng.mix_tag` of the draw's position. ``SLOT`` is the slot of the drawn
+column, then that of its alias if taken; -1 for none. ``LOW`` to ``NEIGHBORS`` belong to a search.
+``TOSS`` is the toss of a biased step, in units of `TOSS_UNIT`.
+"""
 TOSS_UNIT = 2.0**-62
 NOT_LOOKED_UP = -2
-"""As a degree: the node's row has not been looked up. -1: where its edges are has not been read."""
+"""Degree of a node with a row that was not looked up yet; -1: bounds were not read yet."""
 ACCEPTED, REJECTED, PENDING, RESTARTED, RETURNED, CHECKING, UNDRAWN = range(7)
-"""Outcomes: a step is taken, is not, depends on an edge that is held elsewhere, leads back to the
-start, is taken back to the previous node; and while there is none, depends on an edge that is held
-here, is not drawn yet."""
+"""Outcomes of a draw.
+
+The step is accepted, is rejected, depends on an edge held by another host, returns to the start, or
+returns to the previous node. Intermediate: the step depends on an edge held by this host, or is not
+drawn yet.
+"""
 
 IDS, KINDS, POSITIONS, STEPS_DONE, ATTEMPTS, STARTS, START_KINDS, PREVIOUS_IDS, PREVIOUS_KINDS = (
     range(9)
 )
-"""Rows of ``walkers``, int64[9, m]: where walks are and its type, their numbers in the request,
-steps taken, the attempt that the next one begins with, where they began, where they were a step ago
-(-1: nowhere)."""
+"""Rows of ``walkers``, int64[9, m].
+
+Current node and its type, position in the request, steps taken, first attempt of the next step,
+start and its type, previous node (-1: none) and its type.
+"""
 LOCAL, REMOTE = range(2)
-"""Rows of ``end_types``, int64[2, E]: the node type that each edge type begins at and leads to; -2
-where no step follows it.
+"""Rows of ``end_types``, int64[2, E].
+
+The node types that each edge type starts at and leads to; -2 if no step follows the edge type.
 """
 SLOT_KEY, TYPE_KEY, RESTART_KEY, RETURN_KEY = range(4)
-"""Rows of ``keys``, uint64[4, length], salted: of the draw within an edge type, among edge types,
-of a restart, of a biased step.
+"""Rows of ``keys``, uint64[4, length], which are results of `salt_keys`.
+
+Keys of the draw within an edge type, of the choice of an edge type, of a restart, and of a biased
+step.
 """
 IS_PENDING, PENDING_ID, PENDING_TYPE, PENDING_EID, PENDING_ATTEMPT = range(5)
-"""Rows of ``pending``, int64[5, m]: whether a walk's next step is pending, on which edge, and the
-attempt that it rests on.
+"""Rows of ``pending``, int64[5, m].
+
+Whether a walk's next step is pending, the edge it takes, and the attempt that drew it.
 """
 
 
@@ -82,15 +91,15 @@ class WalkTables(NamedTuple):
     Attributes
     ----------
     table : ndarray of int64, shape (E * P, columns)
-        Line e * P + p is that of edge type e at part p, as `storaged.kernels.adjacency` and, after
-        that, `storaged.kernels.walks.bloom_filter` lay it out.
+        Row e * P + p is that of edge type e at partition p. Columns of
+        `storaged.kernels.adjacency`, followed by those of `storaged.kernels.walks.bloom_filter`.
     end_types : ndarray of int64, shape (2, E)
     local_parts : ndarray of bool, shape (P,)
-        Parts that are held here.
+        Whether this host holds each partition.
     walkers : ndarray of int64, shape (9, m)
-        With fewer rows where walks neither restart nor are biased.
+        Fewer rows if walks neither restart nor are biased.
     steps : ndarray of int64, shape (s, w)
-        The edge types of each step, -1 after the last; step t follows line t % s.
+        Edge types of each step, padded with -1. Step t follows row t % s.
     keys : ndarray of uint64, shape (4, length)
     """
 
@@ -108,28 +117,28 @@ class WalkParams(NamedTuple):
 
     parts: np.int64
     shift: np.int64
-    """log2 of ``parts``, -1 where that is no integer."""
+    """log2 of ``parts``, or -1 if ``parts`` is not a power of two."""
     mod: bool
-    """How a node finds its part: by remainder, or by hash."""
+    """True if the partition of a node is its id modulo ``parts``; else it follows from a hash."""
     needs_lookup: bool
-    """Whether rows do not simply follow from ids: they are looked up, or there are holes."""
+    """True if rows do not follow from ids: there is an index, or there are deleted rows."""
     length: np.int64
     uniform: bool
     restart: np.float64
     biased: bool
     excess_return: np.float64
-    """(1/p) / max(1, 1/q) - 1: excess bias of a step back, relative to the largest other bias; 0 if
-    not larger."""
+    """(1/p) / max(1, 1/q) - 1, or 0 if negative.
+
+    The excess bias of a step back, relative to the largest other bias.
+    """
     return_limit: np.float64
-    """A step back that is drawn like any other is accepted by tosses below this."""
+    """Upper bound of tosses that accept a step back drawn like any other step."""
     accept_limit: np.float64
-    """Any other step is accepted by tosses below this; above, it depends on an edge."""
+    """Upper bound of tosses that accept any other step; above, it depends on an edge."""
     accept_joined: bool
-    """Whether it is then accepted where there is that edge, or where there is none."""
+    """True if such a step is accepted if the nodes are joined; false if they are not."""
     row_stride: np.int64
     first_column: np.int64
-    """Where ids are flat: walk i's next nodes are written from i * ``row_stride`` +
-    ``first_column`` on."""
+    """First output of walk i in flat ids: i * ``row_stride`` + ``first_column``."""
     rounds: np.int64
-    """How often each walk gets its turn in one call at most, so that a deadline may be checked
-    between calls."""
+    """Maximum number of turns of each walk per call, so that callers can check deadlines."""
