@@ -1,2 +1,5 @@
-"""The build, in a child process: from a checkpoint of blocks to tables and images.
-Starting and stopping builds belongs to `storaged.task_runner`, file formats to `storaged.store`."""
+"""Builds, in a child process: from a checkpoint of blocks to tables and partition images.
+
+Starting and stopping builds belongs to `storaged.task_runner`, file formats belong to
+`storaged.store`.
+"""

@@ -1,8 +1,8 @@
-"""``python -m storaged.build TASK.json [PARENT]``: builds every part of the task, one JSON line of
-progress after another.
+"""Command ``python -m storaged.build TASK.json [PARENT]``: build all partitions of a task.
 
-With the pid of its parent it ends when that one does, however that ends: nothing builds that nobody
-watches."""
+It writes progress as JSON lines. Given the pid of its parent, it exits when the parent does, for
+whatever reason, so that no build runs unsupervised.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from storaged.store.tables import STAT_FOLDER, StatStore
 
 
 def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
-    """Build what is not built yet; the same results whatever was."""
+    """Build the partitions that are not built yet, and return the results of all.
+
+    The results do not depend on what earlier attempts built.
+    """
     make_folder(task.output)
     shutil.rmtree(task.output / "scratch", ignore_errors=True)
     store = BlockStore.open(
@@ -47,7 +50,7 @@ def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
     finally:
         tables.close()
         store.close()
-        # Where it failed too: nothing goes on from what is there, and the disk may be full.
+        # Also after a failure: no later attempt resumes from these files, and the disk may be full.
         shutil.rmtree(task.output / "scratch", ignore_errors=True)
     write_durably(task.output / RESULT_FILE, json.dumps(task_result(results)).encode())
     reload_images([part_folder(task.output, part) for part in task.parts])
@@ -55,7 +58,7 @@ def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
 
 
 def _open_stat_store(task: BuildTask) -> StatStore:
-    """The stat database; where it is damaged, a new one, and every part is built anew."""
+    """Open the stat database; if it is damaged, create a new one and rebuild all partitions."""
     try:
         return StatStore.open(task.output, task.memory_limit_mib * MIB)
     except Corrupt:
@@ -65,12 +68,12 @@ def _open_stat_store(task: BuildTask) -> StatStore:
 
 
 def run(path: Path, progress: ProgressReporter) -> dict[str, Any]:
-    """Build what the task in a file says."""
+    """Run the build task in a file and return its result."""
     return task_result(build(BuildTask.read(path), progress))
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out the task in a file; return the exit status."""
+    """Run the build task in a file; return the exit status."""
     return subprocesses.main(
         arguments, run, permanent=(Conflict, FingerprintMismatch, InvalidContent)
     )

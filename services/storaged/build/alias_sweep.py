@@ -1,6 +1,4 @@
-"""The sweep over two streams of blocks: what is light takes what is heavy as alias; it can be left
-and gone on with.
-"""
+"""Resumable alias sweep over two streams of blocks: light and heavy columns."""
 
 from __future__ import annotations
 
@@ -21,46 +19,59 @@ U32 = NDArray[np.uint32]
 
 
 class RowSink(Protocol):
-    """Takes (position, probability, alias, alias id), positions ascending: a table, or a place in
-    memory.
+    """Sink for rows (position, probability, alias, alias id), with ascending positions.
+
+    Implementations are a table and an array in memory.
     """
 
     def append(self, *columns: NDArray[Any]) -> None:
-        """Add rows, column by column."""
+        """Append rows.
+
+        Parameters
+        ----------
+        *columns : ndarray
+            Columns of equal length.
+        """
 
     def finish(self) -> int:
-        """No more will come; gives their number."""
+        """Finish the sink, and return the total number of rows.
+
+        Returns
+        -------
+        int
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPosition:
-    """How far a sweep is: with what it wrote, all that it takes to go on."""
+    """Position of a sweep; with its outputs, all that is needed to resume it."""
 
     light_blocks: int = 0
-    """Blocks of the light stream that it is done with."""
+    """Number of finished blocks of the light stream."""
     light: int = 0
-    """Columns done of the next one."""
+    """Number of finished columns of the next block."""
     heavy_blocks: int = 0
     heavy: int = 0
     open_row: int = -1
-    """The open heavy column; -1 before there is one."""
+    """Open heavy column; -1 before there is one."""
     open_id: int = -1
     high: float = 0.0
-    """What the open column has left, as a TwoSum pair."""
+    """Residual of the open column, as a TwoSum pair with ``low``."""
     low: float = 0.0
 
 
 class AliasSweep:
-    """Drives `asterism_graphkit.random.alias.sweep` over two streams of (position, id, p) and
-    writes two.
+    """Driver of `asterism_graphkit.random.alias.sweep` over two streams of (position, id, p).
+
+    It writes one output for each stream.
 
     Parameters
     ----------
     lights, heavies : iterator of Columns
-        From the blocks on that ``position`` is not done with.
+        Streams from the first block that ``position`` has not finished.
     light_out, heavy_out : RowSink
-    position : SweepPosition
-        Where an earlier sweep was left.
+    position : SweepPosition, optional
+        Position of an earlier sweep to resume.
     """
 
     def __init__(
@@ -89,7 +100,7 @@ class AliasSweep:
 
     @property
     def position(self) -> SweepPosition:
-        """How far it is."""
+        """Current position of the sweep."""
         light, heavy, open_row = self._cursor.tolist()
         high, low = self._residual.tolist()
         return SweepPosition(
@@ -106,8 +117,9 @@ class AliasSweep:
     def run(
         self, checkpoint: Callable[[SweepPosition], None] | None = None, interval: int = 0
     ) -> float:
-        """Sweep to the end; gives what the leftovers are short of. Calls ``checkpoint`` after every
-        so many blocks.
+        """Sweep to the end, and return the shortfall of the leftover columns.
+
+        Calls ``checkpoint`` after every ``interval`` blocks.
         """
         reported = self._light_blocks + self._heavy_blocks
         while self._step():
@@ -119,7 +131,7 @@ class AliasSweep:
         return self._write_leftovers()
 
     def _refill(self) -> None:
-        """The next block where one is done with; none at the end of a stream."""
+        """Load the next block of each stream with a finished block; none at the end of a stream."""
         if 0 < self._light[0].size == self._cursor[0]:
             self._light, self._light_blocks, self._cursor[0] = (
                 next(self._lights, _NO_ROWS),
@@ -135,8 +147,9 @@ class AliasSweep:
             )
 
     def _step(self) -> bool:
-        """One call over the blocks at hand; False where it moved nothing: a stream that it wants is
-        at its end.
+        """Sweep the current blocks; return False if nothing moved.
+
+        The stream that the sweep needs is then at its end.
         """
         before = self._cursor.copy()
         open_row, open_id = int(before[2]), self._open_id
@@ -188,7 +201,10 @@ class AliasSweep:
         return bool((before != self._cursor).any())
 
     def _heavy_ids(self, positions: U32, open_row: int, open_id: int) -> I64:
-        """The ids of heavy columns, ascending: the one that was open, or of the block at hand."""
+        """Return the ids of ascending heavy columns.
+
+        They are the open column, or columns of the current block.
+        """
         out = np.empty(positions.size, np.int64)
         alias_ids(
             as_kernel_array(positions),

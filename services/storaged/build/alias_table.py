@@ -1,5 +1,6 @@
-"""The alias table of one (part, type): B1, B2, B3, the sweep, the merge, the image, the audit
-(docs/storage.md).
+"""Build the alias table of one (partition, type).
+
+The passes are B1, B2 and B3, the sweep, the merge with the image, and the audit (docs/storage.md).
 """
 
 from __future__ import annotations
@@ -28,16 +29,20 @@ IdsOf = Callable[[NDArray[Any]], I64]
 
 WEIGHT = "weight"
 MAX_DISTANCE = 1e-9
-"""Total variation between an image's law and its weights beyond which a version is refused."""
+"""Maximum total variation distance between an image's distribution and its weights.
+
+A version with a larger distance is refused.
+"""
 SWEEP_CHECKPOINTS = 16
-"""A sweep is recorded once per so many times ``Task.checkpoint_rows``: it is the fastest pass, and
-writes two files each time.
+"""Rows between two checkpoints of a sweep, in units of ``BuildTask.checkpoint_rows``.
+
+The sweep is the fastest pass, and each checkpoint writes two files.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableResult:
-    """What one table came to."""
+    """Statistics of one table."""
 
     size: int
     weight: float
@@ -46,7 +51,7 @@ class TableResult:
     underflow: int = 0
 
     def stats_fields(self, weight_name: str = WEIGHT) -> dict[str, Any]:
-        """Its share of a `Total`."""
+        """Return the fields of `PartitionStats` that this table determines."""
         return {
             "positive": self.size,
             "weight": self.weight,
@@ -59,7 +64,7 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ScanResult:
-    """What pass 1 found."""
+    """Result of pass 1."""
 
     size: int
     weight: float
@@ -68,13 +73,13 @@ class _ScanResult:
 
     @property
     def all_equal(self) -> bool:
-        """No column differs from another: every one is certain."""
+        """True if all weights are equal, so that every column is certain."""
         return self.size == 0 or self.lightest == self.heaviest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClassifyResult:
-    """What pass 2 found."""
+    """Result of pass 2."""
 
     lights: int
     heavies: int
@@ -93,25 +98,28 @@ def build_table(
     weight_name: str = WEIGHT,
     keyed: bool = False,
 ) -> TableResult:
-    """Make the table over ``rows`` rows and write it to the stat database and the image, each pass
-    a step of its own.
+    """Build the alias table of ``rows`` rows in the stat database and the image.
+
+    Each pass is a separate step.
 
     Parameters
     ----------
+    context : BuildContext
     name : str
         Prefix of the image's files, and of the steps.
     kind : int
         0 for nodes, ``keys.EDGE_TABLE`` for edges.
+    type_id, rows : int
     weights : float32[rows] or None
-        None is 1 for every live row.
+        None means 1 for every live row.
     live : uint8[rows] or uint8[0]
-        Which rows count, where some do not.
+        Flags of the live rows; empty if all rows are live.
     ids_of : callable
-        Rows to ids.
-    weight_name : str
-        Under which name the stat database keeps the table.
-    keyed : bool
-        Whether the image has ids beside thresholds once more.
+        Maps rows to ids.
+    weight_name : str, optional
+        Name of the table in the stat database.
+    keyed : bool, optional
+        Whether the image also has an array of thresholds interleaved with ids.
     """
     passes = _TablePasses(context, f"{name}.table", kind, type_id, weight_name)
     scan = _ScanResult(
@@ -131,7 +139,7 @@ def build_table(
 
 
 class _TablePasses:
-    """The passes over one table, each a forward stream over blocks."""
+    """Passes over one table, each a forward stream over blocks."""
 
     def __init__(
         self, context: BuildContext, prefix: str, kind: int, type_id: int, weight_name: str
@@ -147,7 +155,7 @@ class _TablePasses:
     def step(
         self, name: str, rows: int, make: Callable[[], StepState], *, drops_scratch: bool = False
     ) -> StepState:
-        """One pass, unless an earlier attempt made it."""
+        """Run one pass, unless an earlier attempt completed it."""
         return self._work.steps.run(
             f"{self._prefix}.{name}", make, rows=rows, drops_scratch=drops_scratch
         )
@@ -172,7 +180,7 @@ class _TablePasses:
     def scan(
         self, rows: int, weights: F32 | None, live: NDArray[np.uint8], ids_of: IdsOf
     ) -> _ScanResult:
-        """Pass 1: rows of positive weight in row order, their number and sum."""
+        """Run pass 1: write the rows of positive weight in row order; count and sum them."""
         self._work.progress.phase("B1")
         out, row_of = self._writer(keys.B1), None
         sums = BlockSums()
@@ -203,7 +211,7 @@ class _TablePasses:
         )
 
     def classify(self, scan: _ScanResult) -> _ClassifyResult:
-        """Pass 2: columns below 1 to B2, the others to B3."""
+        """Run pass 2: write columns with p < 1 to B2, and all others to B3."""
         self._work.progress.phase("B2, B3")
         light, heavy = self._writer(keys.B2), self._writer(keys.B3)
         position = 0
@@ -219,10 +227,9 @@ class _TablePasses:
         return _ClassifyResult(lights=light.finish(), heavies=heavy.finish())
 
     def sweep(self, split: _ClassifyResult, size: int) -> StepState:
-        """Pass 3: every light column takes the open heavy one as alias, every closed heavy column
-        the next.
+        """Run pass 3: assign the open heavy column to light columns, and the next one to it.
 
-        Goes on in the middle where an earlier attempt ended there.
+        Resumes from the last checkpoint of an earlier attempt.
         """
         self._work.progress.phase("sweep")
         steps, name = self._work.steps, f"{self._prefix}.sweep"
@@ -258,9 +265,7 @@ class _TablePasses:
         return {}
 
     def merge(self, scan: _ScanResult, split: _ClassifyResult, keyed: bool) -> StepState:
-        """The merge of B1 with both spools by position: the final B1, and the image's
-        thresholds.
-        """
+        """Merge B1 with both spools by position: write the final B1 and the image's thresholds."""
         self._work.progress.phase("merge")
         streams = (
             _PositionStream(self._blocks(keys.LIGHT, split.lights)),
@@ -300,7 +305,7 @@ class _TablePasses:
         return {}
 
     def merge_equal(self, scan: _ScanResult) -> StepState:
-        """The final B1 of a table without a light or heavy row: every column is certain."""
+        """Write the final B1 of a table with equal weights: every column is certain."""
         final = self._writer(keys.B1, final=True)
         low = 0
         for row, ids, weights in self._blocks(keys.B1, scan.size):
@@ -311,14 +316,14 @@ class _TablePasses:
         return {}
 
     def audit(self, scan: _ScanResult, weights: F32 | None) -> TableResult:
-        """Pass 5: the exact law of what was written, against the weights."""
+        """Run pass 5: compare the exact distribution of the written table with the weights."""
         self._work.progress.phase("audit")
         image, prefix = self._work.image, self._prefix
         row_of: U32 = (
             image.map(f"{prefix}.row_of") if f"{prefix}.row_of" in image else np.zeros(0, np.uint32)
         )
         out = np.zeros(3, np.float64)
-        assert weights is not None  # a table without weights is even
+        assert weights is not None  # a table without weights has equal ones
         audit_table(
             image.map(f"{prefix}.hot"),
             image.map(f"{prefix}.cold"),
@@ -342,8 +347,9 @@ class _TablePasses:
 
 
 class BlockSums:
-    """Compensated sums of every ``BLOCK`` weights (or their squares), whatever the pieces they come
-    in.
+    """Compensated sums of blocks of ``SUM_BLOCK`` weights, or of their squares.
+
+    The sum does not depend on the sizes of the pieces that are added.
     """
 
     def __init__(self) -> None:
@@ -352,7 +358,7 @@ class BlockSums:
         self._sums: list[float] = []
 
     def add(self, weights: NDArray[Any]) -> None:
-        """The next weights."""
+        """Add the next weights."""
         self._pending.append(weights)
         self._rows += weights.size
         while self._rows >= SUM_BLOCK:
@@ -361,7 +367,7 @@ class BlockSums:
             self._pending, self._rows = [joined[SUM_BLOCK:]], self._rows - SUM_BLOCK
 
     def total(self) -> float:
-        """The sum of all of them."""
+        """Return the total sum."""
         if self._rows:
             self._sums.append(neumaier_sum(np.concatenate(self._pending)))
             self._pending, self._rows = [], 0
@@ -369,7 +375,7 @@ class BlockSums:
 
 
 class _PositionStream:
-    """A swept stream, taken up to a position at a time."""
+    """A swept stream that is read up to given positions."""
 
     def __init__(self, blocks: Iterator[Columns]) -> None:
         self._blocks = blocks

@@ -1,4 +1,4 @@
-"""The loops of a build: over blocks and buckets, never over a row in Python."""
+"""Kernels of a build: loops over the rows of blocks and buckets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 DELETED = np.float32(-1.0)
-"""The weight of a record that is no edge but the wish to delete one: real weights are >= 0."""
+"""Weight of a record that deletes an edge; the weights of edges are >= 0."""
 
 _RUN = 16
 _TWO64 = 18446744073709551616.0
@@ -31,13 +31,13 @@ _HIGH, _LOW, _FULL = (
 
 @kernel
 def scatter_nodes(ids: I64, block_weights: F32, parts: np.int64, live: U8, weights: F32) -> None:
-    """Bring ids of a dense type to life at row id // parts.
+    """Mark ids of a dense type as live at row id // parts, and write their weights.
 
     Parameters
     ----------
     ids : int64[n]
     block_weights : float32[n] or float32[0]
-        Their weights; where there are none a new row gets 1 and an old one keeps its own.
+        Weights of the ids. If empty, a new row gets 1 and an existing one keeps its weight.
     parts : int
     live : uint8[rows], out
     weights : float32[rows] or float32[0], out
@@ -56,19 +56,20 @@ def scatter_nodes(ids: I64, block_weights: F32, parts: np.int64, live: U8, weigh
 
 @kernel
 def fold_nodes(ids: I64, record_weights: F32, order: I64, out_ids: I64, out_weights: F32) -> int:
-    """One row per id, of records stably sorted by id: the last weight that was given (NaN is none),
-    else 1.
+    """Fold records, stably sorted by id, to one row per id with the last given weight.
+
+    A NaN weight is no weight; an id without any weight gets 1.
 
     Parameters
     ----------
     ids, record_weights, order : int64[n], float32[n], int64[n]
-        Records in the order of the writes, and the stable order by id.
+        Records in write order, and the stable order by id.
     out_ids, out_weights : int64[n], float32[n], out
 
     Returns
     -------
     int
-        How many rows there are.
+        Number of rows.
     """
     rows = 0
     for k in range(order.shape[0]):
@@ -84,17 +85,23 @@ def fold_nodes(ids: I64, record_weights: F32, order: I64, out_ids: I64, out_weig
 
 @kernel
 def audit_nodes(rows: I64, block_weights: F32, image: F32, seen: U8) -> int:
-    """How many rows' last given weight is not the image's. Blocks come last first, so the first
-    sighting is the last write.
+    """Count the rows with a last given weight that differs from the image.
+
+    Blocks must come in reverse write order, so that the first record seen of a row is its last
+    write.
 
     Parameters
     ----------
     rows : int64[n]
-        Of the block's records; negative ones are skipped.
+        Rows of the block's records; negative ones are skipped.
     block_weights : float32[n]
-        Their weights.
+        Weights of the records.
     image : float32[rows of the type]
-    seen : uint8[rows of the type], in and out
+    seen : uint8[rows of the type], inout
+
+    Returns
+    -------
+    int
     """
     wrong = 0
     for i in range(rows.shape[0] - 1, -1, -1):
@@ -118,15 +125,16 @@ def sort_by_row(
     out_eid: I64,
     out_weight: F32,
 ) -> None:
-    """Stable counting sort of edge records by row.
+    """Sort edge records by row with a stable counting sort.
 
     Parameters
     ----------
     row, nbr, eid, weight : uint32[n], int64[n], int64[n], float32[n]
-        Records in the order of the writes, rows in low .. low + len(indptr) - 2.
+        Records in write order; rows in low .. low + len(indptr) - 2.
     low : int
-    indptr : int64[rows + 1], in (zeros) and out
-    out_nbr, out_eid, out_weight : as the inputs, out
+    indptr : int64[rows + 1], inout
+        All zero at the start.
+    out_nbr, out_eid, out_weight : like the inputs, out
     """
     rows = indptr.shape[0] - 1
     for i in range(row.shape[0]):
@@ -161,21 +169,21 @@ def sort_rows(
     spare_eid: I64,
     spare_weight: F32,
 ) -> None:
-    """Sort each row's records by neighbor, then (``by_eid``) by edge id; stable, so otherwise in
-    the order of the writes.
+    """Sort each row's records by neighbor and, with ``by_eid``, by edge id; stable.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
-    nbr, eid, weight : int64[n], int64[n], float32[n], in and out
+    nbr, eid, weight : int64[n], int64[n], float32[n], inout
     by_eid : bool
-    spare_nbr, spare_eid, spare_weight : of at least the largest degree
-        Room to merge.
+    spare_nbr, spare_eid, spare_weight : at least as long as the largest degree
+        Scratch arrays for merging.
 
     Notes
     -----
-    Runs of 16 by insertion, then merges: n log n at worst, nothing moves in a row that is sorted
-    already."""
+    Insertion sort of runs of 16, then merges: at worst n log n steps. A row that is already sorted
+    is not moved.
+    """
     for r in range(indptr.shape[0] - 1):
         start, stop = indptr[r], indptr[r + 1]
         for low in range(start, stop, _RUN):
@@ -222,22 +230,22 @@ def sort_rows(
 
 @kernel
 def apply_deletes(indptr: I64, nbr: I64, eid: I64, weight: F32, unique: bool) -> int:
-    """Apply deletes and, where (source, destination) names an edge, replacements; keeps the
-    survivors in place.
+    """Apply deletes and, with ``unique``, replacements; compact the remaining edges in place.
 
     Parameters
     ----------
-    indptr : int64[rows + 1], in and out
-    nbr, eid, weight : in and out
-        By (row, neighbor), then in the order of the writes. A weight of ``DELETED`` deletes what
-        was written before it between the same nodes: edge ``eid``, or all where ``eid`` is -1 or
+    indptr : int64[rows + 1], inout
+    nbr, eid, weight : int64[n], int64[n], float32[n], inout
+        Ordered by (row, neighbor), then in write order. A record of weight ``DELETED`` deletes
+        earlier records between the same nodes: edge ``eid``, or all of them if ``eid`` is -1 or
         edges are unique.
     unique : bool
+        Whether (source, destination) identifies an edge.
 
     Returns
     -------
     int
-        How many edges are left.
+        Number of remaining edges.
     """
     edge_count = 0
     start = 0
@@ -273,17 +281,18 @@ def _edge_mix(eid: int, src: int, dst: int, weight: np.uint32) -> np.uint64:
 
 @kernel
 def mix_records(local_ids: I64, remote_ids: I64, eid: I64, weight_bits: U32, incoming: bool) -> int:
-    """The sum modulo 2^64 of a mix of (edge id, source, destination, weight) of every edge: any
-    order gives the same.
+    """Return the sum modulo 2^64 of a hash of each edge, in any order of the edges.
+
+    The hash covers (edge id, source, destination, weight).
 
     Parameters
     ----------
     local_ids, remote_ids, eid : int64[n]
-        The end at whose row the record is, the other one, the edge's id.
+        Local end, which has the row of the record, remote end, and edge id.
     weight_bits : uint32[n]
-        The float32 weights' own bits.
+        Bits of the float32 weights.
     incoming : bool
-        The near end is the destination.
+        Whether the local end is the destination.
     """
     total = np.uint64(0)
     for i in range(eid.shape[0]):
@@ -306,18 +315,18 @@ def copy_lists(
     width: np.int64,
     out_values: U8,
 ) -> None:
-    """Copy the lists of a block to where they belong, those that no later write replaced.
+    """Copy the lists of a block that no later write replaced to their positions.
 
     Parameters
     ----------
     rows : int64[n]
-        Of the block's records; negative ones are skipped.
+        Rows of the block's records; negative ones are skipped.
     owner : int64[rows of the type]
-        The number of the record that owns each row's list.
+        Number of the record that owns each row's list.
     first : int
         Number of the block's first record.
     indptr, values : int64[n + 1], uint8[]
-        The block's lists, as bytes; indptr counts values of ``width`` bytes.
+        Lists of the block, as bytes; ``indptr`` counts values of ``width`` bytes.
     out_indptr, width, out_values : int64[rows + 1], int, uint8[], out
     """
     for i in range(rows.shape[0]):
@@ -331,8 +340,11 @@ def copy_lists(
 
 @kernel
 def threshold_block(prob: F64, alias: U32, alias_threshold: U64, alias_fraction: U32) -> None:
-    """`asterism_graphkit.random.alias.pack_thresholds` of a block of a table, whose certain columns
-    name themselves already.
+    """Pack the thresholds of a block of a table.
+
+    Like `asterism_graphkit.random.alias.pack_thresholds`, but certain columns must already be their
+    own aliases. ``prob``, ``alias`` and the outputs are float64[n], uint32[n], uint64[n] and
+    uint32[n].
     """
     for i in range(prob.shape[0]):
         scaled = np.rint(prob[i] * _TWO64)
@@ -345,16 +357,16 @@ def threshold_block(prob: F64, alias: U32, alias_threshold: U64, alias_fraction:
 def alias_ids(
     alias: U32, rows: U32, ids: I64, open_row: np.int64, open_id: np.int64, out: I64
 ) -> None:
-    """The ids of aliases.
+    """Return the ids of aliases.
 
     Parameters
     ----------
     alias : uint32[n]
         Not descending.
     rows, ids : uint32[m], int64[m]
-        Heavy columns, ascending: every alias is one of them or ``open_row``.
+        Heavy columns, ascending. Every alias is one of them or ``open_row``.
     open_row, open_id : int
-        The column that was open before these, -1 where none was.
+        Column that was open before these; -1 if none was.
     out : int64[n], out
     """
     j = 0
@@ -371,25 +383,27 @@ def alias_ids(
 def audit_table(
     alias_threshold: U64, alias_fraction: U32, row_of: U32, weights: F32, total: float, out: F64
 ) -> None:
-    """Rebuild the exact law of a table from its image and hold it against the weights.
+    """Compute the exact distribution of a table in an image and compare it with the weights.
 
     Parameters
     ----------
     alias_threshold, alias_fraction : uint64[n], uint32[n]
-        The image's thresholds.
+        Thresholds of the image.
     row_of : uint32[n] or uint32[0]
         Column -> row.
     weights : float32[rows]
     total : float
         Sum of the columns' weights.
     out : float64[3], out
-        Total variation, largest relative error of a share, count of shares that the law makes 0.
+        Total variation distance, largest relative error of a probability, and number of columns
+        with probability 0.
 
     Notes
     -----
-    One pass with three cursors: aliases do not decrease among light columns, nor among heavy ones,
-    so what leads to column v is met when v is. A table for which that does not hold loses mass
-    here, and fails."""
+    One pass with three cursors: aliases ascend among light columns, and among heavy ones. So all
+    columns that lead to column v are found when v is reached. A table without this property loses
+    mass here, and fails the audit.
+    """
     n = alias_threshold.shape[0]
     scale = np.float64(n)
     per_column, per_weight = 1.0 / scale, 1.0 / total
@@ -410,8 +424,7 @@ def audit_table(
             u = light if stream == 0 else heavy
             while u < n:
                 alias = np.int64(alias_threshold[u] & _LOW)
-                # w * n >= W where and only where the rounded w * n / W is >= 1: no division is
-                # needed.
+                # w * n >= W if and only if the rounded w * n / W is >= 1: no division is needed.
                 is_heavy = (
                     np.float64(weights[np.int64(row_of[u]) if gapped else u]) * scale >= total
                 )
@@ -440,5 +453,5 @@ def audit_table(
 
 
 def weight_bits(weights: NDArray[Any]) -> U32:
-    """The float32 weights' own bits, for `mix_records`."""
+    """Return the bits of float32 weights, for `mix_records`."""
     return np.ascontiguousarray(weights, np.float32).view(np.uint32)

@@ -1,5 +1,6 @@
-"""What a build reads: the blocks of one part, in the order of the writes, without what a later
-tombstone killed.
+"""Input of a build: the blocks of one partition in write order, without deleted nodes.
+
+A record is skipped if a later tombstone deletes its node.
 """
 
 from __future__ import annotations
@@ -28,26 +29,24 @@ Sections = dict[str, NDArray[Any]]
 
 _CHUNK = 1 << 18
 COLUMN_PREFIX = "w:"
-"""What sections of near columns, those that a draw goes by, begin with: ``w:NAME``."""
+"""Prefix of the sections of columns that are stored next to the adjacency: ``w:NAME``."""
 _TOMBSTONE_BYTES = 80
-"""Per record of a bucket of deletes or times: itself, its place in the order, its copy in it, what
-is kept of it.
-"""
+"""Bytes per record of a bucket of deletes or times: record, order, copy and output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """The last delete of every deleted node of a type."""
+    """Last delete of every deleted node of a type."""
 
     ids: I64
-    """int64[n], ascending."""
+    """Node ids, ascending, int64[n]."""
     stamps: I64
-    """int64[n], when each was deleted last."""
+    """Stamp of the last delete of each node, int64[n]."""
     revived: NDArray[np.bool_]
-    """bool[n], which were written again since."""
+    """Flags of the nodes that were written again since, bool[n]."""
 
     def deleted_after(self, ids: I64, stamp: int) -> NDArray[np.bool_] | None:
-        """Which of the ids were deleted after ``stamp``; None where none was."""
+        """Return a mask of the ids that were deleted after ``stamp``, or None if none was."""
         if self.ids.size == 0 or ids.size == 0:
             return None
         positions = self._find(ids)
@@ -55,8 +54,9 @@ class Tombstones:
         return deleted if deleted.any() else None
 
     def deleted_at_cut(self, ids: I64) -> NDArray[np.bool_] | None:
-        """Which of the ids are deleted at the cut; None where none is. Every part says the same,
-        whichever they are rows of.
+        """Return a mask of the ids that are deleted at the commit watermark, or None if none is.
+
+        The result is the same in all partitions, wherever the nodes have their rows.
         """
         if self.ids.size == 0 or ids.size == 0:
             return None
@@ -65,7 +65,7 @@ class Tombstones:
         return deleted if deleted.any() else None
 
     def revive(self, ids: I64, stamp: int) -> None:
-        """These ids were written again at ``stamp``."""
+        """Note that these ids were written again at ``stamp``."""
         if self.ids.size == 0 or ids.size == 0:
             return
         positions = self._find(ids)
@@ -79,15 +79,15 @@ class Tombstones:
 
 @dataclass(frozen=True, slots=True)
 class NodeTimes:
-    """The times of all nodes of a type, wherever they live."""
+    """Times of all nodes of a type, in all partitions."""
 
     ids: I64
-    """int64[n], ascending: those that have any."""
+    """Ids of the nodes with a time, ascending, int64[n]."""
     keys: I64
-    """int64[n], as `asterism_graphkit.arrays.time_keys.encode_times` has them."""
+    """Time keys of `asterism_graphkit.arrays.time_keys.encode_times`, int64[n]."""
 
     def lookup(self, ids: I64) -> I64:
-        """int64[m]: the time of each node; 0 where none was written, as features do."""
+        """Return the time of each node, int64[m]; 0 if none was written, as for features."""
         if self.ids.size == 0:
             return np.zeros(ids.size, np.int64)
         positions = np.minimum(np.searchsorted(self.ids, ids), self.ids.size - 1)
@@ -95,7 +95,7 @@ class NodeTimes:
 
 
 class BlockReader:
-    """The blocks of one part at the cut.
+    """Reader of the blocks of one partition at the commit watermark.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class BlockReader:
     part : int
     progress : ProgressReporter
     scratch : ArrayFiles
-        Where tombstones and times of nodes are kept: mapped, as there may be as many as nodes.
+        Holds tombstones and times of nodes in mapped files, since there may be as many as nodes.
     """
 
     def __init__(
@@ -126,21 +126,24 @@ class BlockReader:
         self._times: dict[int, NodeTimes] = {}
 
     def refs(self, type_id: int, *kinds: int) -> list[BlockRef]:
-        """The values of these kinds, in the order of the writes."""
+        """Return the values of these kinds, in write order."""
         return self._store.refs(self._part, kinds, type_id, self._task.loads)
 
     def read(self, refs: Sequence[BlockRef]) -> Iterator[tuple[BlockRef, Sections]]:
-        """Their sections, one value at a time."""
+        """Yield the sections of each value, one value at a time."""
         for ref in refs:
             yield ref, self._store.read(ref)
             self._progress.step(ref.rows)
 
     def tombstone_refs(self, node_type: int) -> list[BlockRef]:
-        """What `tombstones` reads."""
+        """Return the values that `tombstones` reads."""
         return self.refs(node_type, NODE_DELETES, NODE_REVIVALS)
 
     def tombstones(self, node_type: int) -> Tombstones:
-        """The deletes of a node type, and which of them were made good; both come to every part."""
+        """Return the deletes of a node type, and which of them were revoked by later writes.
+
+        Every partition receives both.
+        """
         if node_type not in self._tombstones:
             tombstones = self._tombstones[node_type] = self._read_tombstones(node_type)
             for ref, sections in self.read(self.refs(node_type, NODE_REVIVALS)):
@@ -148,14 +151,15 @@ class BlockReader:
         return self._tombstones[node_type]
 
     def time_refs(self, node_type: int) -> list[BlockRef]:
-        """What `times` reads, beside tombstones."""
+        """Return the values that `times` reads in addition to tombstones."""
         return self.refs(node_type, NODE_TIMES)
 
     def times(self, node_type: int) -> NodeTimes:
-        """The times of the nodes of a type that has one; they come to every part.
+        """Return the times of the nodes of a type that has a time column.
 
-        As a column of features is made: later writes over earlier ones, and what was written before
-        a node's last delete is gone."""
+        Every partition receives them. They are resolved like a feature column: later writes replace
+        earlier ones, and writes before a node's last delete are dropped.
+        """
         if node_type not in self._times:
             self._times[node_type] = self._read_times(node_type)
         return self._times[node_type]
@@ -175,7 +179,7 @@ class BlockReader:
             for ref in refs:
                 sections = self._store.read(
                     ref
-                )  # no progress of rows: those are counted as nodes where they live
+                )  # not counted as progress: nodes count where they have rows
                 deleted = tombstones.deleted_after(sections["ids"], ref.stamp)
                 selected = slice(None) if deleted is None else ~deleted
                 yield sections["ids"][selected], encode_times(sections[section])[selected]
@@ -195,9 +199,7 @@ class BlockReader:
             folder=self._scratch.folder,
         ):
             bucket_ids, bucket_keys = bucket.records
-            order = np.argsort(
-                bucket_ids, kind="stable"
-            )  # the order of the writes among equals: the last one counts
+            order = np.argsort(bucket_ids, kind="stable")  # stable: the last write of an id counts
             bucket_ids = bucket_ids[order]
             is_last = np.append(bucket_ids[1:] != bucket_ids[:-1], True)[: bucket_ids.size]
             out_ids.append(bucket_ids[is_last])
@@ -233,7 +235,7 @@ class BlockReader:
             bucket_ids, bucket_stamps = bucket.records
             order = np.argsort(
                 bucket_ids, kind="stable"
-            )  # the order of the writes among equals: the last delete is last
+            )  # stable: the last delete of an id is last
             bucket_ids, bucket_stamps = bucket_ids[order], bucket_stamps[order]
             is_last = np.append(bucket_ids[1:] != bucket_ids[:-1], True)[: bucket_ids.size]
             out_ids.append(bucket_ids[is_last])
@@ -244,7 +246,7 @@ class BlockReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildContext:
-    """Where a part is built: what it reads, what it writes, how much it may hold."""
+    """Inputs, outputs and limits of the build of one partition."""
 
     task: BuildTask
     part: int
@@ -257,7 +259,7 @@ class BuildContext:
     units: PartUnitCache
 
     def unit_input(self, *components: object) -> InputDigest:
-        """The beginning of a unit's digest: which part of what space it is in."""
+        """Start the digest of a unit with the partition and the graph space's placement."""
         return InputDigest(
             self.part, self.task.schema.parts, self.task.schema.placement, *components
         )
@@ -265,8 +267,9 @@ class BuildContext:
     def node_input(
         self, node_type: int, refs: Sequence[BlockRef], *components: object
     ) -> InputDigest:
-        """As `unit_input`, of blocks of nodes of this part: what was deleted of other parts does
-        not matter to them.
+        """Start the digest of a unit made of blocks of nodes of this partition.
+
+        Deletes of nodes of other partitions do not affect it.
         """
         return (
             self.unit_input(*components)
@@ -275,7 +278,7 @@ class BuildContext:
         )
 
     def _own_deletes(self, node_type: int) -> Iterator[tuple[I64, I64]]:
-        """Deletes of nodes of this part, piece by piece."""
+        """Yield the deletes of nodes of this partition in chunks."""
         deleted, schema = self.reader.tombstones(node_type), self.task.schema
         for low in range(0, deleted.ids.size, _CHUNK):
             ids, stamps = deleted.ids[low : low + _CHUNK], deleted.stamps[low : low + _CHUNK]
@@ -284,5 +287,5 @@ class BuildContext:
 
     @property
     def spool_folder(self) -> Path:
-        """A folder for spool files."""
+        """Folder for spool files."""
         return self.scratch.folder

@@ -1,5 +1,6 @@
-"""Buckets: records that do not fit in memory, split by ranges of a key over flat files, a range at
-a time.
+"""Split records that do not fit in memory by ranges of a key, using flat files.
+
+The ranges are processed one at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_BUCKETS = 64
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The records whose key is in low .. high, in the order in which they came."""
+    """Records with keys in low .. high, in input order."""
 
     low: int
     high: int
@@ -30,7 +31,7 @@ class Bucket:
 
 
 class SpoolFile:
-    """Records in a flat file, appended in runs and read back in the same."""
+    """Records in a flat file, appended in runs and read back in the same runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,7 +41,7 @@ class SpoolFile:
         self.rows = 0
 
     def append(self, records: Records) -> None:
-        """Add records at the end."""
+        """Append records."""
         self._dtypes = tuple(column.dtype for column in records)
         for column in records:
             self._file.write(np.ascontiguousarray(column).data)
@@ -48,19 +49,19 @@ class SpoolFile:
         self.rows += len(records[0])
 
     def read(self) -> Iterator[Records]:
-        """Everything again, run by run."""
+        """Yield all records, run by run."""
         self._file.seek(0)
         for rows in self._runs:
             yield tuple(np.fromfile(self._file, dtype, rows) for dtype in self._dtypes)
 
     def remove(self) -> None:
-        """Give the space back."""
+        """Close and delete the file."""
         self._file.close()
         self._path.unlink()
 
 
 def concat_records(runs: Iterable[Records]) -> Records:
-    """All records in one; () where there are none."""
+    """Concatenate runs of records; return () if there are none."""
     batches = list(runs)
     if len(batches) == 1:
         return batches[0]
@@ -78,26 +79,27 @@ def split_into_buckets(
     keys: tuple[int, ...] = (0,),
     span: int = 0,
 ) -> Iterator[Bucket]:
-    """Split ``source`` by ranges of a key, in ascending order of ranges.
+    """Split ``source`` by ranges of a key, and yield the ranges in ascending order.
 
     Parameters
     ----------
     source : iterable of Records
-        At most ``rows`` records, read once, before the first bucket is given.
+        At most ``rows`` records, read once, before the first bucket is yielded.
+    rows : int
     low, high : int
-        The key is in low .. high.
+        Bounds of the key, inclusive.
     limit : int
-        Records that fit in memory at once. Where they all do there is one bucket, and no file is
+        Number of records that fit in memory. If all of them do, there is one bucket, and no file is
         written.
     folder : Path
-        Where files may be; nothing is left in it.
-    keys : tuple of int
-        Numbers of the columns to split by. Records that share the first key and are still too many
-        are split by the next: their buckets have equal ``low`` and ``high``. Records that share
-        every key come in one bucket, however many they are.
-    span : int
-        How many values of the first key a bucket may range over, where what is made of it goes with
-        them; 0 is any.
+        Folder for temporary files, which are all removed.
+    keys : tuple of int, optional
+        Indices of the columns to split by. Records that share the first key and are still too many
+        are split by the next one; their buckets have equal ``low`` and ``high``. Records that share
+        all keys are in one bucket, whatever their number.
+    span : int, optional
+        Maximum number of values of the first key in a bucket, for callers with memory per key
+        value; 0 for no limit.
     """
     if rows <= limit or (low == high and len(keys) == 1):
         records = concat_records(source)
@@ -130,7 +132,7 @@ def split_into_buckets(
 
 
 def _split_by_span(bucket: Bucket, key: int, span: int) -> Iterator[Bucket]:
-    """The same records in buckets that range over at most ``span`` keys."""
+    """Split a bucket into buckets with ranges of at most ``span`` keys."""
     groups = -(-(bucket.high - bucket.low + 1) // span)
     order, offsets = group_by_key(
         ((bucket.records[key].astype(np.int64) - bucket.low) // span).astype(np.int32), groups
@@ -148,9 +150,7 @@ def _split_by_span(bucket: Bucket, key: int, span: int) -> Iterator[Bucket]:
 def _split_by_next_key(
     source: Iterable[Records], key: int, *, limit: int, folder: Path, keys: tuple[int, ...]
 ) -> Iterator[Bucket]:
-    """Buckets of records that share their first key, by the next one, whose range is looked at
-    first.
-    """
+    """Split records that share their first key by the next one, after finding its range."""
     spool = _new_spool(folder)
     low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     for records in source:
@@ -183,7 +183,7 @@ def _distribute(
 
 
 def _batches(source: Iterable[Records], rows: int) -> Iterator[Records]:
-    """The same records in larger runs: a run is spread over many files."""
+    """Yield the same records in larger runs, since each run is spread over many files."""
     pending: list[Records] = []
     for records in source:
         pending.append(records)

@@ -1,9 +1,10 @@
-"""The steps of a part: what an earlier attempt at the same input finished is kept, what this one
-finishes is kept for the next.
+"""Steps of a partition's build: keep the finished steps of an earlier attempt.
 
-A step is recorded after what it made is durable: files of the image are sealed, tables are flushed,
-then the record is put with a log. What is damaged meanwhile is made again, with everything that
-came after it."""
+Only steps with the same input are kept. A step is recorded after its outputs are durable: the files
+of the image are sealed, the tables are
+flushed, then the record is written with a log. If an output is damaged later, its step and all
+steps after it run again.
+"""
 
 from __future__ import annotations
 
@@ -20,34 +21,36 @@ from storaged.store.image_writer import ImageWriter, is_intact
 from storaged.store.tables import StatStore, TableExtent
 
 StepState = dict[str, Any]
-"""What later steps need to know of a step, as plain values for JSON."""
+"""State of a step that later steps need, as plain JSON values."""
 
 _MAX_SCRATCH_BYTES = 4 << 20
-"""Scratch tables of no more than this are kept until their part is done."""
+"""Scratch tables up to this size are kept until their partition is finished."""
 
 FORMAT = 1
-"""Of the records, and of what steps leave for each other: steps of another format are not gone on
-from.
+"""Format of the records and of the data that steps pass to each other.
+
+Steps of another format are not resumed.
 """
 
 
 class PartSteps:
-    """The steps of one part under way.
+    """Steps of one partition's build.
 
     Parameters
     ----------
     task : BuildTask
     part : int
     folder : Path
-        Of the part's image.
+        Folder of the partition image.
     tables : StatStore
     progress : ProgressReporter
 
     Notes
     -----
-    A build makes its steps in one fixed order, so that what is kept is always a beginning of it.
-    Steps of a few rows are recorded together with the next ones: ``task.checkpoint_rows`` says how
-    many rows are worth it."""
+    A build runs its steps in a fixed order, so the kept steps are always a prefix. A step of few
+    rows is recorded together with the next ones: ``task.checkpoint_rows`` is the number of rows
+    that is worth a record.
+    """
 
     def __init__(
         self,
@@ -84,19 +87,20 @@ class PartSteps:
     def run(
         self, name: str, make: Callable[[], StepState], *, rows: int, drops_scratch: bool = False
     ) -> StepState:
-        """What a step came to: as recorded, or made now.
+        """Return the state of a step: the recorded one, or that of running the step now.
 
         Parameters
         ----------
         name : str
-            Distinct among the steps of a part.
+            Unique among the steps of a partition.
         make : callable
-            Makes the step's outputs, anew or on from where `checkpoint` left it, and gives its
+            Makes the step's outputs, from the start or from its last `checkpoint`, and returns its
             state.
         rows : int
-            How much work that is.
-        drops_scratch : bool
-            No later step reads scratch tables: they go, small ones with the part.
+            Amount of work of the step.
+        drops_scratch : bool, optional
+            Whether no later step reads scratch tables. They are then removed, small ones when the
+            partition is finished.
         """
         recorded = self._recorded.get(name)
         if recorded is not None and not recorded["partial"]:
@@ -120,12 +124,12 @@ class PartSteps:
         return state
 
     def saved_state(self, name: str) -> StepState | None:
-        """Where an attempt before left a step that it did not end."""
+        """Return the state of a step that an earlier attempt did not finish, or None."""
         recorded = self._recorded.get(name)
         return dict(recorded["state"]) if recorded is not None and recorded["partial"] else None
 
     def checkpoint(self, name: str, state: StepState, *tables: TableExtent) -> None:
-        """Record how far a step is, with its tables as they are by now."""
+        """Record the progress of a step, with its tables in their current state."""
         self._pending[name] = {
             **self._new_record(name, state),
             "partial": True,
@@ -135,14 +139,15 @@ class PartSteps:
         self._log_step(name, "checkpoint")
 
     def forget(self) -> None:
-        """Forget all steps, and scratch tables: the part is done, or what it was made of is not to
-        be trusted.
+        """Remove all records of steps, and scratch tables.
+
+        For a partition that is finished, or with inputs that cannot be trusted.
         """
         self._tables.forget_scratch()
         self._tables.forget_steps(self._part, self._tables.steps(self._part))
 
     def _new_record(self, name: str, state: StepState) -> StepState:
-        """The record of a step whose files are not sealed yet."""
+        """Return the record of a step; its files are not sealed yet."""
         previous = self._recorded.get(name) or self._pending.get(name)
         number = previous["number"] if previous is not None else self._number
         self._number = max(self._number, number + 1)
@@ -159,7 +164,7 @@ class PartSteps:
         return {**content, "progress": self._progress.rows_done - self._start_rows}
 
     def _commit(self) -> None:
-        """Make what is pending durable, then say that it is."""
+        """Make the pending outputs durable, then write their records."""
         first = next(iter(self._pending))
         self._pending[first]["files"] = self.image.seal()
         self._tables.put_steps(
@@ -170,13 +175,11 @@ class PartSteps:
         self._pending, self._pending_rows = {}, 0
 
     def _valid_steps(self, recorded: Mapping[str, StepState], folder: Path) -> dict[str, StepState]:
-        """The beginning of the recorded steps that is of this input and whose outputs are as they
-        were.
-        """
+        """Return the prefix of the recorded steps with the same input and intact outputs."""
         ordered = sorted(recorded.items(), key=lambda item: int(item[1]["number"]))
         while True:
-            # Where a final table is damaged, the scratch that it was made of is gone: look again
-            # without it.
+            # If a final table is damaged, the scratch tables that it was made of are gone: check
+            # again without it.
             valid_count = self._count_valid([record for _, record in ordered], folder)
             if valid_count == len(ordered):
                 return dict(ordered)
@@ -198,7 +201,7 @@ class PartSteps:
         return len(records)
 
     def _needs_scratch(self) -> bool:
-        """Whether a recorded step left scratch tables that a later one will read."""
+        """Return whether a recorded step left scratch tables that a later step will read."""
         records = list(self._recorded.values())
         return any(
             not extent["final"]
@@ -213,8 +216,9 @@ class PartSteps:
 
 
 def _last_final_step(records: Sequence[StepState]) -> int:
-    """The place of the last step that wrote a final table: scratch from before it is gone; -1 where
-    there is none.
+    """Return the index of the last step that wrote a final table, or -1.
+
+    Scratch tables of earlier steps are gone.
     """
     return max(
         (

@@ -1,6 +1,4 @@
-"""Marks: what is finished of a build, part by part, for a later attempt at it and for later
-builds.
-"""
+"""Completion records: finished partitions, for later attempts and later builds."""
 
 from __future__ import annotations
 
@@ -21,23 +19,24 @@ _DONE = "done"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedPart:
-    """A part that is finished."""
+    """A finished partition."""
 
     output: Path
-    """The build's folder."""
+    """Folder of the build."""
     part: int
     input: str
-    """Of what: `Task.digest`."""
+    """Digest of the input: `BuildTask.digest`."""
     result: PartResult
     units: Mapping[str, Mapping[str, Any]]
-    """What `PartUnitCache.records` gave."""
+    """Result of `PartUnitCache.records`."""
     manifest: Mapping[str, Any]
-    """Of its image; not in the mark's file."""
+    """Manifest of its image; not in the completion file."""
 
     @classmethod
     def read(cls, output: Path, part: int) -> CompletedPart | None:
-        """The mark of a part; None where it is not finished, or the mark is not that of the image
-        beside it.
+        """Return the completion record of a partition.
+
+        Returns None if the partition is not finished, or if the record does not match the image.
         """
         try:
             record = json.loads(_path(output, part).read_text())
@@ -69,7 +68,7 @@ def write_completion(
     result: PartResult,
     units: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Say durably that a part is finished; its image is."""
+    """Record durably that a partition is finished; its image must already be durable."""
     content = {"input": task, "result": result.to_dict(), "units": dict(units)}
     path = _path(output, part)
     make_folder(path.parent)
@@ -77,17 +76,17 @@ def write_completion(
 
 
 def remove_completion(output: Path, part: int) -> None:
-    """A part is to be built anew."""
+    """Remove the record of a partition, so that it is built again."""
     _path(output, part).unlink(missing_ok=True)
 
 
 def remove_completions(output: Path) -> None:
-    """Every part is to be built anew."""
+    """Remove the records of all partitions, so that they are built again."""
     shutil.rmtree(output / _DONE, ignore_errors=True)
 
 
 def part_folder(output: Path, part: int) -> Path:
-    """Where the image of a part is."""
+    """Return the folder of a partition's image."""
     return output / "parts" / f"p{part:05d}"
 
 

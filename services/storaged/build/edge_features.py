@@ -1,4 +1,7 @@
-"""The features of edges: they live in the parts of edge ids, not with the adjacencies."""
+"""Build edge features, which are stored in the partitions of edge ids.
+
+They are not stored with the adjacencies.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ _ID_BYTES = 40
 
 
 def build_features(context: BuildContext, type_id: int) -> int:
-    """Edge features that live in this part: rows by edge id among those that came with features.
-    Gives their number.
+    """Build the edge features of this partition, and return their number of rows.
+
+    Rows are ordered by edge id, among the edges that were written with features.
     """
     features, name = context.task.schema.edge_types[type_id].features, f"e{type_id}"
     refs, columns = (
@@ -66,7 +70,7 @@ def build_features(context: BuildContext, type_id: int) -> int:
 
 
 def _feature_rows(context: BuildContext, name: str, refs: list[BlockRef]) -> RowMap:
-    """The rows of edge ids; ids are kept where they have holes."""
+    """Return the rows of edge ids; ids are stored only if they have gaps."""
     parts = context.task.schema.parts
     out = context.image.create_append(name, np.int64)
     low, high = (
@@ -104,9 +108,9 @@ def _feature_rows(context: BuildContext, name: str, refs: list[BlockRef]) -> Row
 
 
 class _SortedRowMap(RowMap):
-    """Sorted ids without an index: found by bisection, as draws find edge features."""
+    """Sorted ids without an index: found by bisection, as sampling finds edge features."""
 
     def find_rows(self, ids: I64) -> I64:
-        """The row of each id; -1 where there is none."""
+        """Return the row of each id, or -1 if there is none."""
         positions = np.minimum(np.searchsorted(self.ids, ids), self.rows - 1)
         return np.where(self.ids[positions] == ids, positions, -1)

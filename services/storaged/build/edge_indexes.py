@@ -1,4 +1,7 @@
-"""Indexes of edge types: all edges by a column, each node's edges, columns beside them."""
+"""Build indexes of edge types.
+
+These are indexes of all edges by a column, of each node's edges, and columns stored next to them.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +37,18 @@ _CHUNK = 1 << 18
 def build_edge_indexes(
     context: BuildContext, type_id: int, sources: RowMap, slots: int, sides: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Write the indexes of an edge type, in units. Gives what the manifest says of them.
+    """Build the indexes of an edge type, in units; return their manifest entries.
 
     Parameters
     ----------
+    context : BuildContext
+    type_id : int
     sources : RowMap
-        Of the type's source nodes.
+        Rows of the type's source nodes.
     slots : int
-        Of the out-adjacency.
+        Number of slots of the out-adjacency.
     sides : sequence of str
-        Digests of the adjacencies: out, and in where it is kept.
+        Digests of the adjacencies: out, and in if the graph space stores it.
     """
     edge_type, entries, name = context.task.schema.edge_types[type_id], [], f"e{type_id}"
     tables = (
@@ -87,7 +92,7 @@ def _slot_chunks(slots: int) -> Iterator[I64]:
 def _read(
     context: BuildContext, name: str, column_key: str, sources: RowMap, slots: I64
 ) -> NDArray[Any]:
-    """The values of edges at slots of the out-adjacency."""
+    """Return the values of edges at slots of the out-adjacency."""
     if column_key == "src":
         return sources.ids_of(context.image.map(f"{name}.src_row")[slots].astype(np.int64))
     if column_key == "dst":
@@ -101,7 +106,7 @@ def _read(
 
 
 def _slot_values(context: BuildContext, side: str, column_key: str) -> NDArray[Any]:
-    """The values at every slot of an adjacency."""
+    """Return the values at all slots of an adjacency."""
     if column_key == "id":
         return context.image.map(f"{side}.eid")
     if column_key == "weight":
@@ -117,8 +122,9 @@ def _slot_values(context: BuildContext, side: str, column_key: str) -> NDArray[A
 def _build_sorted_edges(
     index_build: IndexBuild, side: str, prefix: str, digest: str, tables: Sequence[IndexWeights]
 ) -> None:
-    """Write the order of each node's edges at one end, in units: of the order, and of a tree by
-    weights of each name.
+    """Build the order of each node's edges at one end, and trees of the weights of each name.
+
+    The order and each tree are separate units.
     """
     context = index_build.work
     rows = context.image.map(f"{side}.eid").size
@@ -194,21 +200,22 @@ def _build_weight_trees(
 def fill_weight_trees(
     indptr: I64, first: np.int64, end: np.int64, order: U32, weights: F32, out: F64
 ) -> None:
-    """Put what the edges of each row weigh, in their order, as a tree of sums.
+    """Compute a tree of weight sums for the edges of each row in their order.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
     first, end : int64
-        The rows.
+        Range of rows.
     order, weights : uint32[slots], float32[slots]
     out : float64[slots], out
 
     Notes
     -----
-    Of a row of d edges place j of the tree, 1 <= j < d, is the sum of places 2 j and 2 j + 1;
-    places d to 2 d - 1, which are not written, are the weights in the order. Place 0 is the sum of
-    all. A run of the order is so a sum of at most 2 log2 d places, and no sum is a difference."""
+    In a row of d edges, node j of the tree, 1 <= j < d, is the sum of nodes 2 j and 2 j + 1. Nodes
+    d to 2 d - 1 are the weights in the order, and are not stored. Node 0 is the total. A range of
+    the order is the sum of at most 2 log2 d nodes, and no sum is computed as a difference.
+    """
     for row in range(first, end):
         start = indptr[row]
         size = indptr[row + 1] - start
@@ -228,7 +235,7 @@ def fill_weight_trees(
 
 
 def edge_column_files(edge_type: EdgeType) -> list[tuple[str, np.dtype[Any]]]:
-    """What the file of each such feature is called behind its adjacency's name, and its dtype."""
+    """Return file suffix and dtype of each indexed feature that is stored with an adjacency."""
     numbers = [edge_type.features.index(edge_type.feature(name)) for name in edge_type.indexed]
     return [(f"n{number}", np.dtype(edge_type.features[number].dtype)) for number in numbers]
 
@@ -236,7 +243,7 @@ def edge_column_files(edge_type: EdgeType) -> list[tuple[str, np.dtype[Any]]]:
 def edge_column_values(
     edge_type: EdgeType, sections: Sections, rows: int
 ) -> tuple[NDArray[Any], ...]:
-    """Their values at each edge of a block, 0 where it came without, as features have it."""
+    """Return the values of these features for each edge of a block; 0 if not given."""
     columns = (sections.get(f"{COLUMN_PREFIX}{name}") for name in edge_type.indexed)
     return tuple(
         np.zeros(rows, dtype) if values is None else values.astype(dtype, copy=False)
@@ -245,7 +252,8 @@ def edge_column_values(
 
 
 def value_bits(values: NDArray[Any], number: int) -> NDArray[np.uint32]:
-    """What `storaged.build.block_kernels.mix_records` mixes of the values of the ``number``-th such
-    feature: so that they can not change places.
+    """Return the bits of a feature's values for `storaged.build.block_kernels.mix_records`.
+
+    They depend on the number of the feature, so that the audit detects exchanged columns.
     """
     return time_bits(sort_keys(values) ^ np.int64(number + 1))

@@ -1,5 +1,7 @@
-"""The edges of one type at one part: adjacency by source and by destination, their alias rows,
-table and features.
+"""Build the edges of one type in one partition.
+
+The result has an adjacency by source and one by destination, their alias rows, the table over all
+edges, and features.
 """
 
 from __future__ import annotations
@@ -62,14 +64,13 @@ I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
 
 _RECORD_BYTES = 80
-"""Per edge of a bucket: the record, its copy in the bucket's order, and the pieces it was put
-together from.
-"""
+"""Bytes per edge of a bucket: the record, its sorted copy, and the pieces it came from."""
 _ROW_BYTES = 160
-"""Per row that a bucket ranges over, there being a bucket as large as may be beside it."""
+"""Bytes per row in the range of a bucket, in addition to a bucket of maximum size."""
 _WEIGHTS_BYTES, _WEIGHT_BYTES, _TIME_BYTES = 24, 12, 24
-"""The same for further weights and times: an edge's place, and each weight, and its time, or the
-value of a feature that lies beside it.
+"""Additional bytes per edge of a bucket for further weights and times.
+
+For the edge's position, for each weight, and for its time or the value of each stored feature.
 """
 _NO_HOLES = np.zeros(0, np.uint8)
 _MASK = (1 << 64) - 1
@@ -85,47 +86,50 @@ class _Side:
     local_type: int
     remote_type: int
     rows: RowMap
-    """Of the near ends."""
+    """Rows of the local ends."""
     refs: list[BlockRef]
     weighted: bool
-    """Otherwise every edge weighs 1, whatever was sent."""
+    """True if edges have weights; otherwise every edge has weight 1, whatever was written."""
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The sections of the near end and of the far one."""
+        """Names of the sections of the local end and of the remote end."""
         return ("dst", "src") if self.incoming else ("src", "dst")
 
 
 @dataclass(slots=True)
 class _EdgeCounts:
-    """What is counted on the way."""
+    """Counters of the build of an adjacency."""
 
     slots: int = 0
     dropped: int = 0
     mix: int = 0
     seen: int = 0
-    """Of times that are another one at the other end, and so not in ``mix``."""
+    """Hash sum of times that differ between the two ends and are not in ``mix``."""
     named: list[dict[str, int]] = field(default_factory=list)
-    """Of each table of the type: ``mix``, and what was no weight (`InvalidWeights`)."""
+    """``mix`` and counts of `InvalidWeights` for each table of the type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgesResult:
-    """What the edges of one type came to."""
+    """Result of building the edges of one type."""
 
     totals: tuple[PartitionStats, ...]
-    """Of the edges' own weights, then of each table."""
+    """Statistics of the edges' own weights, then of each table."""
     description: dict[str, Any]
 
 
 def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) -> EdgesResult:
-    """Write the edge image of one type, in four units: both adjacencies, the table over all edges,
-    their features.
+    """Build the edge image of one type, in four units.
+
+    The units are both adjacencies, the table over all edges, and the features.
 
     Parameters
     ----------
+    context : BuildContext
+    type_id : int
     nodes : sequence of RowMap
-        Of every node type in this part.
+        Rows of every node type in this partition.
     """
     schema = context.task.schema
     edge_type, name = schema.edge_types[type_id], f"e{type_id}"
@@ -206,8 +210,9 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
 
 
 def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> Unit:
-    """An adjacency as a unit: it follows from its blocks, the deletes of both ends, and which near
-    end has which row.
+    """Return the unit of an adjacency.
+
+    Its input is its blocks, the deletes of both ends, and the rows of the local ends.
     """
     edge_type = context.task.schema.edge_types[type_id]
     deletes = [
@@ -247,8 +252,9 @@ def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> Unit
 def _table(
     context: BuildContext, type_id: int, out_counts: _EdgeCounts, unit: Unit, i: int | None = None
 ) -> WeightResult:
-    """The table over all edges of a type, by their own weights or the i-th further ones: it follows
-    from the out-adjacency alone.
+    """Build the table over all edges of a type, by their own weights or the i-th further ones.
+
+    Its input is the out-adjacency alone.
     """
     image, edge_prefix = context.image, f"e{type_id}"
     name, file = (
@@ -291,8 +297,10 @@ def _table(
 
 
 def _adjacency(context: BuildContext, type_id: int, side: _Side) -> _EdgeCounts:
-    """One adjacency, in steps: its edges, then their alias rows by each of their weights, and both
-    once more as draws read them.
+    """Build one adjacency, in steps.
+
+    First its edges, then their alias rows by each of their weights, then the packed copies that
+    sampling reads.
     """
     row_count = sum(ref.rows for ref in side.refs)
     counts = _EdgeCounts(
@@ -379,7 +387,7 @@ def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCoun
         high=max(side.rows.rows - 1, 0),
         limit=context.task.row_limit(_row_bytes(edge_type)),
         folder=context.spool_folder,
-        # Deletes and replacements need all that was written between two nodes at once.
+        # Deletes and replacements need all records between two nodes together.
         keys=(0, 1, 2) if plain else (0, 1),
         span=context.task.row_limit(_ROW_BYTES),
     )
@@ -402,7 +410,7 @@ def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCoun
             column_file.append(values)
         times = extra_weights.pop() if edge_type.time else eid[:0]
         if remote_time:
-            # An edge is there once it and the node that it leads to are.
+            # An edge exists from the time at which both the edge and its remote node exist.
             remote_times = context.reader.times(remote_time[0]).lookup(nbr)
             times = np.maximum(times, remote_times) if edge_type.time else remote_times
         if "when" in out:
@@ -465,7 +473,7 @@ def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCoun
 
 
 def _row_bytes(edge_type: EdgeType) -> int:
-    """Bytes per edge of a bucket."""
+    """Return the bytes per edge of a bucket."""
     extra_bytes = _WEIGHT_BYTES * len(edge_type.tables) + _TIME_BYTES * (
         bool(edge_type.time) + len(edge_type.indexed)
     )
@@ -475,9 +483,9 @@ def _row_bytes(edge_type: EdgeType) -> int:
 def _records(
     context: BuildContext, edge_type: EdgeType, side: _Side, counts: _EdgeCounts, *, plain: bool
 ) -> Iterator[Records]:
-    """Every edge whose ends live, and every delete, in the order of the writes.
+    """Yield every edge with live ends, and every delete, in write order.
 
-    Of each (row, neighbor, edge id, weight, further weights, time, features that lie beside it).
+    Each record is (row, neighbor, edge id, weight, further weights, time, stored features).
     """
     local_section, remote_section = side.ends
     local_tombstones, remote_tombstones = (
@@ -536,10 +544,10 @@ def _edge_sections(
 
 
 def _sort_bucket(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> Records:
-    """A bucket in canonical order, its degrees added to ``indptr``."""
+    """Return a bucket in canonical order, and add its degrees to ``indptr``."""
     row, nbr, eid, original_weights, *extra_weights = bucket.records
-    # Where an edge has more than a weight, its place takes the place of its weight: exact as a
-    # float64, and below 0 for a delete.
+    # If an edge has more values than a weight, its position is sorted instead of the weight: exact
+    # as a float64, and negative for a delete.
     weight = (
         np.where(
             original_weights < 0,
@@ -585,7 +593,7 @@ def _sort_bucket(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> R
 
 
 def _running_sums(indptr: I64) -> None:
-    """Degrees, at place row + 1, to offsets."""
+    """Convert degrees, stored at index row + 1, to offsets."""
     total = 0
     for low in range(0, indptr.size, CHUNK):
         chunk = indptr[low : low + CHUNK]
@@ -604,8 +612,9 @@ def _audit_mix(
     timed: bool = False,
     column_files: Sequence[tuple[str, np.dtype[Any]]] = (),
 ) -> None:
-    """Read the adjacency again and hold its edges, the weights in ``file``, times and features
-    against those that came out of the graph.
+    """Read the adjacency again, and compare its hash sum with that of the input.
+
+    It covers edges, the weights in ``file``, times and features.
     """
     image = context.image
     nbr, eid = image.map(f"{side.name}.nbr"), image.map(f"{side.name}.eid")

@@ -1,4 +1,7 @@
-"""Feature columns: blocks scattered into mapped files, later writes over earlier."""
+"""Build feature columns: scatter blocks into mapped files.
+
+Later writes replace earlier ones.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,7 @@ def build_columns(
     find: Callable[[I64], I64],
     tombstones: Tombstones | None,
 ) -> None:
-    """Write a column per feature, named ``<prefix>.c<i>``; what was never given is zero, or
-    empty.
-    """
+    """Write a column ``<prefix>.c<i>`` for each feature; missing values are zero or empty."""
     dense = {
         f"f:{f.name}": context.image.create(f"{prefix}.c{i}.values", f.dtype, (rows, *f.shape))
         for i, f in enumerate(features)
@@ -64,8 +65,9 @@ def read_located(
     find: Callable[[I64], I64],
     tombstones: Tombstones | None,
 ) -> Iterator[tuple[int, I64, Sections]]:
-    """Each block with the number of its first record (from 1) and the row of each; -1 where there
-    is none, or it died.
+    """Yield each block with the rows of its records, and the number of the first record.
+
+    Records are numbered from 1. A row is -1 if there is none, or if the record was deleted later.
     """
     first = 1
     for ref, sections in context.reader.read(refs):
@@ -91,7 +93,7 @@ def _scatter(values: NDArray[Any], rows: I64, block: NDArray[Any]) -> None:
         values[rows[0] : rows[-1] + 1] = block
         return
     present = rows >= 0
-    # Where a row comes twice in a block NumPy keeps the last, as the order of the writes has it.
+    # If a row occurs twice in a block, NumPy keeps the last value, which is the last write.
     values[rows[present]] = block[present]
 
 
@@ -106,7 +108,7 @@ def _place_lists(
     lengths: dict[str, I64],
     owners: dict[str, I64],
 ) -> None:
-    """The second pass over lists: their lengths are known, so that each has its place."""
+    """Run the second pass over lists: lengths are known, so each list has a position."""
     targets: dict[str, NDArray[np.uint8]] = {}
     widths = {f.name: 1 if f.kind == "bytes" else np.dtype(f.dtype).itemsize for _, f in ragged}
     for i, feature in ragged:

@@ -1,4 +1,4 @@
-"""Graph labels of a node type: nodes grouped by their label, which its hash finds."""
+"""Build the graph label index of a node type: nodes grouped by label, found by its hash."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from storaged.build.unit_cache import Unit
 
 _CHUNK = 1 << 18
 _RECORD_BYTES = 64
-"""Per record of a bucket: itself, its place in the order, its copy in it, what is kept of it."""
+"""Bytes per record of a bucket: record, order, copy and output."""
 
 
 class _BucketEnd(NamedTuple):
-    """What the bucket before ended with."""
+    """State at the end of the previous bucket."""
 
     hash: int
     row: int
@@ -29,18 +29,19 @@ class _BucketEnd(NamedTuple):
 
 
 def build_labels(context: BuildContext, type_id: int, rows: int, features: str) -> None:
-    """Write the index of a type's graph labels, where it declares one.
+    """Build the graph label index of a node type, if it declares a graph label.
 
     Parameters
     ----------
     context : BuildContext
     type_id, rows : int
     features : str
-        The digest of the unit of its columns, which the label is one of.
+        Digest of the unit of its columns, which include the label.
 
     Notes
     -----
-    Groups are by (hash, label), rows within a group ascend. A node without a label is in no group.
+    Groups are ordered by (hash, label), and rows ascend within a group. A node without a label is
+    in no group.
     """
     node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
     if not node_type.graph_label:
@@ -93,7 +94,7 @@ def _build_index(context: BuildContext, name: str, column: str, rows: int) -> St
             row_hashes, row_numbers, indptr, values
         )
         if hashes[0] == bucket_end.hash:
-            # More nodes of one label than fit in memory at once: the group goes on.
+            # One label has more nodes than fit in memory: the group continues.
             if (
                 bucket_end.groups > 1
                 or starts.size > 1

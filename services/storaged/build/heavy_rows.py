@@ -1,5 +1,6 @@
-"""The alias rows of nodes: a range of rows at a time, and of one with more edges than fit in memory
-by the sweep of a table.
+"""Build the alias rows of nodes, a range of rows at a time.
+
+A row with more edges than fit in memory is built by the sweep of `storaged.build.alias_sweep`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CHUNK = 1 << 18
 
 
 class _ThresholdWriter:
-    """Takes swept columns and puts their thresholds where they belong."""
+    """Sink that packs the thresholds of swept columns and writes them to their positions."""
 
     def __init__(
         self, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]
@@ -49,8 +50,9 @@ class _ThresholdWriter:
 
 
 def _split_blocks(weights: F32, total: float, *, heavy: bool) -> Iterator[Columns]:
-    """Position, position again (there are no ids here) and p of the light or the heavy slots, block
-    by block.
+    """Yield (position, position, p) of the light or the heavy slots, block by block.
+
+    The position takes the place of an id.
     """
     for low in range(0, weights.size, SCRATCH_ROWS):
         p = weights[low : low + SCRATCH_ROWS].astype(np.float64) * weights.size / total
@@ -62,8 +64,9 @@ def _split_blocks(weights: F32, total: float, *, heavy: bool) -> Iterator[Column
 def build_heavy_row(
     weights: F32, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]
 ) -> float:
-    """Write the thresholds of one row; gives the sum of its weights. The bits are those of
-    `asterism_graphkit.random.alias.build_rows`.
+    """Write the thresholds of one row, and return the sum of its weights.
+
+    The bits are those of `asterism_graphkit.random.alias.build_rows`.
 
     Parameters
     ----------
@@ -100,13 +103,15 @@ def build_heavy_row(
 
 
 def build_alias_rows(context: BuildContext, prefix: str, indptr: I64, weights: F32) -> StepState:
-    """Write sums of weights and alias tables of every row; no tables where all weights are equal
-    and positive.
+    """Write the weight sum and the alias table of every row.
+
+    There are no tables if all weights are equal and positive.
 
     Parameters
     ----------
+    context : BuildContext
     prefix : str
-        Of the image's files.
+        Prefix of the image's files.
     indptr : int64[rows + 1]
     weights : float32[slots]
         Both may be mapped.

@@ -1,5 +1,6 @@
-"""Indexes: rows in order of a column, and alias tables over blocks of that order, for draws under
-conditions.
+"""Build indexes: rows ordered by a column, and alias tables over blocks of that order.
+
+The alias tables are for draws under filters.
 """
 
 from __future__ import annotations
@@ -40,18 +41,16 @@ from storaged.version_tasks import alias_audit
 
 I64 = NDArray[np.int64]
 _CHUNK = BLOCK_SIZES[-1]
-"""Rows that a pass holds at once: whole blocks of every level."""
+"""Rows that a pass holds in memory: whole blocks of every level."""
 _RECORD_BYTES = 96
-"""Per record of a bucket: itself, its copy in it, its key, its place in the order, what is kept of
-it.
-"""
+"""Bytes per record of a bucket: record, copy, key, order and output."""
 _HALF = np.int64(1 << 62)
 _LAST_KEY = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BucketEnd:
-    """What the bucket before ended with."""
+    """State at the end of the previous bucket."""
 
     key: int
     row: int = -1
@@ -60,44 +59,45 @@ class _BucketEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBuild:
-    """An index under way."""
+    """Parameters of the build of one index."""
 
     work: BuildContext
     index: Index
     owner: str
-    """What the files of the type begin with."""
+    """Prefix of the files of the type."""
     column_place: str
-    """The number of its feature, or the name of what is no feature; of a vector, with the place of
-    the value.
+    """Number of the column's feature, or name of a column that is no feature.
+
+    For an element of a vector, it includes the element's index.
     """
     count: int
-    """Live rows."""
+    """Number of live rows."""
     chunks: Callable[[], Iterator[I64]]
-    """The live rows, ascending, some at a time."""
+    """Yields the live rows in ascending chunks."""
     read: Callable[[I64], NDArray[Any]]
-    """The values at rows, of texts their hashes."""
+    """Returns the values at rows; for texts, their hashes."""
     texts: tuple[I64, NDArray[np.uint8]] | None = None
-    """Offsets and bytes of a column of texts."""
+    """Offsets and bytes of a text column."""
 
     @property
     def prefix(self) -> str:
-        """What the names of its files begin with."""
+        """Prefix of the names of the index's files."""
         return file_prefix(self.owner, self.index.kind, self.column_place)
 
 
 class IndexWeights(NamedTuple):
-    """Weights that tables of an index are made by."""
+    """Weights for which an index has alias tables."""
 
     name: str
     suffix: str
-    """What the names of their files end with."""
+    """Suffix of the names of their files."""
     file: str
     digest: object
-    """What they are made of."""
+    """Description of their input."""
 
 
 def column_place(context: BuildContext, index: Index) -> str:
-    """As of `IndexBuild`."""
+    """Return the `IndexBuild.column_place` of an index."""
     schema, column = context.task.schema, index.parsed_column
     resolved_column = resolve_column(schema, index.element, index.type_id, column)
     if resolved_column.feature is None:
@@ -109,15 +109,18 @@ def column_place(context: BuildContext, index: Index) -> str:
 def build_indexes(
     context: BuildContext, type_id: int, rows: RowMap, *, weights: object, features: str
 ) -> list[dict[str, Any]]:
-    """Write the indexes of a node type, in units: each order, and its tables by weights of each
-    name. Gives what the manifest says of them.
+    """Build the indexes of a node type, in units; return their manifest entries.
+
+    The units are each order, and its tables by the weights of each name.
 
     Parameters
     ----------
+    context : BuildContext
+    type_id : int
     rows : RowMap
-        Of the type; its weights, features and further weights are written.
+        Rows of the type. Its weights, features and further weights must be written.
     weights, features : plain values
-        Digests of what is written.
+        Digests of the written weights and features.
     """
     node_type, entries = context.task.schema.node_types[type_id], []
     tables = (
@@ -157,16 +160,16 @@ def build_index(
     tables: Sequence[IndexWeights],
     table_inputs: Sequence[object],
 ) -> dict[str, Any]:
-    """Write one index, in units. Gives what the manifest says of it.
+    """Build one index, in units; return its manifest entry.
 
     Parameters
     ----------
     index_build : IndexBuild
     inputs : plain values
-        What its order follows from.
+        Inputs of its order.
     tables : sequence of IndexWeights
     table_inputs : plain values
-        What weights follow from.
+        Inputs of the weights.
     """
     context, index, prefix = index_build.work, index_build.index, index_build.prefix
     context.progress.phase(f"index {index.describe(context.task.schema)}")
@@ -207,7 +210,7 @@ def build_index(
 
 
 def _texts(context: BuildContext, file: str) -> tuple[I64, NDArray[np.uint8]] | None:
-    """Offsets and bytes of a column, where it is one of texts."""
+    """Return offsets and bytes of a column of texts, or None for other columns."""
     image = context.image
     return (
         (image.map(f"{file}.indptr"), image.map(f"{file}.values"))
@@ -224,7 +227,7 @@ def _read(
     texts: tuple[I64, NDArray[np.uint8]] | None,
     rows: I64,
 ) -> NDArray[Any]:
-    """The values of nodes at rows, of texts their hashes."""
+    """Return the values of nodes at rows; for texts, their hashes."""
     column, image, name = index.parsed_column, context.image, f"n{index.type_id}"
     if column_key == "id":
         return row_map.ids_of(rows)
@@ -249,7 +252,7 @@ def _read(
 def expected_rows(
     indexes: Sequence[Index], element: int, type_id: int, rows: int, tables: int
 ) -> int:
-    """Rows that the passes of a type's indexes will report."""
+    """Return the number of rows that the passes of a type's indexes will report."""
     return sum(
         rows * (1 + tables)
         for index in indexes
@@ -262,7 +265,7 @@ def _run_step(context: BuildContext, name: str, make: Any, rows: int) -> StepSta
 
 
 def _write_order(index_build: IndexBuild) -> StepState:
-    """Write rows by (value, row), and the values."""
+    """Write the rows ordered by (value, row), and the values."""
     context, prefix, texts = index_build.work, index_build.prefix, index_build.texts
     out = context.image.create_append(f"{prefix}.rows", np.uint32)
     hashed = index_build.index.kind == HASH
@@ -331,8 +334,9 @@ def _write_order(index_build: IndexBuild) -> StepState:
 
 
 def _records(index_build: IndexBuild) -> Iterator[Records]:
-    """(coarse key, its last bit, row) of every live row: what buckets are split by is below
-    2^63.
+    """Yield (coarse key, last bit, row) of every live row.
+
+    Splitting into buckets needs keys below 2^63.
     """
     for rows in index_build.chunks():
         keys = sort_keys(index_build.read(rows))
@@ -346,7 +350,7 @@ def _live_chunks(rows: RowMap) -> Iterator[I64]:
 
 
 def _key_span(index_build: IndexBuild) -> tuple[int, int]:
-    """The least and the largest coarse key, where they are needed."""
+    """Return the smallest and the largest coarse key, or trivial bounds if not needed."""
     if index_build.count <= index_build.work.task.row_limit(_RECORD_BYTES):
         return 0, _LAST_KEY
     low, high = _LAST_KEY, 0
@@ -361,7 +365,7 @@ def _text(indptr: I64, values: NDArray[np.uint8], row: int) -> bytes:
 
 
 class _LevelFiles(NamedTuple):
-    """The files of one level's tables."""
+    """Files of the tables of one level."""
 
     step: int
     threshold_file: AppendFile
@@ -370,7 +374,7 @@ class _LevelFiles(NamedTuple):
 
 
 def _tables(context: BuildContext, table_prefix: str, prefix: str, file: str) -> StepState:
-    """Write alias tables over blocks of an order, and hold the law of each against its weights."""
+    """Write alias tables over blocks of an order, and compare each with its weights."""
     image = context.image
     rows, weights = image.map(f"{prefix}.rows"), image.map(file)
     levels = [

@@ -1,4 +1,4 @@
-"""Which nodes of one type a part has, and in which row each is."""
+"""Map of the nodes of one type in a partition to their rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMap:
-    """Where the ids of a type are."""
+    """Rows of the ids of a type."""
 
     part: int
     parts: int
@@ -23,15 +23,15 @@ class RowMap:
     count: int
     dense: bool
     live: NDArray[np.uint8]
-    """Empty where every row is alive, and for sparse types."""
+    """Flag of each row; empty if every row is live, and for sparse types."""
     ids: I64
     index_ids: I64
     index_rows: NDArray[np.uint32]
     digest: str = ""
-    """Of which id has which row; empty while that is being found out."""
+    """Digest of the assignment of rows to ids; empty until it is known."""
 
     def find_rows(self, ids: I64) -> I64:
-        """The row of each id; -1 where it is not alive here."""
+        """Return the row of each id, or -1 if it is not live in this partition."""
         if self.rows == 0:
             return np.full(ids.size, -1, np.int64)
         if not self.dense:
@@ -45,7 +45,7 @@ class RowMap:
         return rows
 
     def ids_of(self, rows: NDArray[Any]) -> I64:
-        """The id of each row."""
+        """Return the id of each row."""
         if self.dense:
             return rows.astype(np.int64) * self.parts + self.part
         ids: I64 = self.ids[rows]

@@ -1,4 +1,4 @@
-"""The nodes of one type in one part: their rows, weights, features and unique string ids."""
+"""Build the nodes of one type in one partition: rows, weights, features and string ids."""
 
 from __future__ import annotations
 
@@ -36,38 +36,36 @@ from storaged.store.block_store import NODES, BlockRef
 
 I64 = NDArray[np.int64]
 CHUNK = 1 << 18
-"""Rows that a pass over mapped arrays holds at once."""
+"""Rows that a pass over mapped arrays holds in memory."""
 MAX_ROWS = (1 << 32) - 1
 _NONE = np.zeros(0, np.float32)
 _SPARSE_BYTES = 64
-"""Per record of a bucket of sparse ids: itself, its copy, its place in the order, its row."""
+"""Bytes per record of a bucket of sparse ids: record, copy, order and row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltNodes:
-    """Which nodes of one type there are, and what they have."""
+    """Rows, own weights and input digests of the nodes of one type."""
 
     rows: RowMap
     own_weights: WeightResult
     weights_digest: str | None
-    """The digest of their weights."""
+    """Digest of their weights."""
     features_digest: str
-    """The digest of what their features are made of."""
+    """Digest of the input of their features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodesResult:
-    """What the nodes of one type came to."""
+    """Result of building the nodes of one type."""
 
     totals: tuple[PartitionStats, ...]
-    """Of the nodes' own weights, then of each table."""
+    """Statistics of the nodes' own weights, then of each table."""
     description: dict[str, Any]
 
 
 def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
-    """Write the node image of one type, in units: which rows there are, their table, their
-    features.
-    """
+    """Build the node image of one type, in units: rows, table and features."""
     node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
     refs = context.reader.refs(type_id, NODES)
     row_count = sum(ref.rows for ref in refs)
@@ -121,8 +119,9 @@ def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
 
 
 def build_node_tables(context: BuildContext, type_id: int, nodes: BuiltNodes) -> NodesResult:
-    """Write further weights with their tables, and indexes, in units; the edges of all types are
-    written.
+    """Build further weights with their tables, and indexes, in units.
+
+    The edges of all types must be written.
     """
     node_type, rows, own_weights = (
         context.task.schema.node_types[type_id],
@@ -160,8 +159,9 @@ def build_node_tables(context: BuildContext, type_id: int, nodes: BuiltNodes) ->
 
 
 def _features(context: BuildContext, type_id: int, rows: RowMap) -> str:
-    """The columns of a type: they follow from which row an id has, whatever its weight. Gives their
-    unit's digest.
+    """Build the columns of a type, and return the digest of their unit.
+
+    They depend on the rows of ids, but not on weights.
     """
     node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
     columns = context.reader.refs(type_id, NODES | keys.COLUMNS)
@@ -203,7 +203,7 @@ def _features(context: BuildContext, type_id: int, rows: RowMap) -> str:
 
 
 def _make_rows(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
-    """Write ids or live rows, and weights, and hold these against the graph."""
+    """Write ids or live rows, and weights, and compare the weights with the input."""
     state = (_build_dense if _is_dense_candidate(context, refs) else _build_sparse)(
         context, type_id, refs
     )
@@ -227,7 +227,7 @@ def _make_rows(context: BuildContext, type_id: int, refs: list[BlockRef]) -> Ste
 
 
 def _load_rows(context: BuildContext, name: str, state: StepState) -> RowMap:
-    """The rows of a type, whose arrays are in the image."""
+    """Return the row map of a type with arrays in the image."""
     image = context.image
     return RowMap(
         part=context.part,
@@ -250,8 +250,9 @@ def _load_rows(context: BuildContext, name: str, state: StepState) -> RowMap:
 def _live_records(
     context: BuildContext, type_id: int, refs: list[BlockRef]
 ) -> Iterator[tuple[I64, NDArray[np.float32]]]:
-    """The ids of each block, without those that a later tombstone killed, and their weights (empty:
-    not given).
+    """Yield the ids and weights of each block, without ids that a later tombstone deletes.
+
+    The weights are empty if the block has none.
     """
     tombstones = context.reader.tombstones(type_id)
     for ref, sections in context.reader.read(refs):
@@ -273,8 +274,9 @@ def _is_dense_candidate(context: BuildContext, refs: list[BlockRef]) -> bool:
 
 
 def _build_dense(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
-    """Rows by arithmetic: a byte per possible row says whether it is alive. Sparse rows where fewer
-    than half are.
+    """Build dense rows: the row follows from the id, and a byte per row says if it is live.
+
+    Falls back to sparse rows if fewer than half of the rows are live.
     """
     parts, name = context.task.schema.parts, f"n{type_id}"
     weighted = context.task.schema.node_types[type_id].weighted
@@ -313,7 +315,7 @@ def _build_dense(context: BuildContext, type_id: int, refs: list[BlockRef]) -> S
 def _compact_dense(
     context: BuildContext, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]
 ) -> None:
-    """Sorted ids, and their weights, from what `_build_dense` found to be too thin."""
+    """Write sorted ids and their weights, from rows that are too sparse for `_build_dense`."""
     ids = context.image.create_append(f"{name}.ids", np.int64)
     out_weights = (
         context.image.create_append(f"{name}.weights", np.float32) if weights.size else None
@@ -326,8 +328,10 @@ def _compact_dense(
 
 
 def _build_sparse(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
-    """Sorted ids: records are bucketed by id, each bucket sorted, and an id's records folded into
-    its row.
+    """Build sparse rows: sorted ids.
+
+    Records are split into buckets by id, each bucket is sorted, and the records of an id are folded
+    to its row.
     """
     name, weighted = f"n{type_id}", context.task.schema.node_types[type_id].weighted
     low, high = (
@@ -366,12 +370,11 @@ def _build_sparse(context: BuildContext, type_id: int, refs: list[BlockRef]) -> 
 
 
 def _build_id_index(context: BuildContext, name: str, rows: int) -> StepState:
-    """The rows of a sparse type whose ids are written, with their index beside them."""
+    """Build the hash index of a sparse type with ids that are already written."""
     ids = context.image.map(f"{name}.ids")
     if rows > 0:
         slots = index_slots(rows)
-        # Mapped: an index is larger than its ids, and a page that is not looked at may go to the
-        # disk.
+        # Mapped: the index is larger than its ids, and unused pages may be written to the disk.
         fill_index(
             ids,
             context.image.create(f"{name}.index_ids", np.int64, (slots,)),
@@ -387,7 +390,7 @@ def _audit_weights(
     rows: RowMap,
     weights: NDArray[np.float32],
 ) -> None:
-    """Read the weights again from the graph, last writes first, and hold the image against them."""
+    """Read the weights again, in reverse write order, and compare the image with them."""
     tombstones = context.reader.tombstones(type_id)
     seen = context.scratch.create("seen", np.uint8, (rows.rows,))
     wrong = 0
@@ -409,15 +412,15 @@ def _audit_weights(
 def check_string_ids(
     context: BuildContext, type_id: int, rows: RowMap, refs: Sequence[BlockRef]
 ) -> None:
-    """Hold every name that was written against the one that its node has in the image.
+    """Compare every written string id with that of its node in the image.
 
     Raises
     ------
     Conflict
-        Where two names of the type have one id: the message has both.
+        If two string ids of the type have one node id. The message has both.
     """
     if sum(ref.rows for ref in refs) == rows.rows:
-        return  # as many writes as nodes, and each has one: nothing came twice
+        return  # as many writes as nodes: no node was written twice
     node_type = context.task.schema.node_types[type_id]
     column = next(
         i for i, feature in enumerate(node_type.features) if feature.name == string_ids.ID_COLUMN

@@ -1,5 +1,7 @@
-"""What draws read at random once more, closer together: ids in half the room, and beside each alias
-column what it decides between.
+"""Build packed copies of adjacencies for sampling with fewer random reads.
+
+Ids are stored in 32 bits, and each alias column is stored with the two neighbors that it chooses
+between.
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ def pack_rows(
     alias_threshold: U64,
     packed: U64,
 ) -> None:
-    """Put beside each alias column of some rows its own neighbor and its alias's.
+    """Pack each alias column of some rows with its neighbor and the neighbor of its alias.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
     first, end : int64
-        The rows.
+        Range of rows.
     narrow, alias_threshold : uint32[slots], uint64[slots]
     sums : float64[rows]
     packed : uint64[2 * slots], out
-        As of `storaged.store.image.AdjacencyImage`.
+        Format of `storaged.store.image.AdjacencyImage`.
     """
     for row in range(first, end):
         start = indptr[row]
@@ -56,8 +58,10 @@ def pack_rows(
 
 
 def narrow_ids(context: BuildContext, prefix: str) -> StepState:
-    """Write the neighbors of an adjacency in 32 bits each, and beside their edges' ids, where all
-    of them fit; says whether the neighbors do.
+    """Write the neighbors of an adjacency in 32 bits, if all of them fit.
+
+    Also writes pairs of neighbor and edge id, if the edge ids fit as well. The returned state says
+    whether the neighbors fit.
     """
     nbr, eid = context.image.map(f"{prefix}.nbr"), context.image.map(f"{prefix}.eid")
     if not _fits_32_bits(nbr):
@@ -73,18 +77,18 @@ def narrow_ids(context: BuildContext, prefix: str) -> StepState:
 
 
 def _fits_32_bits(ids: I64) -> bool:
-    """Whether ids fit into 32 bits, all of them."""
+    """Return whether all ids fit in 32 bits."""
     return all(int(ids[low : low + CHUNK].max()) < NO_NEIGHBOR for low in range(0, ids.size, CHUNK))
 
 
 def build_packed_rows(context: BuildContext, prefix: str, side: str) -> StepState:
-    """Write the packed rows of an adjacency by one of its weights, where it has alias rows by
-    these.
+    """Write the packed rows of an adjacency for one of its weights, if it has alias rows.
 
     Parameters
     ----------
+    context : BuildContext
     prefix, side : str
-        Of the files of the weights, and of the adjacency's.
+        Prefixes of the files of the weights, and of the adjacency.
     """
     image = context.image
     if f"{prefix}.hot" not in image:

@@ -1,5 +1,6 @@
-"""One part, from blocks to a finished image; what is finished is finished once and for all where
-the input is the same.
+"""Build one partition, from blocks to a finished image.
+
+A finished partition is reused if the input is the same.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from storaged.store.tables import StatStore
 
 
 def completed_result(task: BuildTask, part: int) -> PartResult | None:
-    """What an earlier attempt at the same input came to, where it finished this part and its image
-    is still what it was.
+    """Return the result of an earlier attempt with the same input.
+
+    Returns None if it did not finish this partition, or if its image is not intact.
     """
     completed = CompletedPart.read(task.output, part)
     if completed is None or completed.input != task.digest():
         return None
     try:
-        # Every byte: what is published can not be built again.
+        # Verify every byte: a published image cannot be built again.
         open_part(part_folder(task.output, part), verify=True)
     except (Corrupt, NotFound):
         return None
@@ -46,7 +48,10 @@ def completed_result(task: BuildTask, part: int) -> PartResult | None:
 def build_part(
     task: BuildTask, part: int, store: BlockStore, tables: StatStore, progress: ProgressReporter
 ) -> PartResult:
-    """Build one part, from the last step on that an attempt before at the same input left."""
+    """Build one partition, resuming after the last step of an earlier attempt.
+
+    Only steps of an attempt with the same input are kept.
+    """
     remove_completion(task.output, part)
     steps = PartSteps(task, part, part_folder(task.output, part), tables, progress)
     scratch = ArrayFiles(task.output / "scratch")
@@ -68,7 +73,7 @@ def build_part(
     try:
         result = _build(context)
     except Internal:
-        # An audit failed: nothing that led to it is gone on from.
+        # An audit failed: do not resume from the steps that led to it.
         steps.forget()
         raise
     finally:
@@ -84,7 +89,7 @@ def _build(context: BuildContext) -> PartResult:
     nodes = [build_nodes(context, type_id) for type_id in range(len(schema.node_types))]
     rows = [result.rows for result in nodes]
     edges = [build_edges(context, type_id, rows) for type_id in range(len(schema.edge_types))]
-    # Behind edges: weights of nodes may be made of how many they have.
+    # After edges, since weights of nodes may depend on degrees.
     node_results = [
         build_node_tables(context, type_id, built) for type_id, built in enumerate(nodes)
     ]
@@ -112,8 +117,9 @@ def _build(context: BuildContext) -> PartResult:
 
 
 def expected_rows(task: BuildTask, part: int, store: BlockStore) -> int:
-    """Rows that the passes over a part will report: each block once or twice, then its rows in a
-    table.
+    """Return the number of rows that the passes over a partition will report.
+
+    Each block counts once or twice, then its rows count in each table.
     """
 
     def written_rows(type_id: int, *kinds: int) -> int:

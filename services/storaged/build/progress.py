@@ -1,4 +1,4 @@
-"""Progress lines: what a build says while it works, twice a second whatever it is busy with."""
+"""Progress lines of a build, written at a fixed interval whatever the build is doing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 
 class ProgressReporter:
-    """Counts rows and writes JSON lines, from a thread of its own: kernels and RocksDB may take
-    longer than a beat.
+    """Row counter that writes JSON lines from a separate thread.
+
+    Kernels and RocksDB calls may take longer than a heartbeat interval.
     """
 
     def __init__(self, out: TextIO, interval_s: float = 0.4) -> None:
@@ -34,17 +35,17 @@ class ProgressReporter:
         self._thread.join()
 
     def add_total(self, rows: int) -> None:
-        """There are this many rows more to do."""
+        """Add rows to the expected total."""
         with self._lock:
             self._total += rows
 
     def phase(self, name: str) -> None:
-        """What the build is at now, in a word or two."""
+        """Set the current phase, in a word or two."""
         with self._lock:
             self._phase = name
 
     def step(self, rows: int) -> None:
-        """This many rows were done."""
+        """Count rows as done."""
         with self._lock:
             self._done += rows
 
@@ -60,8 +61,9 @@ class ProgressReporter:
             self._out.flush()
 
     def _run(self) -> None:
-        """A line at once, one every beat, and one when the work is over: what is done between two
-        beats has been counted too.
+        """Write a line at the start, one at each interval, and one at the end.
+
+        The last line includes work that was done after the last interval.
         """
         self._write_counts()
         while not self._finished.wait(self._interval_s):

@@ -1,4 +1,4 @@
-"""What a build is told, and what it reports."""
+"""Tasks and results of a build."""
 
 from __future__ import annotations
 
@@ -18,43 +18,53 @@ from asterism_proto.errors import InvalidRequest
 MIB = 1 << 20
 RESULT_FILE = "result.json"
 FORMAT = 2
-"""Of what a build makes of its input: raised whenever the same input comes to other bytes or other
-figures.
+"""Format of a build's outputs.
+
+It is raised whenever the same input leads to other bytes or other figures.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildTask:
-    """One storaged's share of a build job."""
+    """Build task of one storaged: its share of a build job."""
 
     space_id: int
     schema: Schema
     parts: tuple[int, ...]
     cut: int
     loads: tuple[int, ...]
-    """Committed up to the cut, in commit order."""
+    """Loads committed up to the commit watermark (``cut``), in commit order."""
     checkpoint: Path
     output: Path
     memory_limit_mib: int = 512
     checkpoint_rows: int = 1 << 18
-    """What was done is made durable once it is that many rows: less would cost more than doing it
-    again.
+    """Rows of work after which outputs are made durable.
+
+    Checkpointing fewer rows would cost more than doing the work again.
     """
     indexes: tuple[Index, ...] = ()
-    """That its parts are to have."""
+    """Indexes that the partitions must have."""
     sources: tuple[Path, ...] = ()
-    """Outputs of finished builds of the space, from which units of the same input are linked; the
-    first is asked first.
+    """Outputs of finished builds of the graph space, in order of preference.
+
+    Units with the same input are linked from them.
     """
 
     fingerprints: tuple[LoadFingerprint, ...] = ()
-    """Of the loads, as the catalog knows: the checkpoint is compared with them before anything is
-    built.
+    """Fingerprints of the loads from the catalog.
+
+    The checkpoint is compared with them before anything is built.
     """
 
     @classmethod
     def read(cls, path: Path) -> BuildTask:
-        """The task in a JSON file; InvalidRequest says what is missing."""
+        """Read the task in a JSON file.
+
+        Raises
+        ------
+        InvalidRequest
+            If a field is missing or invalid.
+        """
         try:
             data = json.loads(path.read_text())
             return cls(
@@ -80,8 +90,9 @@ class BuildTask:
             ) from error
 
     def digest(self) -> str:
-        """What the input of this build is called: a part that was finished for the same input need
-        not be built again.
+        """Return the digest of the build's input.
+
+        A partition that was finished for the same digest need not be built again.
         """
         components: dict[str, Any] = {
             "format": FORMAT,
@@ -95,15 +106,16 @@ class BuildTask:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def row_limit(self, bytes_per_row: int) -> int:
-        """How many records may be held at once. Half of the limit is left to blocks in flight,
-        RocksDB and the process.
+        """Return the number of records that may be held in memory.
+
+        Half of the limit is left for blocks in flight, RocksDB and the process.
         """
         return max(1024, self.memory_limit_mib * MIB // 2 // bytes_per_row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartResult:
-    """What one part came to."""
+    """Result of one partition."""
 
     part: int
     digest: str
@@ -111,7 +123,7 @@ class PartResult:
     units: PartUnits
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain JSON values."""
         return {
             "part": self.part,
             "digest": self.digest,
@@ -121,7 +133,7 @@ class PartResult:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PartResult:
-        """What `to_dict` gave."""
+        """Create from the values of `to_dict`."""
         totals = tuple(map(PartitionStats.from_dict, data["totals"]))
         return cls(
             part=data["part"],
@@ -132,7 +144,7 @@ class PartResult:
 
 
 def task_result(results: list[PartResult]) -> dict[str, Any]:
-    """The content of the last line, and of the result file."""
+    """Return the content of the last line, and of the result file."""
     return {
         "totals": [total.to_dict() for result in results for total in result.totals],
         "images": [{"part": result.part, "digest": result.digest} for result in results],

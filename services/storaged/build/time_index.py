@@ -1,5 +1,6 @@
-"""The edges of each row in order of their times, and what they weigh up to each: what is seen until
-a time is a beginning of that order.
+"""Order the edges of each row by time, and compute running sums of their weights.
+
+The edges visible at a time are a prefix of that order.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
 _SLOT_BYTES = 48
-"""Per slot that is sorted at once: its time, its row, the order of the one and of both."""
+"""Bytes per slot in a sort: time, row, and two orders."""
 _GOLDEN, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
 def edge_times(edge_type: EdgeType, sections: Sections, rows: int) -> I64:
-    """The time of each edge of a block, 0 where it came without, as features do."""
+    """Return the time of each edge of a block; 0 if not given, as for features."""
     times = sections.get(f"{COLUMN_PREFIX}{edge_type.time}")
     return np.zeros(rows, np.int64) if times is None else encode_times(times)
 
 
 def time_bits(times: NDArray[Any]) -> U32:
-    """What `storaged.build.block_kernels.mix_records` mixes of times."""
+    """Return the bits of times for `storaged.build.block_kernels.mix_records`."""
     mixed = np.ascontiguousarray(times, np.int64).view(np.uint64) * _GOLDEN
     return (mixed >> _S32).astype(np.uint32)
 
@@ -40,13 +41,14 @@ def time_bits(times: NDArray[Any]) -> U32:
 def merge_slots(
     times: I64, source: U32, first: np.int64, middle: np.int64, end: np.int64, out: U32
 ) -> None:
-    """Merge two sorted runs of slots, ``source[first:middle]`` and ``source[middle:end]``, into
-    ``out[first:end]``.
+    """Merge two adjacent sorted runs of slots into ``out[first:end]``.
+
+    The runs are ``source[first:middle]`` and ``source[middle:end]``.
 
     Parameters
     ----------
     times : int64[..]
-        By slot. Of equal times those of the first run, whose slots are smaller, come first.
+        Times by slot. Among equal times, slots of the first run, which are smaller, come first.
     source, out : uint32[..], uint32[..]
     first, middle, end : int64
     """
@@ -62,19 +64,18 @@ def merge_slots(
 
 @kernel
 def first_unsorted(indptr: I64, first: np.int64, end: np.int64, times: I64, order: U32) -> int:
-    """The first place of some rows where the order is not the one of their times; -1 where there is
-    none.
+    """Return the first position of some rows where the order is not that of times, or -1.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
     first, end : int64
-        The rows.
+        Range of rows.
     times, order : int64[slots], uint32[slots]
 
     Notes
     -----
-    An order that rises by (time, slot) and stays in its row has every slot of it once.
+    An order that ascends by (time, slot) and stays in its row has every slot of the row once.
     """
     for row in range(first, end):
         start, stop = indptr[row], indptr[row + 1]
@@ -92,7 +93,7 @@ def first_unsorted(indptr: I64, first: np.int64, end: np.int64, times: I64, orde
 
 
 def row_ranges(indptr: I64, limit: int) -> Iterator[tuple[int, int]]:
-    """Runs of rows with at most ``limit`` slots and rows, or one row."""
+    """Yield ranges of rows with at most ``limit`` slots and rows, or of a single row."""
     low, rows = 0, indptr.size - 1
     while low < rows:
         high = max(
@@ -108,7 +109,7 @@ def row_ranges(indptr: I64, limit: int) -> Iterator[tuple[int, int]]:
 
 
 def build_time_order(context: BuildContext, side: str) -> StepState:
-    """Write the order of an adjacency's slots by their times."""
+    """Write the order of an adjacency's slots by time."""
     sort_row_slots(
         context,
         f"{side}.order",
@@ -119,8 +120,9 @@ def build_time_order(context: BuildContext, side: str) -> StepState:
 
 
 def sort_row_slots(context: BuildContext, name: str, indptr: I64, slot_keys: I64) -> U32:
-    """Write the order of each row's slots by ``slot_keys``; a row of more than fit in memory by
-    sorted runs of it, merged file to file.
+    """Write the order of each row's slots by ``slot_keys``.
+
+    A row with more slots than fit in memory is sorted in runs, which are merged in files.
     """
     limit = max(context.task.row_limit(_SLOT_BYTES), 2)
     order = context.image.create(name, np.uint32, (slot_keys.size,))
@@ -139,7 +141,7 @@ def sort_row_slots(context: BuildContext, name: str, indptr: I64, slot_keys: I64
 def _sort_heavy_row(
     context: BuildContext, name: str, slot_keys: I64, order: U32, first: int, end: int, limit: int
 ) -> None:
-    """Order one row by runs of at most ``limit`` slots."""
+    """Sort one row in runs of at most ``limit`` slots."""
     for low in range(first, end, limit):
         high = min(low + limit, end)
         order[low:high] = np.argsort(slot_keys[low:high], kind="stable") + low
@@ -165,12 +167,13 @@ def _sort_heavy_row(
 
 
 def build_time_sums(context: BuildContext, prefix: str, side: str) -> StepState:
-    """Write the running sums of an adjacency's weights in the order of its times.
+    """Write the running sums of an adjacency's weights in the order of time.
 
     Parameters
     ----------
+    context : BuildContext
     prefix, side : str
-        Of the files of the weights, and of the adjacency's.
+        Prefixes of the files of the weights, and of the adjacency.
     """
     image = context.image
     indptr, order, weights = (

@@ -1,17 +1,24 @@
-"""Reuse of earlier builds: units of a partition are linked where their input is the same.
+"""Reuse of earlier builds: link the units of a partition that have the same input.
 
 A unit is declared where it is made: a name, the digest of everything that its bytes and figures
-follow from, patterns of the image's files and the final tables that are its own, and a function
-that makes them and gives its state:
+depend on, patterns of the image's files and the final tables that it owns, and a function that
+makes them and returns its state:
 
-    state = work.units.make(Unit(name="n0", digest=work.input("nodes").blocks(refs).digest(),
-    files=("n0.ids",)), make)
+    state = context.units.make(
+        Unit(
+            name="n0",
+            digest=context.unit_input("nodes").add_blocks(refs).digest(),
+            files=("n0.ids",),
+        ),
+        make,
+    )
 
-The state is plain values for JSON: what totals, the manifest and later units need to know. Code
-behind a unit must not read anything that its digest leaves out, and reads what an earlier unit made
-from the image and from that unit's state only: it may have been linked. Inside of ``make`` are
-steps (`storaged.build.checkpoints`): they are how an attempt goes on after an earlier one of the
-same build, units are what one build shares with others."""
+The state consists of plain JSON values: everything that statistics, the manifest and later units
+need. The code of a unit must not read anything that its digest leaves out. It reads the outputs of
+earlier units only from the image and from their states, since those units may have been linked.
+``make`` consists of steps (`storaged.build.checkpoints`): steps let an attempt resume an earlier
+attempt of the same build, and units are shared between builds.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +49,12 @@ _REF = struct.Struct("<QHBHQIIIIIqq")
 
 
 class InputDigest:
-    """The digest of what a unit is made of, taken piece by piece.
+    """Incremental digest of the input of a unit.
 
     Parameters
     ----------
     components : plain values
-        What the unit is and what its code is told: kind, schema, the digests of units before it.
+        Identity and parameters of the unit: kind, schema, digests of earlier units.
     """
 
     def __init__(self, *components: object) -> None:
@@ -55,11 +62,11 @@ class InputDigest:
         self._add(json.dumps([FORMAT, IMAGE_FORMAT, *components]).encode())
 
     def add_blocks(self, refs: Sequence[BlockRef]) -> Self:
-        """Blocks that are read, of whatever kinds, and which of their writes came before which
-        others.
+        """Add blocks that are read, and the order of their writes.
 
-        Keys and checksums say what they are. The order is taken among them only, so that loads
-        which wrote none of them do not matter."""
+        Keys and checksums identify the blocks. The order is relative to these blocks only, so loads
+        without any of them do not matter.
+        """
         ranks = {stamp: rank for rank, stamp in enumerate(sorted({ref.stamp for ref in refs}))}
         ordered = sorted(
             refs, key=lambda ref: (ref.stamp, ref.key.kind, ref.key.type_id, ref.key.sub)
@@ -77,16 +84,17 @@ class InputDigest:
         pieces: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]],
         refs: Sequence[BlockRef],
     ) -> Self:
-        """Deletes of single ids, as far as these blocks meet them: after how many of their writes
-        each comes.
+        """Add deletes of single ids as far as they affect these blocks.
+
+        For each delete, the number of the blocks' writes before it is added.
 
         Parameters
         ----------
         pieces : iterable of (int64[n], int64[n])
-            Ids, ascending over all pieces, and when each was deleted last; where pieces end does
-            not matter.
+            Ids, ascending over all pieces, and the stamp of the last delete of each. The boundaries
+            of pieces do not matter.
         refs : sequence of BlockRef
-            What they are applied to, and `add_blocks` has.
+            Blocks that the deletes apply to, added by `add_blocks`.
         """
         stamps = np.unique(np.array([ref.stamp for ref in refs], np.int64))
         count = 0
@@ -98,11 +106,11 @@ class InputDigest:
         return self._add(count.to_bytes(8, "little"))
 
     def add_array(self, values: NDArray[Any]) -> Self:
-        """What an earlier unit wrote."""
+        """Add an array that an earlier unit wrote."""
         return self._add(np.ascontiguousarray(values).data)
 
     def digest(self) -> str:
-        """sha256 of all of it."""
+        """Return the SHA-256 of everything added."""
         return self._hash.hexdigest()
 
     def _add(self, content: bytes | memoryview) -> Self:
@@ -113,24 +121,24 @@ class InputDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A piece of a part."""
+    """A piece of a partition's build that can be shared between builds."""
 
     name: str
-    """Distinct in a part."""
+    """Name, unique in a partition."""
     digest: str
-    """Of its input."""
+    """Digest of its input."""
     files: tuple[str, ...]
-    """Names of its files in the image, as patterns; a file is one unit's."""
+    """Patterns of the names of its files in the image; each file belongs to one unit."""
     tables: tuple[tuple[int, int, str], ...] = ()
-    """(kind, type, weight name) of its final tables."""
+    """Its final tables: (kind, type, weight name)."""
 
     def owns(self, file: str) -> bool:
-        """Whether a file of the image is its own."""
+        """Return whether a file of the image belongs to this unit."""
         return any(fnmatchcase(file, pattern) for pattern in self.files)
 
 
 class PartUnitCache:
-    """The units of one part under way.
+    """Units of one partition's build.
 
     Parameters
     ----------
@@ -138,8 +146,8 @@ class PartUnitCache:
     image : ImageWriter
     tables : StatStore
     sources : sequence of Path
-        Outputs of finished builds of the same space, the first one asked first. They may go at any
-        time.
+        Outputs of finished builds of the same graph space, in order of preference. They may
+        disappear at any time.
     progress : ProgressReporter
     """
 
@@ -162,8 +170,9 @@ class PartUnitCache:
         self._records: dict[str, dict[str, Any]] | None = None
 
     def make(self, unit: Unit, make: Callable[[], StepState]) -> StepState:
-        """What a unit came to: linked where an earlier build made it of the same input, otherwise
-        made now.
+        """Return the state of a unit: link it from an earlier build, or make it now.
+
+        A unit is linked if an earlier build made it from the same input.
         """
         for source in self._sources:
             record = source.units.get(unit.name)
@@ -187,8 +196,9 @@ class PartUnitCache:
         return state
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Every unit as later builds find it; the image is finished, and no unit is made any
-        more.
+        """Return the records of all units for later builds.
+
+        The image must be finished, and no unit is made afterwards.
         """
         if self._records is None:
             self._records = self._build_records()
@@ -216,8 +226,9 @@ class PartUnitCache:
         return records
 
     def _link(self, unit: Unit, record: Mapping[str, Any], source: CompletedPart) -> bool:
-        """Share what a unit of an earlier build made; False, and nothing of it, where it is not all
-        there any more.
+        """Link the outputs of a unit of an earlier build.
+
+        Returns False, and links nothing, if they are no longer complete.
         """
         folder = part_folder(source.output, self._part)
         files: list[str] = []
@@ -235,8 +246,8 @@ class PartUnitCache:
                             f"{table} of {source.output} does not have {size} bytes any more"
                         )
         except (OSError, ValueError, KeyError, AsterismError):
-            # A folder that is being removed, too many links, a damaged file: the unit is made
-            # instead.
+            # The folder is being removed, there are too many links, or a file is damaged: make the
+            # unit instead.
             for file in files:
                 self._image.remove(file)
             for table in tables:
@@ -252,7 +263,7 @@ class PartUnitCache:
 
 
 def count_units(records: Mapping[str, Mapping[str, Any]], part: int) -> PartUnits:
-    """How many of a part's units were linked and how many made, and their bytes."""
+    """Count the linked and built units of a partition, and their bytes."""
     linked = [record["bytes"] for record in records.values() if record["linked"]]
     built = [record["bytes"] for record in records.values() if not record["linked"]]
     return PartUnits(

@@ -1,6 +1,4 @@
-"""Further weights of a type, as its tables' expressions have them, and what is found odd about
-weights of any name.
-"""
+"""Further weights of a type from table expressions, and statistics of weights of any name."""
 
 from __future__ import annotations
 
@@ -31,23 +29,21 @@ F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 
 COLUMN_PREFIX = "w:"
-"""In a block of edges, what begins the name of a feature that weights are made of, or that is their
-time.
-"""
+"""Prefix of a feature in a block of edges that is the input of weights, or the time."""
 MIN_NORMAL = np.float32(np.finfo(np.float32).tiny)
-"""The smallest weight that has all of its bits."""
+"""Smallest weight with full precision."""
 
 
 @dataclass(slots=True)
 class InvalidWeights:
-    """Values of an expression that are no weights, by what is wrong with them."""
+    """Counts of expression values that are no valid weights, by kind."""
 
     negative: int = 0
     nan: int = 0
     infinite: int = 0
 
     def zero_invalid(self, values: F32) -> NDArray[np.bool_]:
-        """Count those that are no weights and make them 0; bool[n], which they were."""
+        """Count invalid weights and set them to 0; return their mask, bool[n]."""
         nan, infinite = np.isnan(values), np.isinf(values)
         negative = (values < 0) & ~infinite
         self.nan += int(np.count_nonzero(nan))
@@ -55,12 +51,12 @@ class InvalidWeights:
         self.negative += int(np.count_nonzero(negative))
         invalid: NDArray[np.bool_] = nan | infinite | negative
         values[invalid] = 0
-        values += np.float32(0)  # -0 is a weight of 0, and has its bits
+        values += np.float32(0)  # -0 becomes 0, with the same bits as 0
         return invalid
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """Total number of invalid weights."""
         return sum(getattr(self, field.name) for field in fields(self))
 
 
@@ -72,8 +68,12 @@ def check_weights(
     invalid: InvalidWeights,
     ids: I64,
 ) -> None:
-    """Make weights of an expression's values, in place; InvalidRequest for the first that is none,
-    unless these are to be 0.
+    """Turn an expression's values into weights, in place.
+
+    Raises
+    ------
+    InvalidRequest
+        For the first invalid value, unless the table sets invalid values to 0.
     """
     original = values.copy() if table.invalid == "fail" else values
     invalid_mask = invalid.zero_invalid(values)
@@ -91,7 +91,7 @@ def check_weights(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightSummary:
-    """Counts of odd weights, and sums, of one type in one partition: fields of `PartitionStats`."""
+    """Counts and sums of weights of one type in one partition: fields of `PartitionStats`."""
 
     zero: int = 0
     subnormal: int = 0
@@ -107,11 +107,11 @@ def summarize_weights(
     Parameters
     ----------
     weights : float32[rows] or None
-        None is 1 for every live row.
+        None means 1 for every live row.
     live : uint8[rows] or uint8[0]
-        Which rows count, where some do not.
+        Flags of the live rows; empty if all rows are live.
     rows, count : int
-        Rows, and those that count.
+        Number of rows, and of live rows.
     """
     if weights is None:
         return WeightSummary(squares=float(count), largest=1.0 if count else 0.0)
@@ -130,20 +130,20 @@ def summarize_weights(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightResult:
-    """What the weights of one name came to: their table, and what is odd about them."""
+    """Result of building the weights of one name: their table and statistics."""
 
     name: str
     table: TableResult
     anomalies: StepState
-    """Fields of a `Total`."""
+    """Fields of `PartitionStats`."""
 
     @classmethod
     def from_state(cls, state: StepState, name: str = WEIGHT) -> WeightResult:
-        """What `build_weights` gave."""
+        """Create from the state that `build_weights` returned."""
         return cls(name=name, table=TableResult(**state["table"]), anomalies=state["odd"])
 
     def stats_fields(self) -> dict[str, Any]:
-        """Its share of a `Total`."""
+        """Return the fields of `PartitionStats` that these weights determine."""
         return {**self.table.stats_fields(self.name), **self.anomalies}
 
 
@@ -158,16 +158,17 @@ def build_weights(
     rows: int,
     **table_options: Any,
 ) -> StepState:
-    """Make the table of weights that are written, and look at them.
+    """Build the table of weights that are already written, and summarize them.
 
     Parameters
     ----------
+    context : BuildContext
     invalid : InvalidWeights
-        What an expression gave beside them.
+        Counts of invalid values of the weights' expression.
     count : int
-        Rows that count.
+        Number of live rows.
     name, weights, live, rows, **table_options
-        As of `build_table`.
+        As in `build_table`.
     """
     table = build_table(context, name=name, weights=weights, live=live, rows=rows, **table_options)
     stats = context.steps.run(
@@ -182,7 +183,7 @@ def build_weights(
 def manifest_tables(
     tables: Sequence[WeightTable], extra_weights: Sequence[WeightResult]
 ) -> dict[str, Any]:
-    """The tables of a type as the image's manifest has them; nothing where there are none."""
+    """Return the manifest entry of a type's tables, or {} if there are none."""
     entries = [
         {"name": table.name, "size": result.table.size, "total": result.table.weight}
         for table, result in zip(tables, extra_weights, strict=True)
@@ -193,15 +194,18 @@ def manifest_tables(
 def build_node_weights(
     context: BuildContext, type_id: int, rows: RowMap, *inputs: object
 ) -> Iterator[WeightResult]:
-    """Write the weights of every table of a node type, row by row, and their alias tables, a unit
-    each.
+    """Build the weights of every table of a node type, and their alias tables.
+
+    Each table is one unit.
 
     Parameters
     ----------
+    context : BuildContext
+    type_id : int
     rows : RowMap
-        Of the type; its own weights and features are written.
+        Rows of the type. Its own weights and features must be written.
     inputs : plain values
-        Digests of what is written.
+        Digests of the written weights and features.
     """
     node_type = context.task.schema.node_types[type_id]
     for i, table in enumerate(node_type.tables):
@@ -220,8 +224,9 @@ def build_node_weights(
 
 
 def weight_inputs(context: BuildContext, type_id: int, table: WeightTable) -> object:
-    """What the weights of a table of nodes follow from, beside the nodes: the table, and the
-    degrees that it is made of.
+    """Return the input of the weights of a node table, in addition to the nodes.
+
+    It consists of the table, and of the degrees that its expression uses.
     """
     degrees = _degrees(context, type_id, table)
     return (
@@ -239,8 +244,9 @@ def weight_inputs(context: BuildContext, type_id: int, table: WeightTable) -> ob
 
 
 def _degrees(context: BuildContext, type_id: int, table: WeightTable) -> dict[str, list[I64]]:
-    """The degrees that a table is made of, each as offsets int64[rows + 1] of the adjacencies that
-    it is the sum of.
+    """Return the degrees that a table uses, as offsets int64[rows + 1].
+
+    A degree is the sum over the returned adjacencies.
     """
     schema, offsets = context.task.schema, {}
     for column in degree_columns(schema.node_types[type_id], table.parsed_expression.columns):
@@ -280,7 +286,7 @@ def _node_table(context: BuildContext, type_id: int, rows: RowMap, i: int) -> St
 def _evaluate_table(
     context: BuildContext, type_id: int, rows: RowMap, table: WeightTable, name: str
 ) -> StepState:
-    """Evaluate one table's expression at every row; what is dead weighs 0."""
+    """Evaluate one table's expression at every row; deleted rows get weight 0."""
     node_type, parsed = context.task.schema.node_types[type_id], table.parsed_expression
     columns: dict[str, NDArray[Any]] = {}
     for i, feature in enumerate(node_type.features):
@@ -317,8 +323,9 @@ def _ids(rows: RowMap, low: int, high: int) -> I64:
 
 
 def edge_weight_values(edge_type: EdgeType, sections: Sections, own_weights: F32) -> Iterator[F32]:
-    """The values of every table of an edge type at each edge of a block: not yet weights, for an
-    edge may be gone by the cut.
+    """Yield the values of every table of an edge type at each edge of a block.
+
+    They are not checked as weights yet, since an edge may be deleted by the commit watermark.
     """
     columns: Mapping[str, NDArray[Any]] = {
         "weight": own_weights,
