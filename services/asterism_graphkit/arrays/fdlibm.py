@@ -282,14 +282,20 @@ def log_array(x: F64, out: F64) -> None:
 
 @kernel
 def log1p_array(x: F64, out: F64) -> None:
-    """Compute ``out = log(1 + x)``; arrays as in `log_array`."""
+    """Compute ``out = log(1 + x)``: -inf for -1, NaN for smaller values.
+
+    Both arrays are float64[n] and may be the same array.
+    """
     for i in range(x.shape[0]):
         out[i] = _log1p(x[i])
 
 
 @kernel
 def exp_array(x: F64, out: F64) -> None:
-    """Compute ``out = exp(x)``; arrays as in `log_array`."""
+    """Compute ``out = exp(x)``.
+
+    Both arrays are float64[n] and may be the same array.
+    """
     for i in range(x.shape[0]):
         out[i] = _exp(x[i])
 

@@ -1,4 +1,4 @@
-"""HGT sampling: draw whole layers of a heterogeneous graph by the budgets of nodes.
+"""HGT sampling: sample whole layers of a heterogeneous graph by the budgets of nodes.
 
 Hu et al. 2020, *Heterogeneous graph transformer*, WWW, section 3.3, algorithms 1 and 2; PyG's
 ``HGTLoader``. A sampled node t distributes, for each edge type, the mass 1 over its edges of that

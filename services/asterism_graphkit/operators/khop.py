@@ -21,7 +21,10 @@ from asterism_proto.errors import InvalidRequest
 ALL_NEIGHBORS = -1
 """Fanout that selects every neighbor."""
 _TYPES = 1 << 16
-"""Upper bound of the number of edge types."""
+"""Upper bound of the number of edge types.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 
 Ids = NDArray[np.int64]
 I32 = NDArray[np.int32]

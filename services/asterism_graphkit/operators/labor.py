@@ -33,7 +33,8 @@ UNTIL_CONVERGED = -1
 _CONVERGED = 1e-4
 """Steps end if they lower the expected number of distinct nodes by less than this share.
 
-The same value as in DGL.
+The same value as in DGL. Part of the sampling contract: changing it changes results for a given
+seed.
 """
 _MOST = 1e150
 """Upper bound of an importance.
@@ -42,7 +43,10 @@ The importance of nodes that are kept with certainty grows with every step. With
 squares of weights divided by it are normal numbers.
 """
 _WHOLE = float(1 << 31)
-"""Scale of a node's expectation in the integer sum over nodes."""
+"""Scale of a node's expectation in the integer sum over nodes.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 _CHECKPOINT_NODES = 1 << 20
 """Nodes updated between two checkpoints: a few milliseconds."""
 _ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -172,8 +176,8 @@ def solve_level(
         degree = np.int64(size)
     if fanout < 0 or degree <= fanout:
         # All edges are certain at every level up to this one. The previous level stays if it is low
-        # enough, as in DGL: a neighbor of a node that expands all its neighbors is more important
-        # if that node has few of them.
+        # enough, as in DGL: a node that keeps all its neighbors gives them a higher importance the
+        # fewer it has.
         min_importance = np.inf
         for begin in range(0, size, STOP_CHECK_STEPS):
             if is_set(stop):

@@ -1,4 +1,4 @@
-"""Layer-wise sampling: measure candidates by the edges that lead to them, and draw nodes."""
+"""Layer-wise sampling: measure candidates by the edges to them, and sample."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def draw(
     *,
     replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Draw candidates for each layer in proportion to their measures.
+    """Sample candidates for each layer in proportion to their measures.
 
     Parameters
     ----------

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import inlined, kernel_holding_gil, mulhi
 
+# Constants of splitmix64, and the salt of keys.
+# Part of the sampling contract: changing them changes results for a given seed.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)

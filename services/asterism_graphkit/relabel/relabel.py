@@ -305,11 +305,13 @@ class _BufferPool(threading.local):
         self._free: list[_Buffers] = []
 
     def acquire(self) -> _Buffers:
+        """Return empty buffers, reused if possible."""
         buffers = self._free.pop() if self._free else _Buffers(_SMALLEST)
         buffers.reset()
         return buffers
 
     def release(self, buffers: _Buffers) -> None:
+        """Return buffers to the pool, unless they are large or the pool is full."""
         if max(buffers.slots, buffers.ids.size) <= _KEPT_SLOTS and len(self._free) < _KEPT:
             self._free.append(buffers)
 

@@ -382,6 +382,7 @@ class _PositionStream:
         self._block: Columns | None = next(blocks, None)
 
     def take_below(self, position: int) -> Iterator[Columns]:
+        """Yield the remaining rows with positions below ``position``."""
         while self._block is not None:
             end = (
                 int(np.searchsorted(self._block[0], np.uint32(position)))

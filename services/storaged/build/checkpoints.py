@@ -1,9 +1,8 @@
 """Steps of a partition's build: keep the finished steps of an earlier attempt.
 
 Only steps with the same input are kept. A step is recorded after its outputs are durable: the files
-of the image are sealed, the tables are
-flushed, then the record is written with a log. If an output is damaged later, its step and all
-steps after it run again.
+of the image are sealed, the tables are flushed, then the record is written with a log. If an output
+is damaged later, its step and all steps after it run again.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ class _ThresholdWriter:
         self._threshold, self._fraction = alias_threshold, alias_fraction
 
     def append(self, *columns: NDArray[Any]) -> None:
+        """Write the thresholds of some columns: (position, probability, alias, alias id)."""
         position, prob, alias, _ = columns
         alias_threshold, alias_fraction = (
             np.empty(position.size, np.uint64),
@@ -46,6 +47,7 @@ class _ThresholdWriter:
         self._threshold[position], self._fraction[position] = alias_threshold, alias_fraction
 
     def finish(self) -> int:
+        """Return the number of columns."""
         return self._threshold.size
 
 

@@ -1,4 +1,4 @@
-"""Progress lines of a build, written at a fixed interval whatever the build is doing."""
+"""Progress lines of a build, written about twice a second whatever the build is doing."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class InputDigest:
     def add_blocks(self, refs: Sequence[BlockRef]) -> Self:
         """Add blocks that are read, and the order of their writes.
 
-        Keys and checksums identify the blocks. The order is relative to these blocks only, so loads
-        without any of them do not matter.
+        Keys and checksums identify the blocks. The order is relative to these blocks only, so that
+        loads without any of them do not matter.
         """
         ranks = {stamp: rank for rank, stamp in enumerate(sorted({ref.stamp for ref in refs}))}
         ordered = sorted(

@@ -286,7 +286,7 @@ def _node_table(context: BuildContext, type_id: int, rows: RowMap, i: int) -> St
 def _evaluate_table(
     context: BuildContext, type_id: int, rows: RowMap, table: WeightTable, name: str
 ) -> StepState:
-    """Evaluate one table's expression at every row; deleted rows get weight 0."""
+    """Evaluate one table's expression at every row; rows that are not live get 0."""
     node_type, parsed = context.task.schema.node_types[type_id], table.parsed_expression
     columns: dict[str, NDArray[Any]] = {}
     for i, feature in enumerate(node_type.features):

@@ -202,7 +202,7 @@ def select_rows(
     ids : ndarray of int64, shape (rows,) or (0,)
         Node ids or edge ids. If empty, the id is row * parts + part.
     live : ndarray of uint8, shape (rows,) or (0,)
-        0 for a deleted row. If empty, all rows are live.
+        0 for a row that is not live. If empty, all rows are live.
     weights : ndarray of float32, shape (rows,) or (0,)
         If empty, all weights are 1.
     excluded_index : ndarray of int64, shape (2^k,)

@@ -52,7 +52,7 @@ def dense_rows(
     parts, rows : int64
         P, and the number of rows in this partition.
     live : ndarray of uint8, shape (rows,)
-        0 for a deleted row. If empty, all rows are live.
+        0 for a row without a node. If empty, all rows are live.
     out : ndarray of int64, shape (n,), out
         id // parts, or -1 if that is not a live row.
     """

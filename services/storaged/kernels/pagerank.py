@@ -80,7 +80,7 @@ class PushBuffers(NamedTuple):
     hash_table: NDArray[np.int32]
     """Local id of a node plus 1, or 0, int32[slots].
 
-    The table has at least 4 * c and at least `MIN_SLOTS` slots.
+    There are 4 * c slots, and at least `MIN_SLOTS`.
     """
     ids: NDArray[np.int64]
     """Node ids, int64[c]."""

@@ -115,7 +115,7 @@ def _draw_with_rejection(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw from a row's alias table and reject repeats; return the number of distinct edges.
+    """Sample from a row's alias table and reject repeats; return the number of distinct edges.
 
     Ends with enough edges, or after too many consecutive rejections.
     """
@@ -392,7 +392,7 @@ def draw_distinct_edges(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw distinct edges of one edge type, and write the ids of their neighbors.
+    """Sample distinct edges of one edge type, and write the ids of their neighbors.
 
     The edges are in the order of successive draws.
 

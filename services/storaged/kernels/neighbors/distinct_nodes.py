@@ -65,7 +65,7 @@ def _draw_with_rejection(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw edges and reject those to a neighbor already drawn; return the number found.
+    """Sample edges and reject those to a neighbor already drawn; return the number found.
 
     Ends with enough edges, or after too many consecutive rejections.
     """
@@ -229,7 +229,7 @@ def draw_distinct_nodes(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of one edge type to distinct neighbors, in the order of successive draws.
+    """Sample edges of one edge type to distinct neighbors, in the order of successive draws.
 
     Parameters
     ----------

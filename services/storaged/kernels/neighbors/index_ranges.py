@@ -185,14 +185,13 @@ def draw_match(
     chosen = np.int64(0)
     for p in range(
         piece_count - 1
-        # all of them: where to stop would be guessed wrongly every other time, at the price of
-        # several comparisons
+        # no early exit: the branch would often be mispredicted, which costs several comparisons
     ):
         chosen += np.int64(point >= sums[p])
     remaining = point - sums[chosen - 1] if chosen > 0 else point
     s, tree_node = pieces.piece_of[chosen], pieces.piece_nodes[chosen]
     t, row_start = runs.types[s], pieces.row_starts[s]
-    if tree_node < 0:  # every edge alike
+    if tree_node < 0:  # all edges have weight 1
         return np.int64(pieces.run_offsets[s] + min(np.int64(remaining), runs.sizes[s] - 1))
     row_offset = _descend(
         tree_node,

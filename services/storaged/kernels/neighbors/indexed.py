@@ -92,7 +92,7 @@ def _draw_few(
     pieces: RowPieces,
     draws: NDArray[np.int64],
 ) -> None:
-    """Draw distinct matches by weight from a few matches of positive weight.
+    """Sample distinct matches by weight from a few matches of positive weight.
 
     The weight of a drawn match is set to 0, and the rest is summed again.
     """
@@ -125,7 +125,7 @@ def _draw_with_rejection(
     scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw matches by weight and reject repeats; return the number of distinct matches.
+    """Sample matches by weight and reject repeats; return the number of distinct matches.
 
     Ends with enough matches, or after too many consecutive rejections.
     """
@@ -315,7 +315,7 @@ def draw_indexed(
     stats: NDArray[np.float64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw from the edges of each node with keys in given ranges.
+    """Sample from the edges of each node with keys in given ranges.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ def draw_packed(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw neighbors with replacement along one edge type, and write their ids.
+    """Sample neighbors with replacement along one edge type, and write their ids.
 
     Parameters
     ----------

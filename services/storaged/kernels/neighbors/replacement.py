@@ -319,7 +319,7 @@ def draw_slots(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw neighbors with replacement, and write their ids.
+    """Sample neighbors with replacement, and write their ids.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def shuffle_matches(
     scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw matches uniformly without replacement, by a partial Fisher-Yates shuffle.
+    """Sample matches uniformly without replacement, by a partial Fisher-Yates shuffle.
 
     Only the touched elements of the shuffled array are stored.
     """

@@ -186,7 +186,7 @@ def _draw_with_rejection(
     scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw visible edges by weight and reject repeats; return the number of distinct edges.
+    """Sample visible edges by weight and reject repeats; return the number of distinct edges.
 
     Ends with enough edges, or after too many consecutive rejections.
     """
@@ -340,7 +340,7 @@ def draw_temporal(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw from the edges that are visible to each node.
+    """Sample from the edges that are visible to each node.
 
     Parameters
     ----------
@@ -516,7 +516,8 @@ def gather_ragged_weights(
 ) -> None:
     """Gather the weight of each slot.
 
-    Arrays as in `gather_ragged_ids`; without ``WEIGHTS`` every edge has weight 1.
+    ``out`` is float32[k], out. All other arrays are as in `gather_ragged_ids`; without ``WEIGHTS``
+    every edge has weight 1.
     """
     pos = 0
     for i in range(sizes.shape[0]):

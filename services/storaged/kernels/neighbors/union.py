@@ -97,7 +97,7 @@ def select_union_edges(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of a union of edge types without replacement.
+    """Sample edges of a union of edge types without replacement.
 
     The edges are in the order of successive draws. The method is that of Efraimidis & Spirakis
     2006.
@@ -235,7 +235,7 @@ def select_union_nodes(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of a union of edge types to distinct neighbors.
+    """Sample edges of a union of edge types to distinct neighbors.
 
     The edges are in the order of successive draws.
 

@@ -143,7 +143,7 @@ def _draw_distinct(
     row_slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw a row's neighbors without replacement; keys as in `choose_distinct_edges`."""
+    """Sample a row's neighbors without replacement; keys as in `choose_distinct_edges`."""
     part, start, degree = span
     weighted = not params.uniform and table[part, WEIGHTS] != 0
     has_alias_table = weighted and table[part, ALIAS_THRESHOLD] != 0
@@ -378,7 +378,7 @@ def draw_expansion(
     out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> int:
-    """Draw neighbors along one edge type into a ragged output, node by node.
+    """Sample neighbors along one edge type into a ragged output, node by node.
 
     Parameters
     ----------
@@ -426,7 +426,10 @@ def count_expansion(
     ids: NDArray[np.int64],
     sizes: NDArray[np.int32],
 ) -> int:
-    """Count the neighbors of each node; parameters and result as in `draw_expansion`."""
+    """Count the neighbors of each node: ``sizes`` is int32[m], out.
+
+    Other parameters and the result are as in `draw_expansion`.
+    """
     shift = parts_shift(parts)
     total = np.int64(0)
     for i in range(ids.shape[0]):
@@ -450,7 +453,10 @@ def copy_expansion(
     out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> None:
-    """Copy all neighbors of each node in stored order; parameters as in `draw_expansion`."""
+    """Copy all neighbors of each node in stored order.
+
+    Parameters are as in `draw_expansion`. ``out`` is sized for the sum of `count_expansion`.
+    """
     neighbors, eids, weights = out
     shift = parts_shift(parts)
     out_pos = np.int64(0)

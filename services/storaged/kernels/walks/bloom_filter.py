@@ -30,7 +30,10 @@ _ONE, _S6, _LOW6, _EIGHTS, _S32 = (
     np.uint64(32),
 )
 _ROUND_UP = 1.0 + 2.0**-22
-"""Factor that keeps a share from being rounded down when it is stored in 32 bits."""
+"""Factor that keeps a share from being rounded down when it is stored in 32 bits.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 
 
 @inlined

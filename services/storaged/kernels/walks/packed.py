@@ -1,10 +1,10 @@
 """Unbiased walks along one edge type per step, from packed rows.
 
 A step takes two random reads. The walks have the same bits as those of
-`storaged.kernels.walks.generic`. Only nodes are returned.
-Several hundred walks are in flight, and all of them take a step before any takes the next one, so
-that the edge type and the key are the same for all. Chunks of a few walks advance by one read in
-loops with no other work, while the prefetched memory of the chunks before arrives.
+`storaged.kernels.walks.generic`. Only nodes are returned. Several hundred walks are in flight, and
+all of them take a step before any takes the next one, so that the edge type and the key are the
+same for all. Chunks of a few walks advance by one read in loops with no other work, while the
+prefetched memory of the chunks before arrives.
 """
 
 from __future__ import annotations

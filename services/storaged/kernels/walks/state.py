@@ -121,7 +121,7 @@ class WalkParams(NamedTuple):
     mod: bool
     """True if the partition of a node is its id modulo ``parts``; else it follows from a hash."""
     needs_lookup: bool
-    """True if rows do not follow from ids: there is an index, or there are deleted rows."""
+    """True if rows do not follow from ids: there is an index, or rows without nodes."""
     length: np.int64
     uniform: bool
     restart: np.float64
