@@ -335,7 +335,7 @@ def assert_binary_endpoint_refuses_writes(intruder: Intruder, load_id: int) -> N
     with socket.create_connection(
         (transport.address.rpartition(":")[0], endpoint.port), timeout=HANG_S
     ) as caller:
-        caller.sendall(GREETING.pack(MAGIC, 0, endpoint.key))
+        caller.sendall(GREETING.pack(MAGIC, 0, endpoint.handshake_key))
         receive(caller, GREETING.size, time.monotonic() + HANG_S)
         caller.sendall(
             REQUEST.pack(MAGIC, method_id(STORE["write_blocks"].path), 10**7, len(body)) + body
