@@ -304,6 +304,38 @@ def test_a_statement_is_run_and_its_table_shown(
     watch.complaints[:] = [complaint for complaint in watch.complaints if "400" not in complaint]
 
 
+def test_a_statement_runs_on_the_chosen_space_and_keeps_the_choices(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
+    watch = page_of(server.address)
+    page = watch.open("/ui/query?space=cases")
+    run_button = page.get_by_role("button", name="Run", exact=True)
+    for space, rows, statement in (
+        ("spare", "50", "SHOW SPACES"),
+        ("cases", "50", "SAMPLE 300 VERTICES ON person SEED 7"),
+        ("cases", "1000", "SAMPLE 300 VERTICES ON person SEED 7"),
+    ):
+        page.locator("#space").select_option(space)
+        page.locator("#rows").select_option(rows)
+        page.locator("#statement").fill(statement)
+        with page.expect_response("**/query") as response:
+            run_button.click()
+        body = response.value.request.post_data_json
+        assert (body["space"], body["rows"], body["language"]) == (space, int(rows), "ngql")
+        expect(run_button).to_be_visible()  # it is named otherwise until the answer is shown
+        assert page.locator("#space").input_value() == space
+        assert page.locator("#rows").input_value() == rows
+    expect(page.locator("#answer caption")).to_have_text("300 rows")
+    page.locator("#language").select_option("euler")
+    page.locator("#statement").fill("sampleN(person, 4).as(n)")
+    with page.expect_response("**/query") as response:
+        page.locator("#statement").press("Control+Enter")
+    assert response.value.request.post_data_json["language"] == "euler"
+    expect(run_button).to_be_visible()
+    assert page.locator("#language").input_value() == "euler"
+    assert watch.findings() == []
+
+
 def test_changing_statement_needs_confirmation(
     server: ServedGraph, page_of: Callable[..., MonitoredPage]
 ) -> None:
@@ -316,7 +348,7 @@ def test_changing_statement_needs_confirmation(
     ):
         page.locator("#statement").fill(statement)
         page.get_by_role("button", name="Run", exact=True).click()
-        expect(page.get_by_role("dialog")).to_contain_text("It can not be taken back")
+        expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
         assert "gone" in [space.name for space in server.client.spaces()]

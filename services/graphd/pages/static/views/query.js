@@ -55,7 +55,8 @@ async function run(context) {
   const { memory } = context;
   if (memory.running) return;
   const statement = box("statement").value;
-  const language = box("language").value;
+  // Read before anything is drawn again: the request is what the form showed when it was sent.
+  const [space, language, rows] = ["space", "language", "rows"].map((name) => box(name).value);
   let values;
   try {
     values = parameters(box("parameters").value);
@@ -67,12 +68,12 @@ async function run(context) {
     return;
   }
   const what = language === "ngql" ? changes(statement) : [];
-  if (what.length && !(await sure({ title: `Run ${[...new Set(what)].join(", ")}?`, text: what.includes("DROP") ? "This removes a space with everything in it: loads, versions, data. It can not be taken back." : "This changes the cluster.", yes: "Run it" }))) return;
+  if (what.length && !(await sure({ title: `Run ${[...new Set(what)].join(", ")}?`, text: what.includes("DROP") ? "This removes a space with everything in it: loads, versions, data. This cannot be undone." : "This changes the cluster.", yes: "Run it" }))) return;
   memory.running = true;
   memory.problem = null;
   context.redraw();
   try {
-    memory.answer = await post("/query", { statement, parameters: values, space: box("space").value, language, rows: Number(box("rows").value), timeout_s: TIMEOUT_S }, undefined, 1000 * (TIMEOUT_S + 5));
+    memory.answer = await post("/query", { statement, parameters: values, space, language, rows: Number(rows), timeout_s: TIMEOUT_S }, undefined, 1000 * (TIMEOUT_S + 5));
     context.announce(`${of(memory.answer.length, "row")} in ${seconds(memory.answer.took_s)}.`);
   } catch (error) {
     memory.answer = null;
@@ -145,8 +146,19 @@ function answer({ answer: found }) {
   ];
 }
 
+/** The values of the form's lists: those that the reader chose, else the address's and the defaults. */
+function choices(memory, data) {
+  if (memory.addressed !== data.chosen) {
+    memory.addressed = data.chosen;
+    memory.choices = { ...memory.choices, space: data.chosen };
+  }
+  return { language: "ngql", rows: "200", ...memory.choices };
+}
+
 export function render(data, context) {
   const { memory } = context;
+  const chosen = choices(memory, data);
+  const list = (name, pairs) => select(name, pairs, chosen[name], { id: name, onchange: (event) => (memory.choices[name] = event.target.value) });
   const send = (event) => {
     event.preventDefault();
     run(context);
@@ -163,9 +175,9 @@ export function render(data, context) {
       h(
         "div",
         { class: "buttons fields" },
-        field("Space", select("space", [["", "as USE says"], ...data.names.map((name) => [name, name])], data.chosen, { id: "space" })),
-        field("Language", select("language", [["ngql", "nGQL style"], ["euler", "Euler's GQL"]], "ngql", { id: "language" })),
-        field("Rows at most", select("rows", [["50", "50"], ["200", "200"], ["1000", "1,000"]], "200", { id: "rows" })),
+        field("Space", list("space", [["", "as USE says"], ...data.names.map((name) => [name, name])])),
+        field("Language", list("language", [["ngql", "nGQL style"], ["euler", "Euler's GQL"]])),
+        field("Rows at most", list("rows", [["50", "50"], ["200", "200"], ["1000", "1,000"]])),
         field("Parameters, as JSON", h("input", { id: "parameters", autocomplete: "off", spellcheck: "false", placeholder: '{"least": 3}' })),
         h("button", { type: "submit", class: "main" }, memory.running ? "Running …" : "Run"),
       ),
