@@ -1,5 +1,8 @@
-"""Exports of a pinned version to disk: formats, assignment, dispatch, verification.
-Daemons do not belong here: an export reads a graph as `graph_source.ScannableGraph` only."""
+"""Exports of a pinned version to disk: formats, assignment, dispatch and verification.
+
+Code that runs in daemons does not belong here. An export reads a graph only through
+`graph_source.ScannableGraph`.
+"""
 
 from asterism.extras import required
 
@@ -13,7 +16,7 @@ with required("export", "asterism.export"):
     from asterism.export.string_ids import read_names
     from asterism.export.verify import VerifyReport, verify
 
-# Names of earlier releases.
+# Aliases kept for earlier releases.
 Dispatched, Verified = DestinationReport, VerifyReport
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The undirected graph that METIS partitions: the neighbors of each node, and how often."""
+"""Undirected weighted adjacency: the graph that METIS partitions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from asterism_proto.errors import InvalidRequest
 
 MAX_INT32_ENTRIES = 1 << 31
-"""Numbers below fit 32 bits."""
+"""Smallest number of entries that int32 offsets cannot address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetisGraph:
-    """An undirected graph without loops; parallel edges are one, their number its weight. All int32
-    where that is enough.
+    """Undirected graph in CSR form, without self-loops.
+
+    Parallel edges are merged into one entry, weighted by their count. Every edge is stored in both
+    directions. All arrays are int32 where that suffices, otherwise int64.
     """
 
     indptr: NDArray[Any]
-    """int [n + 1]."""
+    """Offsets of each node's entries; ndarray of int32 or int64, shape (n + 1,)."""
     neighbors: NDArray[Any]
-    """int [m]."""
+    """Neighbor of each entry; ndarray of int32 or int64, shape (m,)."""
     weights: NDArray[Any]
-    """int [m]."""
+    """Number of parallel edges of each entry; ndarray of int32 or int64, shape (m,)."""
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -47,11 +49,15 @@ def _fill(pairs: NDArray[Any], next_slot: NDArray[Any], neighbors: NDArray[Any])
 
 @kernel
 def _merge(indptr: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any]) -> np.int64:
-    """Make parallel edges one, in place; give how many are left."""
+    """Merge parallel edges in place and return the number of remaining entries.
+
+    ``indptr``, shape (n + 1,), ``neighbors`` and ``weights``, both shape (m,), are int32 or int64
+    and are overwritten.
+    """
     n = indptr.shape[0] - 1
     position = np.full(
         n, -1, np.int64
-    )  # where a neighbor was written last: of this node where it is not before its row
+    )  # last output slot of a neighbor; below the row's start if this row has none
     size = np.int64(0)
     for u in range(n):
         low, high, first = indptr[u], indptr[u + 1], size
@@ -70,15 +76,25 @@ def _merge(indptr: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any])
 
 
 def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph:
-    """The adjacency that METIS works on: edges of either direction between two nodes count
-    together.
+    """Build the undirected adjacency that METIS works on.
+
+    Edges between the same two nodes are counted together, regardless of direction.
 
     Parameters
     ----------
-    pairs : iterable of int32 or int64 [k, 2]
-        The ends of all edges, a few at a time; loops are left out.
-    degrees : int64 [n]
-        How many edges there are at each node, loops left out.
+    pairs : iterable of ndarray of int32 or int64, shape (k, 2)
+        Ends of all edges, in batches. Self-loops are ignored.
+    degrees : ndarray of int64, shape (n,)
+        Number of edges at each node, self-loops excluded.
+
+    Returns
+    -------
+    MetisGraph
+
+    Raises
+    ------
+    InvalidRequest
+        The graph has 2^31 nodes or more.
     """
     nodes, entries = len(degrees), int(degrees.sum())
     if nodes >= MAX_INT32_ENTRIES:
@@ -101,13 +117,14 @@ def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph
 
 
 def required_bytes(nodes: int, edges: int) -> int:
-    """How much memory `build_metis_graph` takes, at most: both directions of each edge, with a
-    weight.
+    """Return the most memory that `build_metis_graph` takes, in bytes.
+
+    The bound covers both directions of each edge, with a weight for each.
 
     Parameters
     ----------
     nodes, edges : int
-        Nodes, and edges (loops left out).
+        Number of nodes, and of edges without self-loops.
     """
     width = 4 if 2 * edges < MAX_INT32_ENTRIES else 8
     return width * (4 * edges + nodes) + 16 * nodes

@@ -1,4 +1,4 @@
-"""Export of an assignment: the part of each node, in files for DGL's tools and `dgl`."""
+"""Export of an assignment of nodes to partitions, for DGL's tools and for `dgl`."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _STEP = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentReport:
-    """An assignment that stands."""
+    """Summary of a published assignment."""
 
     out: str | Path
-    """The folder, or the address."""
+    """Folder or address of the assignment."""
     version: int
-    """The version of the space whose nodes it is for."""
+    """Version of the space that the assignment covers."""
     seed: int
     assign: str
     nodes: Mapping[str, tuple[int, ...]]
-    """Nodes in each part, by type."""
+    """Number of nodes in each partition, by node type."""
     warnings: tuple[str, ...]
     seconds: float
 
@@ -68,32 +68,54 @@ def assignment(
     passes: int = 1,
     **execution: Unpack[Execution],
 ) -> AssignmentReport:
-    """Write which part each node goes to: ``<ntype>.txt``, a part per line for the nodes by id, and
-    ``partition_meta.json``.
+    """Assign every node to a partition and write the assignment.
 
-    Beside these ``<ntype>.members.npy`` (int64[n]: ids, part after part) and
-    ``<ntype>.offsets.npy`` (int64[parts + 1]: where each part's begin), by which
-    `Graph.cluster_batches` takes the parts as clusters.
+    The folder gets ``<ntype>.txt`` for each node type, with one partition number per line in the
+    order of node ids, and ``partition_meta.json``. It also gets ``<ntype>.members.npy`` (int64,
+    shape (n,)), the node ids grouped by partition, and ``<ntype>.offsets.npy`` (int64, shape (parts
+    + 1,)), the start of each partition's group. `Graph.cluster_batches` reads these two files to
+    use the partitions as clusters.
 
     Parameters
     ----------
-    graph, out, parts, assign, seed, version, homogeneous, weight
-        As `dgl` takes them, so that it finds nothing to repair; ``homogeneous`` names the one node
-        type's file ``_N.txt``.
+    graph : Graph
+        Graph to read. One version is pinned for the whole run.
+    out : str or Path
+        New folder, or an address as fsspec names it.
+    parts : int
+        Number of partitions.
+    assign : {"random", "hash", "metis", "ldg", "fennel"} or Path, default "metis"
+        Assignment method, or a folder that already holds an assignment. See `dgl`.
+    seed : int, default 0
+        Seed of the assignment.
+    version : int, optional
+        Version of the space. None uses the current one.
+    homogeneous : bool, default False
+        Name the file of a single node type ``_N.txt``, as DGL names a graph without types.
+    weight : str, optional, default "weight"
+        Feature name under which `dgl` writes edge weights. Use the same value there: edge types
+        with features affect the repair of empty partitions.
     balance_ntypes, balance_edges, objective, imbalance, passes
-        Likewise.
+        Balance constraints and method parameters, with the meaning and defaults of `dgl`. Pass the
+        same values to both, so that `dgl` has nothing to repair.
     **execution
-        `Execution`, of which the work is this process's alone.
+        Options of `Execution`. All work is done in this process.
 
     Returns
     -------
     AssignmentReport
+        Partition sizes and warnings.
 
     Raises
     ------
-    Conflict, InvalidRequest, NotFound, NotReady
-        ``out`` is not empty; an option does not fit, or there are no nodes; no such version; METIS
-        does not fit into memory.
+    Conflict
+        ``out`` is not empty, or an interrupted run cannot be resumed with these options.
+    InvalidRequest
+        An option is invalid, or the space has no nodes.
+    NotFound
+        The version or a file of an assignment does not exist.
+    NotReady
+        METIS does not fit into memory.
     """
     started = time.monotonic()
     check_execution(execution)
@@ -178,7 +200,7 @@ def _begin_run(
     parameters: Mapping[str, Any],
     execution: Execution,
 ) -> ExportRun:
-    """The assignment as it was left, or a new one."""
+    """Resume the interrupted assignment, or begin a new one."""
     first_version = next(
         (
             batch.version
@@ -245,7 +267,7 @@ def _write(run: ExportRun, options: AssignmentOptions, parameters: Mapping[str, 
 
 
 def _write_type(run: ExportRun, kind: TypePlan, owners: Owners, table: NodeIdTable) -> None:
-    """The part of each node, and the nodes of each part."""
+    """Write the partition of each node, and the nodes grouped by partition."""
     with run.open_output(f"{kind.label}.txt") as file:
         for lines in assignment_lines(owners):
             file.write(lines)

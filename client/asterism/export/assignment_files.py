@@ -1,4 +1,4 @@
-"""Owners of nodes: by a hash, or from a folder of assignments; writing of such a folder."""
+"""Owners of nodes by hash or from a folder of assignments, and that folder's format."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from asterism_graphkit.random.rng import bounded, key_of, mix64, word
 from asterism_proto.errors import InvalidRequest, NotFound
 
 Owners = NDArray[np.int32]
-"""int32[n]: the part of each node of a type, by rank."""
+"""Partition of each node of a type, by rank; ndarray of int32, shape (n,)."""
 
 _PURPOSE = 0x45585054
-"""The tag of these random words under a seed: far from the purposes of draws."""
+"""Key of the random words used here, distinct from the keys of sampling.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 _LINES_BYTES, _LINES = 8 << 20, 1 << 20
 
 
@@ -32,7 +35,21 @@ def _hash_with_key(
 
 
 def random_owners(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
-    """A part for each node, independent and uniform: a function of (seed, type, id) alone."""
+    """Assign each node to a partition, independently and uniformly at random.
+
+    The result depends only on (seed, type, id).
+
+    Parameters
+    ----------
+    ids : ndarray of int64, shape (n,)
+        Stored node ids.
+    parts, seed, type_id : int
+        Number of partitions, seed, and node type.
+
+    Returns
+    -------
+    ndarray of int32, shape (n,)
+    """
     out = np.empty(len(ids), np.int32)
     _hash_with_key(as_kernel_array(ids), key_of(seed, _PURPOSE, type_id), np.uint64(parts), out)
     return out
@@ -45,8 +62,20 @@ def _hash_ids(ids: NDArray[np.int64], parts: np.uint64, out: NDArray[np.int32]) 
 
 
 def hashed_owners(ids: Ids, *, parts: int) -> Owners:
-    """A part for each node, a function of its id alone that anybody can compute: the high half of
-    splitmix64(id) * parts.
+    """Assign each node to a partition by its id alone.
+
+    The partition is the high 64 bits of ``splitmix64(id) * parts``, which any program can compute.
+
+    Parameters
+    ----------
+    ids : ndarray of int64, shape (n,)
+        Stored node ids.
+    parts : int
+        Number of partitions.
+
+    Returns
+    -------
+    ndarray of int32, shape (n,)
     """
     out = np.empty(len(ids), np.int32)
     _hash_ids(as_kernel_array(ids), np.uint64(parts), out)
@@ -56,25 +85,33 @@ def hashed_owners(ids: Ids, *, parts: int) -> Owners:
 def read_owners(
     folder: Path, kinds: Sequence[TypePlan], counts: Sequence[int], *, parts: Collection[int]
 ) -> tuple[list[Owners], int, str]:
-    """The parts that a folder gives, as DGL's partitioning tools write one; how many there are, and
-    the algorithm's name.
+    """Read an assignment from a folder in the format of DGL's partitioning tools.
 
     Parameters
     ----------
     folder : Path
-        ``partition_meta.json`` and per node type ``<ntype>.txt``: one part per line, for the type's
-        nodes by id.
+        Folder with ``partition_meta.json`` and ``<ntype>.txt`` per node type. A text file has one
+        partition number per line, in the order of the type's node ids.
     kinds, counts
-        The node types, and how many nodes each has.
+        Node types, and the number of nodes of each.
     parts : collection of int
-        One of these numbers of parts the folder must be made for.
+        Accepted values for the folder's number of partitions.
+
+    Returns
+    -------
+    owners : list of ndarray of int32
+        Partition of each node, by type and rank.
+    num_parts : int
+        Number of partitions of the folder.
+    algorithm : str
+        Name of the algorithm that made the assignment.
 
     Raises
     ------
     NotFound
-        Where a file is missing.
+        A file is missing.
     InvalidRequest
-        Where a file does not fit; the message names it, and the line.
+        A file is invalid. The message names the file and the line.
     """
     meta_path = folder / "partition_meta.json"
     if not meta_path.is_file():
@@ -102,7 +139,7 @@ def read_owners(
 
 
 def _file_of(folder: Path, kind: TypePlan) -> Path:
-    """The file of a type, by its stored or its written name."""
+    """Return the file of a node type, looked up by its stored name, then by its written name."""
     for name in (kind.name, kind.label):
         if (folder / f"{name}.txt").is_file():
             return folder / f"{name}.txt"
@@ -151,13 +188,13 @@ def _first_bad_line(path: Path, lines: list[bytes], before: int) -> InvalidReque
 
 
 def assignment_lines(owners: Owners) -> Iterator[bytes]:
-    """The content of a type's file in such a folder, some lines at a time."""
+    """Yield the content of a type's assignment file, in batches of lines."""
     for start in range(0, len(owners), _LINES):
         yield b"".join(b"%d\n" % part for part in owners[start : start + _LINES].tolist())
 
 
 def partition_meta(parts: int, method: str) -> bytes:
-    """The content of its ``partition_meta.json``."""
+    """Return the content of ``partition_meta.json``."""
     return (
         json.dumps({"version": "1.0.0", "num_parts": parts, "algo_name": method}, indent=4).encode()
         + b"\n"

@@ -1,6 +1,4 @@
-"""The methods of assigning nodes to parts: what a caller may ask for, and how each runs over a
-graph.
-"""
+"""Methods that assign nodes to partitions: their options, and how each runs over a graph."""
 
 from __future__ import annotations
 
@@ -32,20 +30,20 @@ MAX_CLASSES = 256
 _STEP = 1 << 20
 
 Balance = bool | Mapping[str, "str | Array"]
-"""Whether each node type is balanced by itself; or, by node type, a feature (or an array, nodes by
-id) whose values are.
-"""
+"""Balance setting for node types.
+True balances each node type separately. A mapping from node type to a feature name, or to an array
+with one value per node in the order of ids, balances the nodes of each value separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentOptions:
-    """Which node goes to which part: the words of a caller, checked."""
+    """Validated options of an assignment."""
 
     method: str | Path = "random"
-    """One of METHODS, or a folder that says it."""
+    """One of `METHODS`, or a folder that holds an assignment."""
     parts: int
     trainers: int = 1
-    """How many parts of parts there are to each: trainers per machine."""
+    """Trainers per machine: slots into which each partition is divided."""
     seed: int = 0
     balance_ntypes: Balance = True
     balance_edges: bool = False
@@ -78,12 +76,12 @@ class AssignmentOptions:
 
     @property
     def slots(self) -> int:
-        """Parts of parts, of all parts."""
+        """Total number of slots: partitions times trainers."""
         return self.parts * self.trainers
 
     @property
     def manifest_entry(self) -> dict[str, Any]:
-        """What a manifest says of it."""
+        """Options as a manifest records them."""
         balance = self.balance_ntypes
         return {
             "assign": str(self.method),
@@ -100,7 +98,7 @@ class AssignmentOptions:
 
 
 def _digest(values: Array) -> str:
-    """What tells given values from others, in a manifest."""
+    """Describe an array in a manifest by dtype, shape and digest."""
     return (
         f"sha256 {hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()[:16]} of "
         f"{values.dtype} {list(values.shape)}"
@@ -110,8 +108,21 @@ def _digest(values: Array) -> str:
 def assign_owners(
     run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable]
 ) -> tuple[list[assignment_files.Owners], str]:
-    """The place (part * trainers + trainer) of each node, by type and rank, and DGL's word for the
-    method.
+    """Assign every node to a slot (partition * trainers + trainer).
+
+    Returns
+    -------
+    owners : list of ndarray of int32
+        Slot of each node, by type and rank.
+    method : str
+        Name of the method, as DGL's configuration records it.
+
+    Raises
+    ------
+    InvalidRequest
+        An option does not fit the graph.
+    NotReady
+        METIS does not fit into memory.
     """
     if options.method in ("metis", *streaming.METHODS):
         firsts = type_offsets(tables)
@@ -135,7 +146,7 @@ def assign_owners(
         Path(options.method), run.plan.nodes, counts, parts={options.parts, options.slots}
     )
     if num_parts != options.slots:
-        # The trainer within the part that the folder gives is left to chance.
+        # The folder gives partitions only; trainers within a partition are chosen at random.
         for i, (kind, table) in enumerate(zip(run.plan.nodes, tables, strict=True)):
             trainer = assignment_files.random_owners(
                 table.ids, parts=options.trainers, seed=options.seed, type_id=kind.type_id
@@ -163,10 +174,10 @@ def _by_hash(
 def _by_metis(
     run: ExportRun, options: AssignmentOptions, pairs: EdgeListFile, classes: NDArray[np.uint8]
 ) -> NDArray[np.int32]:
-    """METIS over all types at once."""
+    """Partition the nodes of all types together with METIS."""
     constraints = _constraints(classes, pairs.in_degrees if options.balance_edges else None)
     nodes, edges, columns = pairs.nodes, len(pairs), constraints.shape[1]
-    # Volumes are not those of a coarser graph: for them METIS sees the whole.
+    # Contracting nodes changes the communication volume, so METIS needs the full graph for it.
     is_coarsened = options.objective == "cut" and nodes > coarsening.COARSE_NODES
     metis_nodes = coarsening.COARSE_NODES if is_coarsened else nodes
     coarsening_bytes = coarsening.required_bytes(nodes, edges, columns) if is_coarsened else 0
@@ -211,7 +222,7 @@ def _by_metis(
 
 
 def _require_memory(required: int, graph_size: str) -> None:
-    """Refuse what does not fit into memory, before it is tried."""
+    """Raise NotReady if METIS would not fit into the available memory."""
     available = available_bytes()
     if available is not None and required > available:
         raise NotReady(
@@ -224,7 +235,11 @@ def _require_memory(required: int, graph_size: str) -> None:
 def _constraints(
     classes: NDArray[np.uint8], in_degrees: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
-    """A column for each class, and one for the in-degrees of each; none without a sum."""
+    """Return the balance constraints of METIS, one column each.
+
+    There is one column per class, and with ``in_degrees`` one more per class, unless it is all
+    zero.
+    """
     used_classes = np.flatnonzero(np.bincount(classes))
     columns = [(classes == c).astype(np.int64) for c in used_classes]
     if in_degrees is not None:
@@ -267,7 +282,12 @@ def _by_stream(
 
 
 def _classes(run: ExportRun, balance: Balance, tables: list[NodeIdTable]) -> NDArray[np.uint8]:
-    """uint8 [n]: the class of each node, all of which are balanced by themselves."""
+    """Return the class of each node; every class is balanced separately.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n,)
+    """
     firsts = type_offsets(tables)
     classes = np.zeros(int(firsts[-1]), np.uint8)
     if balance is False:
@@ -298,7 +318,7 @@ def _classes(run: ExportRun, balance: Balance, tables: list[NodeIdTable]) -> NDA
 
 
 def _values(run: ExportRun, type_index: int, balance_by: str | Array, table: NodeIdTable) -> Array:
-    """A number for each node of a type, by rank: as given, or a feature."""
+    """Return an integer per node of a type, by rank: the given array, or a feature's values."""
     kind = run.plan.nodes[type_index]
     if not isinstance(balance_by, str):
         given_values = np.asarray(balance_by)

@@ -1,8 +1,9 @@
-"""Order-independent checksums of rows, as read from a graph and as exported.
+"""Order-independent checksums of rows, for comparing a graph with its export.
 
-Each row's identity and bytes are mixed to one 64-bit word; the words of a column are added up,
-modulo 2^64. A row that is missing, there twice, changed, or beside the identity of another one
-changes the sum, but for a chance of about 2^-64."""
+The id and bytes of each row are mixed into one 64-bit word. The words of a column are added modulo
+2^64. A row that is missing, duplicated, changed or stored under another id changes the sum, except
+with a probability of about 2^-64.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def _sum_rows(ids: NDArray[np.int64], rows: NDArray[np.uint8]) -> np.uint64:
 
 @kernel
 def _sum_uint64_rows(ids: NDArray[np.int64], rows: NDArray[np.uint64]) -> np.uint64:
-    """The same of rows that are whole words."""
+    """Sum rows that consist of whole 64-bit words; see `_sum_rows`."""
     total = np.uint64(0)
     for i in range(ids.shape[0]):
         row_hash = mix64(np.uint64(ids[i]) + np.uint64(0x9E3779B97F4A7C15))
@@ -48,7 +49,7 @@ def _sum_uint64_rows(ids: NDArray[np.int64], rows: NDArray[np.uint64]) -> np.uin
 
 
 def rows_sum(ids: Ids, values: Array) -> int:
-    """The sum of a column's rows, each under its stored id."""
+    """Return the checksum of a column, each row mixed with its stored id."""
     raw = np.ascontiguousarray(values)
     width = raw.dtype.itemsize * int(np.prod(raw.shape[1:], dtype=np.int64))
     is_word_aligned = width % 8 == 0
@@ -65,22 +66,22 @@ def rows_sum(ids: Ids, values: Array) -> int:
 
 
 def ids_sum(ids: Ids, *related: Ids) -> int:
-    """The sum of identities, with numbers that belong to each."""
+    """Return the checksum of ids, each mixed with its row of ``related``."""
     return rows_sum(
         ids, np.stack(related, axis=1) if related else np.zeros((len(ids), 0), np.uint64)
     )
 
 
 class Checksums:
-    """Sums under names, added to batch by batch."""
+    """Named checksums, accumulated batch by batch."""
 
     def __init__(self) -> None:
         self._sums: dict[str, int] = {}
 
     def add(self, name: str, value: int) -> None:
-        """Add to the sum of that name."""
+        """Add ``value`` to the checksum of this name, modulo 2^64."""
         self._sums[name] = (self._sums.get(name, 0) + value) & _MASK
 
     def to_dict(self) -> dict[str, Any]:
-        """As a manifest holds them: hexadecimal, by name."""
+        """Return the checksums as hexadecimal strings by name, as a manifest holds them."""
         return {name: f"{value:016x}" for name, value in sorted(self._sums.items())}

@@ -1,8 +1,9 @@
 """Export to DGL's chunked graph format, which `asterism load` and DGL's pipeline read.
 
-Nodes are 0, 1, ... of each type, in the order of their stored ids; edges are in the order of
-theirs. So a space of dense ids that is loaded from its own chunks has the same edge ids, and images
-of the same digests."""
+Nodes of each type are numbered 0, 1, ... in the order of their stored ids. Edges are in the order
+of their stored ids. Loading a space of dense ids from its own chunks therefore reproduces its edge
+ids, and partition images with the same digests.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +43,11 @@ _STEP = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunksReport:
-    """A graph in chunks."""
+    """Summary of an export to chunks."""
 
     out: str | Path
     metadata: str | Path
-    """The file that DGL's tools and `asterism load` take."""
+    """Metadata file that DGL's tools and `asterism load` take."""
     version: int
     nodes: int
     edges: int
@@ -70,30 +71,39 @@ def chunks(
 
     Parameters
     ----------
-    graph, out : Graph, str or Path
-        What to read, at one version, which is pinned; the folder to make, or an address.
-    chunk_rows : int
-        Nodes or edges of a file at most.
-    edges : {"csv", "parquet", "numpy"}
-        Of the files of edges. DGL's tools read csv (with a space between the two numbers) and
+    graph : Graph
+        Graph to read. One version is pinned for the whole run.
+    out : str or Path
+        New folder, or an address as fsspec names it.
+    chunk_rows : int, default 4194304
+        Largest number of nodes or edges per file.
+    edges : {"csv", "parquet", "numpy"}, default "csv"
+        Format of the edge files. DGL's tools read csv (the two numbers separated by a space) and
         parquet.
     version : int, optional
-        None: the current one.
+        Version to export. None uses the current one.
     graph_name : str, optional
-        None: the space's name.
-    weight : str, optional
-        The feature that weights of weighted types are written as; None leaves them out.
+        Name of the graph in the metadata. None uses the name of the space.
+    weight : str, optional, default "weight"
+        Feature name under which the weights of weighted types are written. None omits them.
     **execution
-        `Execution`; all of it is done by this process.
+        Options of `Execution`. All work is done in this process.
 
     Returns
     -------
     ChunksReport
+        Counts, and warnings about what was left out.
 
     Raises
     ------
-    Conflict, InvalidRequest, NotFound, NotReady
-        ``out`` is taken; a word does not fit; no such version; pyarrow is not installed.
+    Conflict
+        ``out`` already exists.
+    InvalidRequest
+        An option is invalid.
+    NotFound
+        The version does not exist.
+    NotReady
+        pyarrow is not installed.
     """
     started = time.monotonic()
     if edges not in EDGE_FORMATS:
@@ -128,8 +138,9 @@ def chunks(
 
 
 def _with_stored_dtypes(layout: ExportPlan, schema: Schema) -> ExportPlan:
-    """The plan with every column in its own dtype, which NumPy's files have all of; types in the
-    order of the schema.
+    """Keep every column in its own dtype, and list types in the order of the schema.
+
+    NumPy files support all dtypes.
     """
 
     def with_stored_dtypes(kind: TypePlan, owner: Any) -> TypePlan:
@@ -189,7 +200,7 @@ def _count(run: ExportRun, element: str, kind: TypePlan) -> int:
 def _nodes(
     run: ExportRun, kind: TypePlan, table: NodeIdTable, chunk_rows: int, meter: ProgressMeter
 ) -> dict[str, Any]:
-    """The features of a node type, in the order of ids."""
+    """Write the features of a node type, in the order of ids."""
     ids = run.spool(f"ids-{kind.type_id}")
     write_id_list(run, "node_ids", kind.label, [ids])
     if run.has_string_ids:
@@ -229,7 +240,7 @@ def _edges(
     edge_format: str,
     meter: ProgressMeter,
 ) -> dict[str, Any]:
-    """The ends and features of an edge type, in the order of ids."""
+    """Write the ends and features of an edge type, in the order of ids."""
     src, dst, eid = (
         Spool(
             path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes
@@ -276,7 +287,7 @@ _SUFFIX = {"csv": "csv", "parquet": "parquet", "numpy": "npy"}
 
 
 def _spans(count: int, chunk_rows: int) -> list[tuple[int, int]]:
-    """Where each chunk begins and ends; one that is empty where there is nothing."""
+    """Return the bounds of each chunk; a single empty chunk if there are no rows."""
     return [(low, min(count, low + chunk_rows)) for low in range(0, max(count, 1), chunk_rows)]
 
 
@@ -306,7 +317,7 @@ def _write_arrays(
 
 
 def _write_ends(file: Any, spools: list[Spool], low: int, high: int, edge_format: str) -> None:
-    """Two columns of numbers."""
+    """Write sources and destinations as two columns."""
     if edge_format == "numpy":
         np.lib.format.write_array_header_1_0(
             file, {"descr": "<i8", "fortran_order": False, "shape": (high - low, 2)}

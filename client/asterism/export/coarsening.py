@@ -1,10 +1,10 @@
-"""Coarser graphs, with pairs of nodes as one, until METIS has few of them to work on; and back to
-the parts of all nodes.
+"""Graph coarsening around METIS: contract pairs of nodes, then refine the result back.
 
-These are the upper levels of the multilevel scheme that METIS is (Karypis & Kumar, "Multilevel
-k-way partitioning scheme for irregular graphs", J. Parallel Distrib. Comput. 48, 1998). METIS holds
-all levels in memory, and a graph without clusters keeps nearly all of its edges on each; here a
-finer graph waits in scratch files until its turn comes again, so that there are two in memory."""
+These are the upper levels of METIS's own multilevel scheme (Karypis & Kumar, "Multilevel k-way
+partitioning scheme for irregular graphs", J. Parallel Distrib. Comput. 48, 1998). METIS holds all
+levels in memory, and a graph without clusters keeps nearly all of its edges on each level. Here,
+finer graphs are kept in scratch files until they are refined, so that at most two are in memory.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +21,23 @@ from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, ker
 from asterism_graphkit.random.rng import bounded, key_of, word
 
 COARSE_NODES = 1 << 17
-"""METIS gets no more: with much fewer it has no choice left, and cuts several percent more
-edges.
-"""
+"""Largest number of nodes passed to METIS.
+With far fewer, METIS has too little choice and cuts several percent more edges. Part of the
+sampling contract: changing it changes results for a given seed."""
 _PURPOSE = 0x434F4152
-"""The tag of these random words under a seed."""
+"""Key of the random words used here.
+Part of the sampling contract: changing it changes results for a given seed."""
 _PASSES = 10
 _MIN_SHRINKAGE = 0.95
 
 
 @kernel
 def _visits(indptr: NDArray[Any], key: np.uint64) -> NDArray[np.int32]:
-    """All nodes at random, but that those with few neighbors, which have the least choice, come
-    first.
+    """Return all nodes in random order, sorted roughly by ascending degree.
+
+    Nodes with few neighbors come first because they have the least choice of a mate.
+
+    ``indptr`` is int32 or int64, shape (n + 1,); the result is int32, shape (n,).
     """
     n = indptr.shape[0] - 1
     shuffled = np.empty(n, np.int32)
@@ -60,7 +64,7 @@ def _visits(indptr: NDArray[Any], key: np.uint64) -> NDArray[np.int32]:
 def _may_merge(
     columns: NDArray[np.int64], u: IntLike, v: IntLike, heaviest: NDArray[np.int64]
 ) -> bool:
-    """Whether two nodes may be one."""
+    """Return True if the merged node is at most as heavy as ``heaviest`` in every column."""
     is_light = True
     for x in range(heaviest.shape[0]):
         is_light &= columns[u, x] + columns[v, x] <= heaviest[x]
@@ -77,10 +81,28 @@ def _match_pairs(
     order: NDArray[np.int32],
     coarse_of: NDArray[np.int32],
 ) -> np.int64:
-    """Put into ``coarse_of`` which coarse node each node is in; give how many there are.
+    """Match pairs of nodes, and return the number of coarse nodes.
 
-    A node goes with the neighbor that it has most edges to; else with one that has its heaviest
-    neighbor in common, or is alone like itself."""
+    A node is matched with the unmatched neighbor to which it has the most edges. Failing that, it
+    is matched with another unmatched node that shares its heaviest neighbor, or it stays single.
+
+    Parameters
+    ----------
+    indptr, neighbors, weights : ndarray of int32 or int64, shapes (n + 1,), (m,), (m,)
+        Adjacency.
+    columns : ndarray of int64, shape (n, k)
+        Node weights to balance.
+    heaviest : ndarray of int64, shape (k,)
+        Largest weight of a coarse node, by column.
+    order : ndarray of int32, shape (n,)
+        Order in which nodes are visited.
+    coarse_of : ndarray of int32, shape (n,)
+        Output: the coarse node of each node.
+
+    Returns
+    -------
+    int64
+    """
     n = indptr.shape[0] - 1
     mate, unmatched = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
     for i in range(n):
@@ -123,8 +145,11 @@ def _contract(
     coarse_weights: NDArray[Any],
     coarse_columns: NDArray[np.int64],
 ) -> np.int64:
-    """Fill the coarse graph (its ``indptr``, neighbors and weights) and the sums of its columns;
-    give how many entries it has.
+    """Fill the coarse graph and its column sums, and return its number of entries.
+
+    ``coarse_of`` is int32, shape (n,). The outputs are ``coarse_indptr``, ``coarse_neighbors`` and
+    ``coarse_weights``, int32 or int64, and ``coarse_columns``, int64, shape (coarse nodes, k),
+    which must be zero on entry.
     """
     n, count = indptr.shape[0] - 1, coarse_indptr.shape[0] - 1
     members = np.full((count, 2), -1, np.int32)
@@ -135,7 +160,7 @@ def _contract(
             coarse_columns[c, x] += columns[v, x]
     position = np.full(
         count, -1, np.int64
-    )  # where a neighbor was written last: of this node where it is not before its row
+    )  # last output slot of a neighbor; below the row's start if this row has none
     size = np.int64(0)
     for c in range(count):
         first = size
@@ -167,7 +192,7 @@ def _fits_in_part(
     v: IntLike,
     caps: NDArray[np.int64],
 ) -> bool:
-    """Whether a part can take a node."""
+    """Return True if the partition can take the node without exceeding a cap."""
     fits = True
     for x in range(caps.shape[0]):
         fits &= columns[v, x] == 0 or loads[part, x] + columns[v, x] <= caps[x]
@@ -178,7 +203,7 @@ def _fits_in_part(
 def _improves_balance(
     loads: NDArray[np.int64], a: IntLike, b: IntLike, columns: NDArray[np.int64], v: IntLike
 ) -> bool:
-    """Whether parts are more even once a node went from ``a`` to ``b``."""
+    """Return True if moving a node from partition ``a`` to ``b`` evens out their loads."""
     improves = True
     for x in range(columns.shape[1]):
         improves &= columns[v, x] == 0 or loads[b, x] + columns[v, x] < loads[a, x]
@@ -196,8 +221,24 @@ def _refine(
     loads: NDArray[np.int64],
     owners: NDArray[np.int32],
 ) -> None:
-    """Move nodes to the part of most of their neighbors, as far as it has room, until none gains;
-    and out of parts that have too much.
+    """Move nodes to the partition of most of their neighbors, until no move gains.
+
+    Moves respect the caps. Nodes also leave partitions that exceed a cap.
+
+    Parameters
+    ----------
+    indptr, neighbors, weights : ndarray of int32 or int64, shapes (n + 1,), (m,), (m,)
+        Adjacency.
+    columns : ndarray of int64, shape (n, k)
+        Node weights to balance.
+    caps : ndarray of int64, shape (k,)
+        Largest load of a partition, by column.
+    passes : int64
+        Largest number of passes over the nodes.
+    loads : ndarray of int64, shape (parts, k)
+        Zero on entry; holds the final loads on return.
+    owners : ndarray of int32, shape (n,)
+        Partition of each node, updated in place.
     """
     n, parts, width = indptr.shape[0] - 1, loads.shape[0], caps.shape[0]
     part_weights, neighbor_parts = np.zeros(parts, np.int64), np.empty(parts, np.int64)
@@ -239,7 +280,7 @@ def _refine(
             for i in range(count):
                 part_weights[neighbor_parts[i]] = 0
             if overloaded and best == a:
-                # No part of a neighbor has room: whichever has.
+                # No neighbor's partition has capacity left, so take any that has.
                 for p in range(parts):
                     if (
                         p != a
@@ -262,7 +303,7 @@ def _refine(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _FinerLevel:
-    """A graph that waits, and which coarse node each of its nodes is in."""
+    """Finer graph in scratch files, and the coarse node of each of its nodes."""
 
     spools: tuple[Spool, Spool, Spool]
     columns: NDArray[np.int64]
@@ -270,18 +311,22 @@ class _FinerLevel:
 
 
 class CoarseningLevels:
-    """A graph on its way to fewer nodes and back. It is this object's alone: whoever made it keeps
-    no reference.
+    """Hierarchy of coarser graphs, built by `coarsen` and undone by `refine`.
+
+    The object owns the graph; the caller must keep no reference, or its memory is not freed.
 
     Parameters
     ----------
     graph : MetisGraph
-        Fewer than 2^31 nodes.
-    columns : int64 [n, k]
-        What is to be balanced.
-    parts, seed : int
+        Graph with fewer than 2^31 nodes.
+    columns : ndarray of int64, shape (n, k)
+        Node weights to balance.
+    parts : int
+        Number of partitions.
+    seed : int
+        Seed of the matching.
     scratch : Path
-        For the finer graphs, 8 bytes an entry (16 from 2^31 entries on).
+        Folder for the finer graphs: 8 bytes per entry, 16 from 2^31 entries on.
     """
 
     def __init__(
@@ -290,7 +335,7 @@ class CoarseningLevels:
         self.graph, self.columns = graph, columns
         self._parts, self._seed, self._scratch = parts, seed, scratch
         self._finer_levels: list[_FinerLevel] = []
-        # No heavier than METIS lets them be: it wants so many nodes at least.
+        # METIS needs a minimum number of coarse nodes, which bounds their weight.
         min_coarse_nodes = max(len(graph) / (40 * max(1, parts.bit_length() - 1)), 30 * parts)
         self._heaviest: NDArray[np.int64] = np.maximum(
             1, 1.5 * columns.sum(axis=0) / min_coarse_nodes
@@ -298,11 +343,11 @@ class CoarseningLevels:
 
     @property
     def depth(self) -> int:
-        """How many graphs wait."""
+        """Number of finer graphs in scratch files."""
         return len(self._finer_levels)
 
     def coarsen(self, few_nodes: int) -> None:
-        """Make pairs of nodes one, until they are few, or hardly get fewer."""
+        """Contract pairs of nodes until at most ``few_nodes`` are left or shrinking stalls."""
         while len(self.graph) > few_nodes:
             graph, nodes = self.graph, len(self.graph)
             fine_graph = (
@@ -318,7 +363,7 @@ class CoarseningLevels:
                 return
             del order
             entries, dtype = len(graph.neighbors), graph.neighbors.dtype
-            # Of these only what is filled takes memory.
+            # Only the pages that are written take memory.
             coarse_indptr, coarse_neighbors, coarse_weights = (
                 np.empty(count + 1, dtype),
                 np.empty(entries, dtype),
@@ -360,15 +405,20 @@ class CoarseningLevels:
             del graph, fine_graph
 
     def refine(self, owners: NDArray[np.int32], imbalance: float) -> NDArray[np.int32]:
-        """The part of each node of the graph as it was, from those of the coarse ones.
+        """Project an assignment of the coarse graph back to the original nodes, and refine it.
 
         Parameters
         ----------
-        owners : int32
-            The part of each node of ``graph``.
+        owners : ndarray of int32
+            Partition of each node of ``graph``.
         imbalance : float
-            A part gets at most ``ceil((1 + imbalance) * sum / parts)`` of a column, but where it
-            had more.
+            A partition gets at most ``ceil((1 + imbalance) * sum / parts)`` of a column, unless it
+            had more before.
+
+        Returns
+        -------
+        ndarray of int32
+            Partition of each node of the original graph.
         """
         self.graph = MetisGraph(
             indptr=np.zeros(1, np.int32),
@@ -399,13 +449,14 @@ class CoarseningLevels:
 
 
 def required_bytes(nodes: int, edges: int, constraints: int) -> int:
-    """How much memory the first step takes, at most: the graph, and one that has nearly all of its
-    edges.
+    """Return the most memory that the first coarsening step takes, in bytes.
+
+    The bound covers the graph and a coarse graph with nearly all of its edges.
 
     Parameters
     ----------
     nodes, edges, constraints : int
-        Nodes, edges (loops left out), and columns of weights.
+        Number of nodes, of edges without self-loops, and of weight columns.
     """
     width = 4 if 2 * edges < MAX_INT32_ENTRIES else 8
     return width * 2 * 2 * edges * 2 + nodes * (72 + 2 * width + 16 * constraints) + (4 << 20)

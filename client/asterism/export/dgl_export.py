@@ -1,4 +1,4 @@
-"""Partitions for DGL: the export from beginning to end, and its report."""
+"""Export to DGL partitions: the sequence of steps, and the report."""
 
 from __future__ import annotations
 
@@ -48,44 +48,44 @@ log = logging.getLogger("asterism.export")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartReport:
-    """One part of an export."""
+    """Sizes of one exported partition."""
 
     part: int
     nodes: Mapping[str, int]
-    """Nodes that it owns, by type."""
+    """Number of nodes that the partition owns, by type."""
     edges: Mapping[str, int]
-    """Edges that it owns (those into its nodes), by type."""
+    """Number of edges that the partition owns (those into its nodes), by type."""
     halo_nodes: int
-    """Nodes of other parts that it holds beside."""
+    """Number of nodes of other partitions that it also stores."""
     outer_edges: int
-    """Edges of other parts that it holds beside."""
+    """Number of edges of other partitions that it also stores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
-    """An export that stands."""
+    """Summary of a published export."""
 
     out: str | Path
-    """The folder, or the address."""
+    """Folder or address of the export."""
     config: str | Path
-    """The JSON file that DGL's ``load_partition`` takes."""
+    """JSON file that DGL's ``load_partition`` takes."""
     version: int
-    """The version of the space that was exported."""
+    """Version of the space that was exported."""
     seed: int
     assign: str
-    """``random``, ``metis``, or the folder that the parts were read from."""
+    """Assignment method, or the folder that the assignment was read from."""
     parts: tuple[PartReport, ...]
     edge_cut: int
-    """Edges between different parts."""
+    """Number of edges between different partitions."""
     warnings: tuple[str, ...]
-    """What DGL will stumble over, and what was left out."""
+    """Problems that DGL will have with the export, and data that was left out."""
     seconds: float
 
     @classmethod
     def from_manifest(
         cls, out: str | Path, config: str | Path, manifest: Mapping[str, Any], seconds: float
     ) -> ExportReport:
-        """The report of an export with this manifest."""
+        """Build the report of an export from its manifest."""
         return cls(
             out=out,
             config=config,
@@ -109,18 +109,18 @@ class ExportReport:
 
     @property
     def nodes(self) -> int:
-        """How many nodes were written."""
+        """Total number of exported nodes."""
         return sum(sum(part.nodes.values()) for part in self.parts)
 
     @property
     def edges(self) -> int:
-        """How many edges were written."""
+        """Total number of exported edges."""
         return sum(sum(part.edges.values()) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DglExportOptions:
-    """How to write what is assigned: the words of `dgl`, checked."""
+    """Validated options of `dgl`."""
 
     assignment: AssignmentOptions
     halo_hops: int
@@ -171,57 +171,71 @@ def dgl(
 
     Parameters
     ----------
-    graph, out, parts : Graph, str or Path, int
-        What to read, at one version, which is pinned; the folder to make, or an address as fsspec
-        names it, which appears when all is written (at an address, ``manifest.json`` does), or with
-        ``{part}`` or ``{host}`` in it, an address for each part (`dispatch`, from a folder beside
-        ``scratch``); how many partitions.
-    assign : {"random", "hash", "metis", "ldg", "fennel"} or Path
-        Which part a node goes to: by a hash of (seed, type, id), or of the id alone; so that few
-        edges are cut, by METIS in memory or by a streaming partitioner in some bytes per node; or
-        as a folder says, with ``<ntype>.txt`` (a part per line, nodes by id) and
-        ``partition_meta.json``.
-    seed, version : int
-        Of the assignment; of the space, None being the current one.
-    halo_hops : int
-        How far beyond its own nodes a part knows the in-edges.
+    graph : Graph
+        Graph to read. One version is pinned for the whole run.
+    out : str or Path
+        New folder, or an address as fsspec names it. A folder appears once everything is written;
+        at an address, ``manifest.json`` is written last. With ``{part}`` or ``{host}`` in it, this
+        is a template with an address per partition: the export is written to a folder next to
+        ``scratch`` and copied with `dispatch`.
+    parts : int
+        Number of partitions.
+    assign : {"random", "hash", "metis", "ldg", "fennel"} or Path, default "random"
+        Assignment of nodes to partitions. "random" hashes (seed, type, id); "hash" hashes the id
+        alone. "metis" minimizes cut edges in memory; "ldg" and "fennel" are streaming partitioners
+        that need some bytes per node. A folder holds an assignment: ``<ntype>.txt`` (one partition
+        number per line, in the order of ids) and ``partition_meta.json``.
+    seed : int, default 0
+        Seed of the assignment.
+    version : int, optional
+        Version of the space. None uses the current one.
+    halo_hops : int, default 1
+        Number of hops beyond its own nodes for which a partition stores the in-edges.
     graph_name : str, optional
-        What DGL calls the graph; the configuration is ``<graph_name>.json``. None: the space's
-        name.
-    homogeneous : bool
+        Name of the graph in DGL; the configuration is ``<graph_name>.json``. None uses the name of
+        the space.
+    homogeneous : bool, default False
         Write a graph of one node type and one edge type as ``_N`` and ``_N:_E:_N``, as DGL names a
         graph without types.
-    weight : str, optional
-        The feature that weights of weighted types are written as; None leaves them out.
-    formats : sequence of {"coo", "csr", "csc"}
-        What ``graph.dgl`` holds. DGL makes what is missing when it is needed.
-    num_trainers_per_machine : int
-        More than 1: divide each part among so many trainers; nodes and edges get a feature
-        ``trainer_id``.
-    balance_ntypes : bool or dict
-        For METIS and the streaming ones: balance each node type over the parts by itself; or, by
-        node type, each value of a feature (its name) or of an array (nodes by id).
-    balance_edges : bool
-        Balance the in-degrees over the parts too.
-    objective, imbalance, passes : {"cut", "vol"}, float, int
-        For METIS: fewest edges between parts, or least traffic; by which share a part may be larger
-        than the others; how often a streaming partitioner goes over the nodes.
+    weight : str, optional, default "weight"
+        Feature name under which the weights of weighted types are written. None omits them.
+    formats : sequence of {"coo", "csr", "csc"}, default ("coo",)
+        Sparse formats in ``graph.dgl``. DGL creates missing ones on demand.
+    num_trainers_per_machine : int, default 1
+        With more than 1, divide each partition among this many trainers. Nodes and edges get a
+        feature ``trainer_id``.
+    balance_ntypes : bool or dict, default True
+        For "metis", "ldg" and "fennel": True balances each node type separately. A dict from node
+        type to a feature name, or to an array in the order of ids, balances the nodes of each value
+        separately.
+    balance_edges : bool, default False
+        Also balance the in-degrees over the partitions.
+    objective : {"cut", "vol"}, default "cut"
+        For "metis": minimize the edges between partitions, or the communication volume.
+    imbalance : float, default 0.03
+        Share by which a partition may be larger than the others.
+    passes : int, default 1
+        Number of passes of a streaming partitioner over the nodes.
     ip_config : str or Path, optional
         DGL's file of machines, for ``{host}``.
     **execution
-        `Execution`: who does the work in how much memory, and what becomes of an export that was
-        cut off.
+        Options of `Execution`: workers, memory, and handling of interrupted exports.
 
     Returns
     -------
     ExportReport
-        Counts by part, the edge cut, and warnings about what DGL will stumble over.
+        Counts by partition, the edge cut, and warnings about problems that DGL will have.
 
     Raises
     ------
-    Conflict, InvalidRequest, NotFound
-        ``out`` is not empty; an option does not fit, or there are no nodes; no such version, or
-        file of an assignment.
+    Conflict
+        ``out`` is not empty.
+    InvalidRequest
+        An option is invalid, or the space has no nodes.
+    NotFound
+        The version or a file of an assignment does not exist.
+    NotReady
+        METIS does not fit into memory.
     """
     options = DglExportOptions(
         assignment=AssignmentOptions(
@@ -254,7 +268,7 @@ def _export_and_dispatch(
     ip_config: str | Path | None,
     execution: Execution,
 ) -> ExportReport:
-    """Export to a folder, and from there each part to its address."""
+    """Export to a staging folder, and copy each partition from there to its address."""
     parts, resume, overwrite = (
         options.assignment.parts,
         execution.get("resume", False),
@@ -263,7 +277,7 @@ def _export_and_dispatch(
     with staging_folder(
         out, parts, ip_config=ip_config, scratch=execution.get("scratch"), resume=resume
     ) as folder:
-        # What an export that was killed left there is nobody else's.
+        # The folder is private to this export, so leftovers of a killed run may be replaced.
         report = _export_to_target(
             graph,
             ExportTarget.parse(folder),
@@ -293,7 +307,7 @@ def _export_to_target(
     version: int | None,
     execution: Execution,
 ) -> ExportReport:
-    """Export to one place."""
+    """Export to a single folder or address."""
     started = time.monotonic()
     assignment = options.assignment
     shape = ExportShape(
@@ -323,7 +337,7 @@ def _export_to_target(
 
 
 def _manifest_parameters(options: DglExportOptions) -> dict[str, Any]:
-    """The options as a manifest has them."""
+    """Return the options as a manifest records them."""
     return {
         **options.assignment.manifest_entry,
         "parts": options.assignment.parts,
@@ -360,7 +374,7 @@ def _warn(run: ExportRun) -> None:
 
 
 def _assign(run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable]) -> list[Owners]:
-    """The place of each node of each type, by rank."""
+    """Return the slot of each node, by type and rank."""
     spools = [
         Spool(path=run.scratch / f"owners-{kind.type_id}", dtype=np.dtype(np.int32))
         for kind in run.plan.nodes
@@ -382,7 +396,7 @@ def _assign(run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable
 def _run_parts(
     run: ExportRun, executor: LazyExecutor, step: str, phase: str, edges: GlobalIdRanges
 ) -> None:
-    """Have a step of every part done that is not."""
+    """Run a step for every partition that has not completed it."""
     rows = edges.counts.sum(axis=1)
     meter = ProgressMeter(run, phase, edges.total)
     remaining = [part for part in range(run.parts) if run.journal.get(f"{step}-{part}") is None]
@@ -408,7 +422,7 @@ def _configure(
     nodes: GlobalIdRanges,
     edges: GlobalIdRanges,
 ) -> None:
-    """Write the configuration that DGL loads partitions by."""
+    """Write the configuration from which DGL loads partitions."""
     content: dict[str, Any] = {
         "graph_name": options.graph_name,
         "num_nodes": nodes.total,
@@ -439,7 +453,7 @@ def _manifest_content(
     nodes: GlobalIdRanges,
     edges: PartitionedEdges,
 ) -> dict[str, Any]:
-    """What the manifest says."""
+    """Return the content of the manifest."""
     graph_results = [run.step_result(f"graph-{part}") for part in range(run.parts)]
     return {
         "format": 1,
@@ -464,7 +478,7 @@ def _manifest_content(
 
 
 def _sums(run: ExportRun, element: str, kind: TypePlan) -> dict[str, str]:
-    """The sums of a type's rows, as they were read: of identities, and of each column."""
+    """Return the checksums of a type's rows as read: of the ids and of each column."""
     steps = (
         [f"{element}-{kind.type_id}"]
         if element == "edges"

@@ -1,13 +1,14 @@
-"""DGL's binary arrays, and its files of named tensors, written as a stream and read as views.
+"""DGL's binary arrays and files of named tensors, streamed on write, viewed on read.
 
-Everything is little endian, without alignment or compression. An array is::
+All values are little endian, unaligned and uncompressed. An array is::
 
     u64 magic, u64 0, i32 device type 1, i32 device id 0, i32 ndim, u8 code, u8 bits, u16 lanes 1,
     i64 shape[ndim], i64 nbytes, data in C order
 
-and a file of tensors (`save_tensors`: features, original ids) is ``u64 magic, u64 n, u64 n`` and n
-times a string and an array. DGL 1.1 to 2.4 write the same bytes. The files of graphs are in
-`asterism.export.dgl_graphs`."""
+A file of tensors (`save_tensors`: features, original ids) is ``u64 magic, u64 n, u64 n`` followed
+by n pairs of a string and an array. DGL 1.1 to 2.4 write the same bytes.
+`asterism.export.dgl_graphs` handles the files of graphs.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ TENSORS_MAGIC = 0xDD5A9FBE3FA2443F
 _ARRAY_HEADER = struct.Struct("<QQiiiBBH")
 _KINDS = {"i": 0, "u": 1, "f": 2}
 _BFLOAT16 = np.dtype("V2")
-"""How NumPy keeps a bfloat16: two bytes that it does not interpret."""
+"""NumPy stand-in for bfloat16: two uninterpreted bytes."""
 _DTYPES: dict[tuple[int, int], np.dtype[Any]] = {
     **{
         (code, 8 * np.dtype(kind + size).itemsize): np.dtype(f"<{kind}{size}")
@@ -45,8 +46,9 @@ _CODES = {dtype: key for key, dtype in _DTYPES.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayStream:
-    """An array that is written piece by piece: whole rows, first to last, of ``shape``
-    altogether.
+    """Array that is written piece by piece.
+
+    The pieces are whole rows in order, which together have the given shape.
     """
 
     dtype: np.dtype[Any]
@@ -55,19 +57,19 @@ class ArrayStream:
 
     @classmethod
     def from_array(cls, array: Array) -> ArrayStream:
-        """One array, as a column of one piece."""
+        """Wrap an array as a stream of one piece."""
         return cls(dtype=array.dtype, shape=array.shape, pieces=lambda: (array,))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of data."""
+        """Size of the data in bytes."""
         size = self.dtype.itemsize
         for dimension in self.shape:
             size *= dimension
         return size
 
     def array(self) -> Array:
-        """All pieces as one array; without a copy where there is one piece."""
+        """Return all pieces as one array, without a copy if there is a single piece."""
         pieces = list(self.pieces())
         return (
             pieces[0]
@@ -77,36 +79,36 @@ class ArrayStream:
 
 
 class DglWriter:
-    """A stream of DGL's primitives into a binary file."""
+    """Writer of DGL's primitive values to a binary file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def integers(self, layout: str, *values: int) -> None:
-        """Numbers, as `struct` packs them."""
+        """Write integers, packed as `struct` does."""
         self._file.write(struct.pack("<" + layout, *values))
 
     def string(self, text: str) -> None:
-        """A length and the bytes of ``text``."""
+        """Write the length and the UTF-8 bytes of ``text``."""
         raw = text.encode()
         self.integers("Q", len(raw))
         self._file.write(raw)
 
     def strings(self, texts: Iterable[str]) -> None:
-        """A vector of strings."""
+        """Write a vector of strings."""
         items = list(texts)
         self.integers("Q", len(items))
         for text in items:
             self.string(text)
 
     def array(self, column: ArrayStream) -> None:
-        """One array, its data in the pieces' order.
+        """Write one array, with its data in the order of the pieces.
 
         Raises
         ------
         InvalidRequest
-            For a dtype that DGL has no code for, or a scalar, which DGL writes but does not read
-            back.
+            DGL has no code for the dtype, or the array is a scalar, which DGL writes but cannot
+            read.
         """
         dtype = column.dtype if column.dtype == _BFLOAT16 else column.dtype.newbyteorder("<")
         if dtype not in _CODES:
@@ -135,25 +137,28 @@ class DglWriter:
             )
 
     def named_arrays(self, tensors: Mapping[str, ArrayStream]) -> None:
-        """A vector of names and arrays."""
+        """Write a vector of names and arrays."""
         self.integers("Q", len(tensors))
         for name, column in tensors.items():
             self.string(name)
             self.array(column)
 
     def position(self) -> int:
-        """Where the next byte goes."""
+        """Return the offset of the next byte."""
         return self._file.tell()
 
 
 class DglReader:
-    """The primitives of a mapped file, one after the other; Corrupt where they do not fit."""
+    """Reader of DGL's primitive values from a mapped file.
+
+    Every method raises Corrupt if the bytes do not have the expected form.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.offset = 0
         with open(path, "rb") as file:
-            # An empty file can not be mapped; it fails at the first number.
+            # An empty file cannot be mapped; the first read fails instead.
             self._view = memoryview(
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
             )
@@ -162,11 +167,11 @@ class DglReader:
         return len(self._view)
 
     def corrupt_error(self, problem: str) -> Corrupt:
-        """An error that says where."""
+        """Return an error that names the file and the offset."""
         return Corrupt(f"{self._path}, byte {self.offset}: {problem}")
 
     def integers(self, layout: str) -> tuple[int, ...]:
-        """Numbers, as `struct` unpacks them."""
+        """Read integers, unpacked as `struct` does."""
         size = struct.calcsize("<" + layout)
         if self.offset + size > len(self):
             raise self.corrupt_error(f"the file ends within {size} bytes")
@@ -175,7 +180,7 @@ class DglReader:
         return values
 
     def count(self, min_item_bytes: int) -> int:
-        """The length of a vector whose items take at least ``min_item_bytes`` bytes."""
+        """Read the length of a vector with items of at least ``min_item_bytes`` bytes."""
         (count,) = self.integers("Q")
         if count * min_item_bytes > len(self) - self.offset:
             raise self.corrupt_error(
@@ -184,13 +189,13 @@ class DglReader:
         return count
 
     def expect(self, magic: int, description: str) -> None:
-        """Pass a magic number."""
+        """Read a magic number and check its value."""
         (actual,) = self.integers("Q")
         if actual != magic:
             raise self.corrupt_error(f"not {description}: {actual:#x} instead of {magic:#x}")
 
     def string(self) -> str:
-        """A string."""
+        """Read a string."""
         length = self.count(1)
         self.offset += length
         try:
@@ -199,11 +204,11 @@ class DglReader:
             raise self.corrupt_error(f"a string that is not UTF-8 ({error})") from error
 
     def strings(self) -> list[str]:
-        """A vector of strings."""
+        """Read a vector of strings."""
         return [self.string() for _ in range(self.count(8))]
 
     def array(self) -> Array:
-        """An array, as a read-only view of the file."""
+        """Read an array as a read-only view of the file."""
         magic, _, _, _, ndim, code, bits, lanes = self.integers("QQiiiBBH")
         dtype = _DTYPES.get((code, bits))
         if magic != ARRAY_MAGIC or dtype is None or lanes != 1 or not 0 <= ndim <= 32:
@@ -230,32 +235,41 @@ class DglReader:
         return array
 
     def named_arrays(self) -> dict[str, ArrayStream]:
-        """A vector of names and arrays."""
+        """Read a vector of names and arrays."""
         pairs = [
             (self.string(), ArrayStream.from_array(self.array())) for _ in range(self.count(48))
         ]
         return dict(pairs)
 
     def end(self) -> None:
-        """Check that nothing follows."""
+        """Check that the file ends here."""
         if self.offset != len(self):
             raise self.corrupt_error(f"{len(self) - self.offset} bytes follow the end")
 
 
 def write_tensors(file: BinaryIO, tensors: Mapping[str, ArrayStream]) -> None:
-    """Write what DGL's `load_tensors` reads: features and original ids, in the order given."""
+    """Write a file for DGL's `load_tensors`, with the tensors in the given order."""
     writer = DglWriter(file)
     writer.integers("QQ", TENSORS_MAGIC, len(tensors))
     writer.named_arrays(tensors)
 
 
 def read_tensors(path: Path) -> dict[str, Array]:
-    """The arrays of a file of tensors, as read-only views of it, in the file's order.
+    """Read a file of tensors as read-only views, in the file's order.
+
+    Parameters
+    ----------
+    path : Path
+        File written by `write_tensors` or DGL's `save_tensors`.
+
+    Returns
+    -------
+    dict of str to ndarray
 
     Raises
     ------
     Corrupt
-        Where the bytes are not such a file; the message says at which.
+        The file is not a file of tensors; the message names the offset.
     """
     source = DglReader(path)
     source.expect(TENSORS_MAGIC, "a file of tensors")
@@ -268,6 +282,6 @@ def read_tensors(path: Path) -> dict[str, Array]:
 
 
 def row_slices(array: Array, rows: int) -> Iterator[Array]:
-    """Views of at most ``rows`` rows of ``array``, first to last."""
+    """Yield consecutive views of ``array`` with at most ``rows`` rows each."""
     for start in range(0, len(array), rows):
         yield array[start : start + rows]

@@ -1,13 +1,15 @@
-"""DGL's files of graphs (`save_graphs`), written as a stream and read as views.
+"""DGL's files of graphs (`save_graphs`), streamed on write, viewed on read.
 
-    header to byte 4096: u64 magic, u64 version 2, u64 type 2 (heterograph), u64 number of graphs,
-    the rest is 0 u64 where the first graph starts, labels, graphs u64 L, [u64 number of graphs, u64
-    offsets] of L bytes, u64 L
+Layout::
 
-A graph is its meta graph (node types and edge types as an out-CSR), one relation per edge type
-(COO, CSR and CSC as far as they are there), node counts, node and edge data, and the types' names.
-A part of a partition is one graph with one node type ``_N`` and one edge type ``_E``, whatever
-types it holds."""
+    bytes 0 to 4095: u64 magic, u64 version 2, u64 type 2 (heterograph), u64 number of graphs, zeros
+    u64 offset of the first graph, labels, graphs
+    u64 L, [u64 number of graphs, u64 offsets] of L bytes, u64 L
+
+A graph consists of its meta graph (node types and edge types as an out-CSR), one relation per edge
+type (each of COO, CSR and CSC that is present), node counts, node and edge data, and type names. A
+partition is one graph with one node type ``_N`` and one edge type ``_E``, whatever types it holds.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ COO_MAGIC = 0xDD61FFD305DFF127
 UNIT_MAGIC = 0xDD2E60F0F6B4A127
 COO, CSR, CSC = 1, 2, 4
 _FORMATS = 1 << 32
-"""Set in a word of formats by the versions that know it for a mask."""
+"""Flag in a word of formats, set by the DGL versions that treat the word as a bit mask."""
 _NULL = ArrayStream.from_array(np.zeros(0, np.int64))
 
 
@@ -41,18 +43,18 @@ class Coo:
     rows: int
     cols: int
     row: ArrayStream
-    """int64 [E] sources."""
+    """Sources; ndarray of int64, shape (E,)."""
     col: ArrayStream
-    """int64 [E] destinations."""
+    """Destinations; ndarray of int64, shape (E,)."""
     data: ArrayStream = _NULL
-    """int64 [E] edge ids; empty: an edge's position is its id."""
+    """Edge ids, ndarray of int64, shape (E,); empty if an edge's id is its position."""
     row_sorted: bool = False
     col_sorted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csr:
-    """Edges by one end: the source in a CSR, the destination in a CSC."""
+    """Edges grouped by one end: by source in a CSR, by destination in a CSC."""
 
     rows: int
     cols: int
@@ -64,7 +66,7 @@ class Csr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """The edges of one type, in each of the formats that are saved."""
+    """Edges of one type, in each saved format."""
 
     src_type: int
     dst_type: int
@@ -75,7 +77,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DglGraph:
-    """A typed graph and its data, a mapping per node type and edge type."""
+    """Typed graph with its data, one mapping per node type and edge type."""
 
     ntypes: tuple[str, ...]
     etypes: tuple[str, ...]
@@ -87,14 +89,14 @@ class DglGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFile:
-    """All that a file of graphs holds."""
+    """Content of a file of graphs."""
 
     graphs: tuple[DglGraph, ...]
     labels: Mapping[str, ArrayStream] = field(default_factory=dict)
 
 
 def write_graphs(file: BinaryIO, content: GraphFile) -> None:
-    """Write what DGL's `load_graphs` reads."""
+    """Write a file for DGL's `load_graphs`."""
     writer = DglWriter(file)
     start = writer.position()
     writer.integers("4Q", FILE_MAGIC, 2, 2, len(content.graphs))
@@ -135,7 +137,7 @@ def _write_graph(writer: DglWriter, graph: DglGraph) -> None:
 
 
 def _write_meta(writer: DglWriter, nodes: int, type_pairs: list[tuple[int, int]]) -> None:
-    """The graph of types, as an out-CSR whose edge ids are the edge types."""
+    """Write the graph of types, as an out-CSR in which edge ids are edge types."""
     src, dst = np.array(type_pairs, np.int64).reshape(-1, 2).T
     order = np.argsort(src, kind="stable")
     indptr = np.searchsorted(src[order], np.arange(nodes + 1)).astype(np.int64)
@@ -181,12 +183,21 @@ def _write_csr(writer: DglWriter, matrix: Csr) -> None:
 
 
 def read_graphs(path: Path) -> GraphFile:
-    """What a file of graphs holds, its arrays read-only views of the file.
+    """Read a file of graphs, with arrays as read-only views of the file.
+
+    Parameters
+    ----------
+    path : Path
+        File written by `write_graphs` or DGL's `save_graphs`.
+
+    Returns
+    -------
+    GraphFile
 
     Raises
     ------
     Corrupt
-        Where the bytes are not such a file; the message says at which.
+        The file is not a file of graphs; the message names the offset.
     """
     source = DglReader(path)
     source.expect(FILE_MAGIC, "a file of graphs")
@@ -236,7 +247,7 @@ def _read_graph(source: DglReader) -> DglGraph:
 
 
 def _read_meta(source: DglReader) -> list[tuple[int, int]]:
-    """The node types that each edge type joins."""
+    """Return the source and destination node type of each edge type."""
     source.expect(META_MAGIC, "a meta graph")
     csr = _read_csr(source)
     indptr, dst, order = (

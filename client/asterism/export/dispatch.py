@@ -1,10 +1,11 @@
-"""Dispatch of a finished export's parts to machines, and their collection for reading.
+"""Copying of an export's partitions to machines, and collecting them for reading.
 
-`dispatch` copies each part to the address of its machine, as DGL's `dispatch_data.py` does. An
-address is a template: ``{part}`` stands for a part's number, ``{host}`` for the machine that a file
-of machines gives it. Every address gets the configuration and its own parts, in the places that the
-configuration names, so that DGL loads them there; its ``manifest.json`` comes last.
-`collect_export` presents a folder, an address or all addresses of a template as one folder."""
+`dispatch` copies each partition to the address of its machine, as DGL's `dispatch_data.py` does. An
+address is a template: ``{part}`` stands for the partition number, ``{host}`` for its machine in a
+file of machines. Every address gets the configuration and its own partitions at the paths that the
+configuration names, so that DGL can load them there; its ``manifest.json`` is written last.
+`collect_export` presents a folder, an address or all addresses of a template as one folder.
+"""
 
 from __future__ import annotations
 
@@ -33,37 +34,49 @@ _FIELDS = ("part", "host")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationReport:
-    """What one address holds now."""
+    """Content of one destination address."""
 
     address: str
-    """Without secrets."""
+    """Address without secrets."""
     parts: tuple[int, ...]
     files: int
     bytes: int
     copied: bool
-    """False where it was there already."""
+    """False if the files were already there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchReport:
-    """Where the parts of an export are."""
+    """Result of `dispatch`: the destinations of an export's partitions."""
 
     places: tuple[DestinationReport, ...]
     warnings: tuple[str, ...]
 
 
 def is_template(out: str | Path) -> bool:
-    """Whether an address is one for each part or machine."""
+    """Return True if an address has a ``{part}`` or ``{host}`` field."""
     return any(f"{{{name}}}" in str(out) for name in _FIELDS)
 
 
 def read_hosts(path: str | Path) -> tuple[str, ...]:
-    """The machines of DGL's ``ip_config.txt``: one a line, with or without a port.
+    """Read the machines of DGL's ``ip_config.txt``: one per line, optionally with a port.
+
+    Parameters
+    ----------
+    path : str or Path
+        File of machines.
+
+    Returns
+    -------
+    tuple of str
+        Machines in the order of the file, without ports.
 
     Raises
     ------
-    NotFound, InvalidRequest
-        Where there is no such file; where a line is not of that kind, or names a machine again.
+    NotFound
+        The file does not exist.
+    InvalidRequest
+        A line is malformed or repeats a machine, or there are no machines.
     """
     try:
         lines = Path(path).read_text().splitlines()
@@ -93,14 +106,15 @@ def read_hosts(path: str | Path) -> tuple[str, ...]:
 
 
 def part_addresses(template: str, parts: int, hosts: Sequence[str] = ()) -> list[str]:
-    """The address of each part: part p is for machine p modulo their number, as DGL's pipeline has
-    it.
+    """Return the address of each partition.
+
+    Partition p goes to machine p modulo the number of machines, as in DGL's pipeline.
 
     Raises
     ------
     InvalidRequest
-        Where the template has other fields, or no machines for its ``{host}``, or these can not
-        have equally many parts.
+        The template has other fields, or only one of ``{host}`` and machines is given, or the
+        partitions cannot be spread evenly over the machines.
     """
     try:
         fields = [
@@ -141,22 +155,22 @@ def dispatch(
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> DispatchReport:
-    """Copy each part of a finished export to its address, and look at every byte on the way.
+    """Copy each partition of a finished export to its address, and verify every byte read.
 
     Parameters
     ----------
     source : str or Path
-        The folder or the address of the export.
+        Folder or address of the export.
     to : str
-        An address as fsspec names it, or a path, with ``{part}``, ``{host}`` or both:
-        ``"sftp://{host}/data/shop"``.
+        Template of an address as fsspec names it, or of a path, with ``{part}``, ``{host}`` or
+        both, such as ``"sftp://{host}/data/shop"``.
     ip_config : str or Path, optional
         DGL's file of machines, for ``{host}``.
-    overwrite : bool
-        Replace what another export left at an address. What this one left is kept in any case: said
-        again, `dispatch` goes on.
+    overwrite : bool, default False
+        Replace another export at an address. Files of the same export are kept in any case, so a
+        repeated call continues an interrupted dispatch.
     progress : callable, optional
-        Called with (phase, files done, files).
+        Called with (phase, files done, total files).
 
     Returns
     -------
@@ -164,9 +178,16 @@ def dispatch(
 
     Raises
     ------
-    Conflict, Corrupt, InvalidRequest, NotFound, Unavailable
-        Another export is at an address; the source is not what its manifest says; an option does
-        not fit; there is no finished export; an address can not be written to.
+    Conflict
+        An address holds another export.
+    Corrupt
+        A source file does not match the manifest.
+    InvalidRequest
+        An option is invalid.
+    NotFound
+        There is no finished export at ``source``.
+    Unavailable
+        An address cannot be written.
     """
     source_folder = RemoteFolder(_absolute_place(source), content_name="export")
     try:
@@ -224,8 +245,9 @@ def dispatch(
 def staging_folder(
     to: str, parts: int, *, ip_config: str | Path | None, scratch: str | Path | None, resume: bool
 ) -> Iterator[Path]:
-    """A folder for the export that is then dispatched, if it can be; where it fails, kept for
-    another try if that is to ``resume``.
+    """Provide a folder for an export that is then dispatched, after validating the template.
+
+    On success the folder is removed. On failure it is kept only if ``resume`` is set.
     """
     part_addresses(to, parts, read_hosts(ip_config) if ip_config is not None else ())
     parent = Path(tempfile.gettempdir() if scratch is None else scratch)
@@ -246,7 +268,7 @@ def _absolute_place(location: str | Path) -> str:
 
 
 def _destination_manifest(manifest: Mapping[str, Any], parts: Sequence[int]) -> dict[str, Any]:
-    """The manifest of what goes to one address: the configuration, and the files of its parts."""
+    """Return the manifest of one address: the configuration, and the files of its partitions."""
     kept_files = {
         name
         for name in manifest["files"]
@@ -264,7 +286,7 @@ def _destination_manifest(manifest: Mapping[str, Any], parts: Sequence[int]) -> 
 
 
 def _needs_copy(destination: RemoteFolder, content: Mapping[str, Any], *, overwrite: bool) -> bool:
-    """Whether the files are still to be brought there."""
+    """Return True if the files still have to be copied to the destination."""
     try:
         existing = json.loads(destination.read(MANIFEST))
     except NotFound:
@@ -298,26 +320,26 @@ def _checked_pieces(
 _FORMAT = 1
 _STEP = 1 << 18
 _PER_DESTINATION_KEYS = ("dispatched", "files")
-"""What is another in the manifest of each place."""
+"""Keys of the manifest that differ between destinations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedExport:
-    """An export that can be read."""
+    """Finished export, presented as one local folder."""
 
     display_name: str
     folder: Path
     lists_folder: Path
-    """Where the lists of stored ids are, or can be made again."""
+    """Folder with the lists of stored ids, or in which they can be rebuilt."""
     manifest: Mapping[str, Any]
     parts: tuple[int, ...]
-    """Those that are there."""
+    """Partitions that are present."""
     damaged_files: tuple[str, ...]
-    """What could not be brought there."""
+    """Files that could not be copied, with the reason."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether all parts are there."""
+        """True if all partitions are present."""
         return len(self.parts) == int(self.manifest["parts"])
 
 
@@ -325,12 +347,28 @@ class CollectedExport:
 def collect_export(
     out: str | Path, ip_config: str | Path | None = None
 ) -> Iterator[CollectedExport]:
-    """What is at a folder or an address, or at those of a template.
+    """Provide the export at a folder, an address or all addresses of a template.
+
+    Parameters
+    ----------
+    out : str or Path
+        Folder, address or template.
+    ip_config : str or Path, optional
+        DGL's file of machines, for ``{host}``.
+
+    Yields
+    ------
+    CollectedExport
+        Valid until the context ends; remote files are copied to a temporary folder.
 
     Raises
     ------
-    InvalidRequest, NotFound, Corrupt
-        An address does not fit; there is no export at one; they hold parts of different ones.
+    InvalidRequest
+        An address is invalid.
+    NotFound
+        There is no export at an address.
+    Corrupt
+        The addresses hold partitions of different exports.
     """
     if not is_template(out):
         if ip_config is not None:
@@ -341,7 +379,7 @@ def collect_export(
         targets = [ExportTarget.parse(out)]
     else:
         hosts = read_hosts(ip_config) if ip_config is not None else ()
-        # How many parts there are is told where the first one is.
+        # The number of partitions is in the manifest at the first address.
         first = ExportTarget.parse(part_addresses(str(out), len(hosts) or 1, hosts)[0])
         targets = [
             ExportTarget.parse(address)
@@ -415,7 +453,7 @@ def _manifest(target: ExportTarget) -> dict[str, Any]:
 
 
 def _link_files(source: Path, folder: Path) -> list[str]:
-    """Every file of a place by its name; the configuration of one place is that of all."""
+    """Link every file of a source into the folder; return files that conflict with others."""
     conflicts = []
     for path in sorted(source.rglob("*")):
         link = folder / path.relative_to(source)
@@ -430,7 +468,7 @@ def _link_files(source: Path, folder: Path) -> list[str]:
 
 
 def _copy_files(target: ExportTarget, manifest: Mapping[str, Any], folder: Path) -> list[str]:
-    """Copy the files of an address; give what could not be."""
+    """Copy the files of an address, and return the errors of those that could not be copied."""
     remote_folder, damaged_files = RemoteFolder(target.address, content_name="export"), []
     for path, file_record in manifest["files"].items():
         copy = folder / path
@@ -445,8 +483,9 @@ def _copy_files(target: ExportTarget, manifest: Mapping[str, Any], folder: Path)
 
 
 def rebuild_id_lists(export: ExportedGraph) -> None:
-    """Make the lists of stored ids of all parts, which no machine has, from those that each part
-    has.
+    """Rebuild the lists of stored ids of all partitions from the lists of each.
+
+    A dispatched export has no machine with the complete lists.
     """
     for name, labels in (("n", export.ntypes), ("e", export.etypes)):
         original = [

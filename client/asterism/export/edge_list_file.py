@@ -1,7 +1,8 @@
-"""The ends of all edges, as numbers of nodes, in a scratch file: what partitioners work from.
+"""Scratch file with the ends of all edges, as node numbers: the input of partitioners.
 
-A node's *number* is its rank by stored id, after the nodes of the types before: 0 .. n - 1 over all
-types."""
+Nodes are numbered 0 .. n - 1 over all types. A node's *number* is its rank by stored id, plus the
+number of nodes of all earlier types.
+"""
 
 from __future__ import annotations
 
@@ -22,35 +23,35 @@ from asterism_graphkit.compile.jit import as_kernel_array, kernel
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeListFile:
-    """Every edge but loops, once, and how many there are at each node."""
+    """All edges except self-loops, and the degrees of the nodes."""
 
     spool: Spool
-    """int32 or int64 [m, 2]: source and destination."""
+    """Source and destination of each edge; int32 or int64, shape (m, 2)."""
     degrees: Ids
-    """int64 [n]: edges at each node, in either direction."""
+    """Degree of each node, in either direction and without self-loops; int64, shape (n,)."""
     in_degrees: Ids
-    """int64 [n]: edges into each node, loops counted."""
+    """Number of edges into each node, self-loops included; int64, shape (n,)."""
 
     def __len__(self) -> int:
         return self.spool.rows
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return len(self.degrees)
 
     def pieces(self) -> Iterator[NDArray[Any]]:
-        """[k, 2] a few at a time, in the order of the scans."""
+        """Yield batches of shape (k, 2), in the order of the scans."""
         return (as_kernel_array(piece) for piece in self.spool.pieces())
 
 
 def node_number_dtype(nodes: int) -> np.dtype[Any]:
-    """What holds a node's number."""
+    """Return the dtype of node numbers: int32 below 2^31 nodes, otherwise int64."""
     return np.dtype(np.int32 if nodes < 1 << 31 else np.int64)
 
 
 def type_offsets(tables: Sequence[NodeIdTable]) -> Ids:
-    """int64 [types + 1]: the number of the first node of each type, and of the end."""
+    """Return the first node number of each type, and the total; int64, shape (types + 1,)."""
     return np.concatenate([[0], np.cumsum([len(table) for table in tables], dtype=np.int64)])
 
 
@@ -69,7 +70,7 @@ def _count(
 
 
 def write_edge_list(run: ExportRun, tables: list[NodeIdTable]) -> EdgeListFile:
-    """All edges of all types, in one scan of each."""
+    """Scan the edges of all types once each, and write their ends to a scratch file."""
     firsts = type_offsets(tables)
     total = int(firsts[-1])
     edge_list = EdgeListFile(

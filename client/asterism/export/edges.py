@@ -1,7 +1,8 @@
-"""Edges of an export: their owners, their numbering, and the edge features of each part.
+"""Edges of an export: their owners, their global ids, and the edge features.
 
-An edge is owned by the part of its destination. An edge between two parts is held by its source's
-part as well, as an outer edge."""
+The partition of its destination owns an edge. If an edge joins two partitions, the partition of its
+source also stores it, as an outer edge.
+"""
 
 from __future__ import annotations
 
@@ -28,36 +29,38 @@ from asterism_proto.errors import Corrupt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedEdges:
-    """The edges of one type that one part owns."""
+    """Edges of one type that one partition owns."""
 
     src: Spool
-    """Global ids."""
+    """Global node ids."""
     dst: Spool
-    """Global ids; ascending once sorted."""
+    """Global node ids, ascending once sorted."""
     eid: Spool
     """Stored edge ids."""
     columns: dict[str, Spool]
 
     @property
     def spools(self) -> list[Spool]:
-        """All of them."""
+        """All scratch files of these edges."""
         return [self.src, self.dst, self.eid, *self.columns.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionedEdges:
-    """How all edges are numbered, and where what each part owns of them lies once it is sorted."""
+    """Global edge ids, and the sorted edges of each partition in scratch files."""
 
     run: ExportRun
     ranges: GlobalIdRanges
 
     def owned_edges(self, part: int) -> list[OwnedEdges]:
-        """What a part owns, by type, sorted."""
+        """Return the edges that a partition owns, by type, sorted by destination."""
         return [_sorted_edges(self.run, kind, part) for kind in self.run.plan.edges]
 
     def incoming_edges(self, part: int) -> Spool:
-        """Source, destination and global id of each edge that a part owns and another one starts;
-        by that one, and global id.
+        """Return the edges that a partition owns and that start in another partition.
+
+        Each row holds source, destination and global id. Rows are grouped by the source's
+        partition, then sorted by global id.
         """
         return Spool(
             path=self.run.scratch / f"outer-{part}",
@@ -67,7 +70,7 @@ class PartitionedEdges:
         )
 
     def incoming_counts(self, part: int) -> list[int]:
-        """How many of those start in each part."""
+        """Return the number of rows of `incoming_edges` by partition of the source."""
         counts: list[int] = self.run.step_result(f"part-{part}")["outer"]
         return counts
 
@@ -75,7 +78,13 @@ class PartitionedEdges:
 def end_ids(
     run: ExportRun, kind: TypePlan, src: Ids, dst: Ids, tables: list[NodeIdTable], *, gids: bool
 ) -> tuple[Ids, Ids]:
-    """The global ids, or the ranks, of edges' ends."""
+    """Map the stored ids of edge ends to global ids (``gids``) or to ranks.
+
+    Raises
+    ------
+    Corrupt
+        A node of an edge is not in the version.
+    """
     mapped_ids = []
     for end_name, ids, node_type in (("source", src, kind.src), ("destination", dst, kind.dst)):
         table = tables[node_type]
@@ -93,7 +102,7 @@ def end_ids(
 def distribute_edges(
     run: ExportRun, tables: list[NodeIdTable], nodes: GlobalIdRanges
 ) -> GlobalIdRanges:
-    """Deal every edge to the part of its destination, and number them all."""
+    """Send every edge to the partition of its destination, and assign global edge ids."""
     meter = ProgressMeter(
         run,
         "edges",
@@ -176,8 +185,10 @@ def _warn(run: ExportRun, counts: NDArray[np.int64], *, trainers: bool) -> None:
 def write_edges(
     run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int
 ) -> dict[str, Any]:
-    """Sort a part's edges of each type by destination, and write ``edge_feat.dgl`` and
-    ``orig_eids.dgl``.
+    """Sort a partition's edges by destination, and write their features and stored ids.
+
+    The files are ``edge_feat.dgl`` and ``orig_eids.dgl``. The result has the number of outer edges
+    by partition.
     """
     features: dict[str, ArrayStream] = {}
     original: dict[str, ArrayStream] = {}
@@ -202,7 +213,7 @@ def write_edges(
             run.reorder(spool, order, target.path.name)
         original[kind.label] = spool_column(sorted_edges.eid)
         if nodes.trainer_ends is not None:
-            # An edge is its destination's trainer's.
+            # An edge belongs to the trainer of its destination.
             features[f"{kind.label}/trainer_id"] = _trainer_column(sorted_edges, nodes)
         features |= {
             f"{kind.label}/{name}": spool_column(spool, order=order)
@@ -214,7 +225,7 @@ def write_edges(
 
 
 def remove_distributed(run: ExportRun, part: int) -> None:
-    """Remove what `write_edges` read."""
+    """Remove the scratch files that `write_edges` reads."""
     for kind in run.plan.edges:
         for spool in _unsorted_edges(run, kind, part).spools:
             spool.remove()
@@ -228,7 +239,7 @@ def _trainer_column(rows: OwnedEdges, nodes: GlobalIdRanges) -> ArrayStream:
 
 
 def _sorted_edges(run: ExportRun, kind: TypePlan, part: int) -> OwnedEdges:
-    """A part's edges in order; their columns are in the part's files."""
+    """Return a partition's edges in order. Their columns are in the partition's files."""
     name = f"sorted-{kind.type_id}-{part}"
     return OwnedEdges(
         src=run.spool(f"{name}-src"),
@@ -241,8 +252,10 @@ def _sorted_edges(run: ExportRun, kind: TypePlan, part: int) -> OwnedEdges:
 def _incoming_batches(
     edges: PartitionedEdges, nodes: GlobalIdRanges, part: int
 ) -> Iterator[tuple[Ids, NDArray[np.int32]]]:
-    """The edges that come from other parts, as rows of source, destination and global id, and the
-    part of each one's source.
+    """Yield the edges that start in other partitions, in batches.
+
+    Each batch has rows of source, destination and global id, int64, shape (k, 3), and the partition
+    of each source, int32, shape (k,).
     """
     low, high = nodes.part_range(part)
     for type_index, rows in enumerate(edges.owned_edges(part)):
@@ -259,7 +272,7 @@ def _incoming_batches(
 def _store_incoming(
     run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int
 ) -> list[int]:
-    """Keep the edges from other parts for those parts too, by part; give how many are for each."""
+    """Store the incoming edges grouped by partition of their source; return the counts."""
     counts = np.zeros(run.parts, np.int64)
     for _, owners in _incoming_batches(edges, nodes, part):
         counts += np.bincount(owners, minlength=run.parts)
@@ -284,7 +297,7 @@ def _store_incoming(
 
 
 def end_batches(rows: OwnedEdges) -> Iterator[tuple[int, Ids, Ids]]:
-    """Position, sources and destinations of the edges, a few at a time."""
+    """Yield position, sources and destinations of the edges, in batches."""
     offset = 0
     for src, dst in zip(rows.src.pieces(), rows.dst.pieces(), strict=True):
         yield offset, src, dst

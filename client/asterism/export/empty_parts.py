@@ -1,8 +1,9 @@
-"""The repair of an assignment, so that no part misses a type that has features: DGL's servers do
-not start on a feature of no rows.
+"""Repair of assignments in which a partition has no node or edge of a type.
 
-A node moves where another part can spare it. It is always the last of those that may (by id, of the
-part with the most), so that the same input gives the same repair."""
+DGL's servers do not start on a feature without rows. A node is moved from a partition that can
+spare it. Among the candidates, it is always the last node by id of the partition that has the most,
+so that the same input gives the same repair.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ _STEP = 1 << 20
 def fill_empty_parts(
     run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], *, trainers: int
 ) -> None:
-    """Give each part a node of every type, and an edge of every type with features, where there are
-    enough; in place.
+    """Give each partition a node of every type and an edge of every type with features.
 
-    ``owners`` are places: part * ``trainers`` + trainer.
+    Changes ``owners`` in place where there are enough nodes. ``owners`` are slots: partition *
+    ``trainers`` + trainer.
     """
     if run.parts == 1:
         return
@@ -41,8 +42,14 @@ def fill_empty_parts(
 
 
 def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> list[str]:
-    """Give each part without a node of this type one from the fullest part, in place; say what was
-    done.
+    """Move a node from the fullest partition into each one that has no node of this type.
+
+    Changes ``owners`` in place.
+
+    Returns
+    -------
+    list of str
+        Warnings about moved or missing nodes.
     """
     counts = np.zeros(parts, np.int64)
     for start in range(0, len(owners), _STEP):
@@ -72,19 +79,20 @@ def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Requirement:
-    """What every part must own one of: the nodes of a type, or those with an edge of a type into
-    them.
+    """Kind of element of which each partition must own at least one.
+
+    It is either the nodes of a type, or the nodes that are destinations of an edge type.
     """
 
     edge_type: int | None
-    """The edge type's place in the plan; -1: of any; None: nodes."""
+    """Index of the edge type in the plan; -1 for any edge type, None for nodes."""
     members: dict[int, NDArray[np.bool_]]
-    """bool [nodes], by node type's place."""
+    """Eligible nodes by index of the node type; ndarray of bool, shape (nodes,)."""
     counts: NDArray[np.int64]
-    """int64 [parts]: how many of them each part owns."""
+    """Number of eligible nodes in each partition; ndarray of int64, shape (parts,)."""
 
     def mask(self, node_type: int, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some nodes of a type are among them."""
+        """Return which of the given nodes of a type are eligible."""
         return (
             self.members[node_type][nodes]
             if node_type in self.members
@@ -93,7 +101,10 @@ class _Requirement:
 
 
 def _needed(run: ExportRun, trainers: int) -> list[int]:
-    """The edge types whose features a part must have rows of; the trainer of an edge is one."""
+    """Return the edge types of which each partition must have feature rows.
+
+    The trainer id of an edge is a feature, too.
+    """
     return [
         type_index for type_index, kind in enumerate(run.plan.edges) if kind.columns or trainers > 1
     ]
@@ -102,8 +113,9 @@ def _needed(run: ExportRun, trainers: int) -> list[int]:
 def _parts_without_edges(
     run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int
 ) -> dict[int, NDArray[np.int64]]:
-    """The parts that own no edge of a type that they should, and (-1) none at all; each scan ends
-    once all parts have one.
+    """Find the partitions that own no edge of a required type, or (-1) no edge at all.
+
+    Each scan ends once all partitions have an edge.
     """
     parts_without: dict[int, NDArray[np.int64]] = {}
     has_any_edge = np.zeros(run.parts, np.bool_)
@@ -142,7 +154,7 @@ def _fill_edges(
     trainers: int,
     parts_without_edges: dict[int, NDArray[np.int64]],
 ) -> list[str]:
-    """Move nodes with edges into them to the parts that lack such; say where it was done."""
+    """Move destination nodes to partitions that lack edges, and return warnings."""
     requirements = _needs(run, owners, tables, trainers)
     by_edge_type = {
         requirement.edge_type: requirement
@@ -150,7 +162,7 @@ def _fill_edges(
         if requirement.edge_type is not None
     }
     filled_parts: dict[int, list[int]] = {}
-    # The rarest first: they have the least choice.
+    # Edge types with the fewest destinations have the least choice, so they go first.
     for edge in sorted(
         parts_without_edges, key=lambda e: (e < 0, int(by_edge_type[e].counts.sum()))
     ):
@@ -198,7 +210,7 @@ def _needs(
 def _destination_mask(
     run: ExportRun, kind: TypePlan, tables: list[NodeIdTable]
 ) -> NDArray[np.bool_]:
-    """bool [nodes]: which nodes of its destinations' type an edge type leads to."""
+    """Return which nodes are destinations of an edge type; ndarray of bool, shape (nodes,)."""
     mask = np.zeros(len(tables[kind.dst]), np.bool_)
     for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
         rank = tables[kind.dst].rank(batch.dst)
@@ -213,8 +225,9 @@ def _move(
     trainers: int,
     part: int,
 ) -> bool:
-    """Move one of ``requirement`` to a part, such that no other part loses the last of anything;
-    whether there was one.
+    """Move an eligible node to a partition and return True, or return False if none can move.
+
+    No move takes the last required element from another partition.
     """
     best: tuple[int, int, int] | None = None
     for node_type, mask in requirement.members.items():

@@ -1,9 +1,10 @@
 """Tasks of an export, and executors that run them: in process, in subprocesses, on Dask.
 
-A task is one step of one part that reads no graph. It takes what earlier steps left in the
-scratch folder, on any machine that sees it, and records what it found in the journal. It may run
-twice, even simultaneously: its input stays, and its output gets its name once it is complete, with
-the same bytes each time."""
+A task is one step of one partition that does not read the graph. It reads what earlier steps left
+in the scratch folder, on any machine that sees the folder, and records its result in the journal. A
+task may run twice, even concurrently: it does not change its input, its output is renamed into
+place once complete, and the bytes are the same each time.
+"""
 
 from __future__ import annotations
 
@@ -33,40 +34,36 @@ from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Unava
 
 MAX_WORKERS = 1024
 _SINGLE_PROCESS_ROWS = 1 << 24
-"""Below so many nodes and edges, starting processes takes as much processor time as they would
-save.
-"""
+"""Number of nodes and edges below which starting processes costs more than it saves."""
 
 
 class Execution(TypedDict, total=False):
-    """Where the work is done, and what becomes of an export that was cut off."""
+    """Options common to all exports: workers, memory, and handling of interrupted exports."""
 
     overwrite: bool
-    """Replace a folder that is not empty, once the new one stands; begin an unfinished one anew."""
+    """Replace a folder that is not empty, once the new export is complete.
+    An unfinished export is restarted. Default False."""
     resume: bool
-    """Go on with an export to the same place that was cut off, or begin; an export that fails is
-    kept, to go on with.
-    """
+    """Continue an interrupted export to the same target, or begin one.
+    If the export fails, its working folder is kept for resuming. Default False."""
     memory_limit_mib: int
-    """What the arrays of each process may take, above what its libraries do (some 150 MiB). METIS
-    and given assignments apart.
-    """
+    """Memory for arrays in each process, in MiB.
+    Default 1024. About 150 MiB for libraries come on top. METIS and given assignments are not
+    limited."""
     workers: int | None
-    """Processes on this machine; None: as many as there are cores, or none beside this one where
-    there is little to do.
-    """
+    """Number of processes on this machine.
+    None uses one per core, or only this process if there is little work."""
     dask: str | None
-    """The scheduler of a Dask cluster whose workers do it instead, as ``"tcp://host:8786"``."""
+    """Scheduler of a Dask cluster that runs the tasks instead, such as ``"tcp://host:8786"``."""
     scratch: str | Path | None
-    """A folder for what is not finished, that all workers see under this name. None: beside
-    ``out``, or this machine's for temporary files.
-    """
+    """Folder for unfinished work, visible to all workers under this name.
+    None uses a folder next to ``out``, or this machine's folder for temporary files."""
     progress: ProgressCallback | None
-    """Called with (phase, rows done, total or None)."""
+    """Callback that receives (phase, rows done, total rows or None)."""
 
 
 def memory_limit(execution: Execution) -> int:
-    """The limit that is asked for, checked."""
+    """Return the validated memory limit in MiB."""
     limit = execution.get("memory_limit_mib", DEFAULT_MEMORY_MIB)
     if limit < MIN_MEMORY_MIB:
         raise InvalidRequest(f"memory_limit_mib {limit}: expected at least {MIN_MEMORY_MIB}")
@@ -74,7 +71,7 @@ def memory_limit(execution: Execution) -> int:
 
 
 def check_execution(execution: Execution) -> None:
-    """Refuse what does not fit, before anything is begun."""
+    """Raise InvalidRequest for invalid options, before any work is done."""
     memory_limit(execution)
     workers = execution.get("workers")
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
@@ -86,7 +83,10 @@ def check_execution(execution: Execution) -> None:
 
 
 def make_executor(execution: Execution, parts: int, rows: int) -> LazyExecutor:
-    """Who does the tasks of so many parts, over so many nodes and edges."""
+    """Return the executor for the tasks of an export.
+
+    ``parts`` bounds the number of processes. ``rows`` is the number of nodes and edges.
+    """
     address, workers = execution.get("dask"), execution.get("workers")
 
     def make() -> Executor:
@@ -109,7 +109,7 @@ StepFacts = dict[str, Any]
 
 
 def load_ranges(run: ExportRun) -> tuple[GlobalIdRanges, PartitionedEdges]:
-    """How nodes and edges are numbered, as earlier steps found."""
+    """Load the global id ranges of nodes and edges from the results of earlier steps."""
     edges = np.array(
         [run.step_result(f"edges-{kind.type_id}")["edges"] for kind in run.plan.edges], np.int64
     ).T
@@ -119,7 +119,7 @@ def load_ranges(run: ExportRun) -> tuple[GlobalIdRanges, PartitionedEdges]:
 def _write_part(
     run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int
 ) -> StepFacts:
-    """Features, and the edges sorted: needs what was dealt to the part."""
+    """Write the features and sort the edges that were distributed to the partition."""
     write_features(run, nodes, part)
     return write_edges(run, edges, nodes, part)
 
@@ -128,16 +128,26 @@ _TASKS: Mapping[str, Callable[[ExportRun, GlobalIdRanges, PartitionedEdges, int]
     "part": _write_part,
     "graph": write_graph,
 }
-"""`graph` needs `part` of all parts: an edge between two is held by both."""
+"""Functions of the steps.
+`graph` needs `part` of all partitions, because both partitions of a cut edge store it."""
 
 
 def run_task(scratch: str, step: str, part: int) -> StepFacts:
-    """Do one step of one part, unless it was done before; give what it found out.
+    """Run one step of one partition, unless it is done, and return its result.
+
+    Parameters
+    ----------
+    scratch : str
+        Scratch folder of the export.
+    step : {"part", "graph"}
+        Step to run.
+    part : int
+        Number of the partition.
 
     Raises
     ------
     NotFound
-        Where this machine does not see the scratch folder.
+        This machine does not see the scratch folder.
     """
     folder = Path(scratch)
     if not (folder / "run.json").is_file():
@@ -151,25 +161,40 @@ def run_task(scratch: str, step: str, part: int) -> StepFacts:
 
 
 StepResult = tuple[int, Mapping[str, Any]]
-"""A part, and what its task found out."""
+"""Number of a partition, and the result of its task."""
 
 
 class Executor(Protocol):
-    """Does one step of many parts. Tasks are named by their step and part; all else is in the
-    scratch folder.
+    """Port that runs one step of many partitions.
+
+    A task is identified by its step and partition; everything else is in the scratch folder.
     """
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
-        """Do the step of each of these parts, in any order; give each one as it is done. The first
-        that fails ends it.
+        """Run the step of each partition, in any order, and yield results as they complete.
+
+        The first failure ends the iteration.
+
+        Parameters
+        ----------
+        scratch : Path
+            Scratch folder of the export, visible to all workers.
+        step : str
+            Name of the step.
+        parts : sequence of int
+            Partitions to process.
+
+        Yields
+        ------
+        StepResult
         """
 
     def close(self) -> None:
-        """Let go of workers."""
+        """Release the workers."""
 
 
 class ClosingExecutor:
-    """The part of an executor that is a block."""
+    """Context manager methods of an executor, which call `close` on exit."""
 
     def __enter__(self) -> Self:
         return self
@@ -183,27 +208,28 @@ class ClosingExecutor:
         self.close()
 
     def close(self) -> None:
-        """Let go of workers; there are none."""
+        """Release the workers. The default does nothing."""
 
 
 class InProcessExecutor(ClosingExecutor):
-    """One part after the other, here."""
+    """Executor that runs partitions one by one in this process."""
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
-        """As `Executor.run`."""
+        """Run the step in this process; see `Executor.run`."""
         for part in parts:
             yield part, run_task(str(scratch), step, part)
 
 
 class ProcessExecutor(ClosingExecutor):
-    """Processes of this machine, each a fresh interpreter that is told its tasks line by line.
+    """Executor on processes of this machine.
 
-    They end with this process, however that ends: their input does.
+    Each process is a fresh interpreter that reads its tasks line by line. The processes end with
+    this one, however it ends, because their input is closed.
 
     Parameters
     ----------
     count : int
-        How many at once.
+        Number of processes.
     """
 
     def __init__(self, count: int) -> None:
@@ -213,7 +239,7 @@ class ProcessExecutor(ClosingExecutor):
             self._idle_workers.put(worker)
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
-        """As `Executor.run`."""
+        """Run the step on the worker processes; see `Executor.run`."""
 
         def run_part(part: int) -> StepResult:
             worker = self._idle_workers.get()
@@ -239,10 +265,10 @@ class ProcessExecutor(ClosingExecutor):
 
 
 class _WorkerProcess:
-    """One process."""
+    """Worker process, which runs one task at a time."""
 
     def __init__(self) -> None:
-        # The path is given along: a worker finds the modules that this process finds.
+        # The worker gets this process's module path, so that it finds the same modules.
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; from asterism.export.execution import "
             "run_worker; run_worker()"
@@ -252,7 +278,7 @@ class _WorkerProcess:
         )
 
     def run_task(self, scratch: Path, step: str, part: int) -> Mapping[str, Any]:
-        """Have a task done."""
+        """Run a task in the process and return its result."""
         streams = self._process.stdin, self._process.stdout
         try:
             assert streams[0] is not None
@@ -279,22 +305,22 @@ class _WorkerProcess:
         return reply
 
     def kill(self) -> None:
-        """Kill it, if it is there still. What it was writing has no name yet."""
+        """Kill the process if it still runs. Its unfinished output has no final name yet."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with suppress(OSError):  # what was to be flushed has nobody who reads it
+                with suppress(OSError):  # nothing reads the unflushed data any more
                     stream.close()
 
 
 class DaskExecutor(ClosingExecutor):
-    """The workers of a Dask cluster; needs `distributed` (the extra ``dask``).
+    """Executor on the workers of a Dask cluster; needs `distributed` (the extra ``dask``).
 
     Parameters
     ----------
     address : str
-        Of its scheduler, as ``"tcp://host:8786"``.
+        Scheduler, such as ``"tcp://host:8786"``.
     """
 
     def __init__(self, address: str) -> None:
@@ -313,7 +339,7 @@ class DaskExecutor(ClosingExecutor):
             raise Unavailable(f"no Dask scheduler answers at {address}: {error}") from error
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
-        """As `Executor.run`."""
+        """Run the step on the cluster; see `Executor.run`."""
         futures = {
             self._client.submit(task_reply, str(scratch), step, part, pure=False): part
             for part in parts
@@ -322,7 +348,7 @@ class DaskExecutor(ClosingExecutor):
             for future in self._as_completed(list(futures), loop=self._client.loop):
                 try:
                     reply = future.result()
-                except Exception as error:  # whatever befell the cluster
+                except Exception as error:  # any failure of the cluster
                     raise Unavailable(
                         f"{step} of part {futures[future]} was lost by the Dask cluster: "
                         f"{error!r}; resume=True goes on"
@@ -336,12 +362,12 @@ class DaskExecutor(ClosingExecutor):
             self._client.cancel(list(futures), force=True)
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Disconnect from the cluster."""
         self._client.close()
 
 
 def task_reply(scratch: str, step: str, part: int) -> Mapping[str, Any]:
-    """What a task found out, or how it failed, as JSON has it."""
+    """Run a task and return its result or its error, in JSON types."""
     try:
         return run_task(scratch, step, part)
     except AsterismError as error:
@@ -351,34 +377,33 @@ def task_reply(scratch: str, step: str, part: int) -> Mapping[str, Any]:
 
 
 class LazyExecutor(ClosingExecutor):
-    """An executor that is made when it is needed: where all tasks are done already, none is."""
+    """Executor that is created on first use, so that a finished export starts no workers."""
 
     def __init__(self, make: Callable[[], Executor]) -> None:
         self._make = make
         self._executor: Executor | None = None
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
-        """As `Executor.run`."""
+        """Run the step on the executor; see `Executor.run`."""
         if self._executor is None:
             self._executor = self._make()
         yield from self._executor.run(scratch, step, parts)
 
     def close(self) -> None:
-        """Let go of workers, if there are any."""
+        """Release the workers, if any."""
         if self._executor is not None:
             self._executor.close()
 
 
 def run_worker() -> None:
-    """Run tasks from standard input, a JSON line each, and answer each with a line on standard
-    output.
+    """Run tasks from standard input and reply on standard output, both as JSON lines.
 
-    `ProcessExecutor` starts this in a new interpreter. The process ends when its input does, in the
-    middle of a task too: the process that started it has ended then.
+    `ProcessExecutor` runs this in a new interpreter. The process exits when its input is closed,
+    even during a task, because the process that started it has then ended.
     """
     tasks: queue.SimpleQueue[tuple[str, str, int]] = queue.SimpleQueue()
     threading.Thread(target=_read_tasks, args=(tasks,), daemon=True).start()
-    # What a library prints must not be taken for an answer.
+    # Output of libraries must not be mistaken for a reply.
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:

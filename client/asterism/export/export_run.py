@@ -1,9 +1,10 @@
-"""State of one export under way, and the journal of its finished steps.
+"""State of one running export, and the journal of its finished steps.
 
-An export is a sequence of named steps. `ExportRun.run_step` records what a step found in the
-journal and skips a step that is recorded already, so that a killed export continues after its last
-finished step. Everything but the graph and the progress callback lies in the scratch folder, where
-worker processes read it."""
+An export is a sequence of named steps. `ExportRun.run_step` records the result of a step in the
+journal and skips steps that are recorded already, so that a killed export continues after its last
+finished step. Everything except the graph and the progress callback is in the scratch folder, where
+worker processes read it.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +42,12 @@ _SETTINGS = "run.json"
 
 
 class Journal:
-    """A small file for each step that is done, in a folder.
+    """Folder with one small file per finished step.
 
     Parameters
     ----------
     folder : Path
-        Made where it is not there.
+        Created if it does not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +55,7 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, step: str) -> dict[str, Any] | None:
-        """What a step found out; None while it is not done."""
+        """Return the result of a step, or None if it is not done."""
         try:
             facts: dict[str, Any] = json.loads((self._folder / f"{step}.json").read_text())
         except FileNotFoundError:
@@ -62,10 +63,9 @@ class Journal:
         return facts
 
     def put(self, step: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Note that a step is done; give the facts as `get` does."""
+        """Record that a step is done, and return its result as `get` does."""
         text = json.dumps(facts)
-        # Under a name of its own first: whoever looks sees all of it or nothing, however many write
-        # it.
+        # Renaming is atomic: a reader sees a complete record or none, even with several writers.
         temporary = self._folder / f"{step}.{uuid.uuid4().hex[:8]}"
         with temporary.open("w") as file:
             file.write(text)
@@ -78,8 +78,10 @@ class Journal:
 
 @dataclass(slots=True, kw_only=True)
 class ExportRun:
-    """What the steps of an export share. All but the graph and whoever watches is in its scratch
-    folder, for other processes.
+    """State that the steps of an export share.
+
+    Everything except the graph and the progress callback is in the scratch folder, for worker
+    processes.
     """
 
     graph: ScannableGraph = field(default_factory=UnreadableSource)
@@ -87,45 +89,45 @@ class ExportRun:
     version: int
     parts: int
     trainers: int
-    """Of each part."""
+    """Number of trainers per partition."""
     hops: int
     formats: tuple[str, ...]
     out: Path
-    """Where the parts are written; it gets its name when all is there."""
+    """Folder for the output files, renamed once the export is complete."""
     address: str = ""
-    """Where finished files go instead, if not to ``out``."""
+    """Address that receives finished files instead of ``out``; empty if there is none."""
     scratch: Path
-    """Seen by every worker under this name; removed at the end."""
+    """Scratch folder, visible to every worker under this name; removed at the end."""
     memory_limit_mib: int = DEFAULT_MEMORY_MIB
-    """Of arrays, in each process."""
+    """Memory for arrays in each process, in MiB."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """The words of whoever asked for it."""
+    """Arguments of the export, as the manifest records them."""
     progress: ProgressCallback | None = None
     is_worker: bool = False
-    """Whether somebody else logs its warnings."""
+    """True in a worker process, where warnings are not logged."""
     warnings: list[str] = field(default_factory=list)
-    """Of the step that is under way."""
+    """Warnings of the running step."""
     files: dict[str, Any] = field(default_factory=dict)
-    """Size and digest of what the step that is under way wrote."""
+    """Size and digest of each file that the running step has written."""
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What the steps found out that are done, in their order."""
+    """Results of finished steps, in order."""
 
     @property
     def has_string_ids(self) -> bool:
-        """Whether nodes are called by strings."""
+        """True if node ids are strings."""
         return self.graph.schema.has_string_ids
 
     # -- steps -------------------------------------------------------------------------------------
 
     @property
     def journal(self) -> Journal:
-        """Of the steps that are done."""
+        """Journal of finished steps."""
         return Journal(self.scratch / "journal")
 
     def run_step(
         self, name: str, function: Callable[[], Mapping[str, Any] | None]
     ) -> dict[str, Any]:
-        """Do a step, unless it was done before; give what it found out."""
+        """Run a step, unless it is done, and return its result."""
         result = self.journal.get(name)
         if result is None:
             self.warnings, self.files = [], {}
@@ -137,7 +139,7 @@ class ExportRun:
         return result
 
     def step_result(self, name: str) -> dict[str, Any]:
-        """What a step found out that is done."""
+        """Return the result of a finished step."""
         if name not in self.results:
             facts = self.journal.get(name)
             if facts is None:
@@ -148,7 +150,7 @@ class ExportRun:
         return self.results[name]
 
     def save(self) -> None:
-        """Write what other processes need, for `load`."""
+        """Write the settings that other processes read with `load`."""
         settings = {
             "plan": self.plan.to_dict(),
             "version": self.version,
@@ -166,7 +168,7 @@ class ExportRun:
 
     @classmethod
     def load(cls, scratch: Path) -> ExportRun:
-        """The export in a scratch folder, for its steps that read no graph."""
+        """Open the export in a scratch folder, for steps that do not read the graph."""
         settings = json.loads((scratch / _SETTINGS).read_text())
         return cls(
             plan=ExportPlan.from_dict(settings["plan"]),
@@ -183,7 +185,7 @@ class ExportRun:
         )
 
     def warn(self, message: str) -> None:
-        """Say it in the log and in the report."""
+        """Log a warning and add it to the report."""
         if not self.is_worker:
             log.warning("%s", message)
         self.warnings.append(message)
@@ -192,23 +194,24 @@ class ExportRun:
 
     @property
     def memory(self) -> int:
-        """Bytes that arrays may take."""
+        """Memory for arrays, in bytes."""
         return self.memory_limit_mib << 20
 
     def rows(self, kind: TypePlan) -> int:
-        """Rows of a type to ask for at once."""
+        """Return the number of rows of a type to scan at once."""
         return max(1, min(kind.batch_rows, self.memory // 16 // kind.row_bytes))
 
     def read_rows(self, spool: Spool) -> Array:
-        """All rows: in memory where they are few, else mapped."""
+        """Return all rows of a scratch file, in memory if they are few, otherwise mapped."""
         fits_in_memory = spool.rows * spool.row_bytes <= self.memory // (
             8 * max(1, len(self.plan.nodes))
         )
         return spool.read() if fits_in_memory else spool.map()
 
     def allocate(self, rows: int, dtype: type[np.generic]) -> Array:
-        """Zeros to be written to in any order: in memory where they are few, else in a file that
-        goes with its array.
+        """Return an array of zeros that may be written in any order.
+
+        It is in memory if small, otherwise in a file that is removed with the array.
         """
         if rows * np.dtype(dtype).itemsize <= self.memory // 8:
             return np.zeros(rows, dtype)
@@ -220,11 +223,11 @@ class ExportRun:
     # -- scratch files -----------------------------------------------------------------------------
 
     def scratch_path(self) -> Path:
-        """A name in the scratch folder that nobody else has."""
+        """Return a unique path in the scratch folder."""
         return self.scratch / f"making-{uuid.uuid4().hex}"
 
     def spool(self, name: str, values: ColumnPlan | None = None) -> Spool:
-        """A scratch file for a column, or for ids."""
+        """Return a scratch file for a column, or for ids."""
         piece_bytes = max(1 << 16, min(PIECE_BYTES, self.memory // 32))
         if values is None:
             return Spool(
@@ -238,7 +241,7 @@ class ExportRun:
         )
 
     def reorder(self, spool: Spool, order: Ids, name: str) -> Spool:
-        """A spool's rows in another order, as a new one."""
+        """Write a scratch file's rows to a new one in the given order."""
         result = Spool(
             path=self.scratch_path(),
             dtype=spool.dtype,
@@ -251,7 +254,7 @@ class ExportRun:
         return self.rename_spool(result, name)
 
     def rename_spool(self, spool: Spool, name: str) -> Spool:
-        """A spool that is complete, under the name by which others know it."""
+        """Rename a complete scratch file to the name that later steps use."""
         spool.path.rename(self.scratch / name)
         return Spool(
             path=self.scratch / name,
@@ -264,8 +267,10 @@ class ExportRun:
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
-        """A file of the export: there once the block ends well, whole and durable; its size and
-        digest are noted.
+        """Open a file of the export for writing.
+
+        When the block ends without an error, the file is complete and durable under its name, and
+        its size and digest are recorded.
         """
         temporary = self.scratch_path()
         with open(temporary, "w+b", buffering=0) as file:
@@ -278,7 +283,7 @@ class ExportRun:
         self.files[path] = {"bytes": size, "sha256": digest}
 
     def deliver(self, source: Path, path: str, size: int) -> None:
-        """Put a finished file where it belongs."""
+        """Move or upload a finished file to its destination."""
         if not self.address:
             target = self.out / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -291,13 +296,13 @@ class ExportRun:
         source.unlink()
 
     def write_tensors(self, part: int, name: str, tensors: Mapping[str, ArrayStream]) -> None:
-        """Write one of a part's files of tensors."""
+        """Write one file of tensors of a partition."""
         with self.open_output(f"part{part}/{name}") as file:
             write_tensors(file, tensors)
 
 
 class ProgressMeter:
-    """Counts the rows of a phase for whoever watches."""
+    """Counter of the rows of a phase, which reports to the progress callback."""
 
     def __init__(self, run: ExportRun, phase: str, total: int | None) -> None:
         self._progress, self._phase, self._total = run.progress, phase, total
@@ -305,15 +310,16 @@ class ProgressMeter:
         self.add(0)
 
     def add(self, rows: int) -> None:
-        """Count ``rows`` more."""
+        """Add ``rows`` to the count and report it."""
         self.done += rows
         if self._progress is not None:
             self._progress(self._phase, self.done, self._total)
 
 
 def spool_column(*spools: Spool, order: Array | None = None) -> ArrayStream:
-    """Spools one after the other as a column of a file; a single one in ``order``, if not its
-    own.
+    """Return the concatenation of scratch files as a stream for an output file.
+
+    ``order`` reorders the rows of a single scratch file.
     """
 
     def pieces() -> Iterator[Array]:

@@ -1,5 +1,6 @@
-"""A finished export as it lies in its files: ranges, maps and the graph of each part, read on their
-own.
+"""Finished export, read back from its files: id ranges, maps and partition graphs.
+
+The reader is independent of the code that writes exports.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ _STEP = 1 << 18
 _MASK = (1 << 64) - 1
 
 EdgeChecksum = tuple[int, int]
-"""How many edges, and the sum of their global ids and ends: equal where the edges are."""
+"""Number of edges, and the sum of their ids and ends; equal for equal edge sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedGraph:
-    """The whole of an export."""
+    """All partitions of an export."""
 
     folder: Path
     lists_folder: Path
-    """Where the lists of stored ids are: its own folder, or where they were made again."""
+    """Folder with the lists of stored ids; the export's own, or one with rebuilt lists."""
     config: Mapping[str, Any]
     nodes: GlobalIdRanges
     edges: GlobalIdRanges
@@ -40,15 +41,15 @@ class ExportedGraph:
     """Labels, by type id."""
     etypes: tuple[str, ...]
     halo_nodes: tuple[int, ...]
-    """By part, as the manifest says."""
+    """Number of halo nodes in each partition, according to the manifest."""
     problems: tuple[str, ...]
-    """What is wrong with the configuration."""
+    """Errors found in the configuration."""
 
     @classmethod
     def open(
         cls, folder: Path, manifest: Mapping[str, Any], *, lists: Path | None = None
     ) -> ExportedGraph:
-        """The export in a folder, by its configuration; which the manifest must agree with."""
+        """Open the export in a folder and check its configuration against the manifest."""
         config: dict[str, Any] = json.loads((folder / manifest["config"]).read_text())
         problems: list[str] = []
         tables: list[tuple[tuple[str, ...], GlobalIdRanges]] = []
@@ -93,50 +94,50 @@ class ExportedGraph:
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """Number of partitions."""
         return len(self.nodes.starts)
 
     @property
     def hops(self) -> int:
-        """How far parts reach."""
+        """Number of halo hops of each partition."""
         return int(self.config["halo_hops"])
 
     def node_ids(self, label: str) -> Ids:
-        """The stored id of every node of a type, by type-wise id."""
+        """Return the stored id of every node of a type, by type-wise id."""
         ids: Ids = np.load(self.lists_folder / f"node_ids/{label}.npy", mmap_mode="r")
         return ids
 
     def edge_ids(self, label: str) -> Ids:
-        """The stored id of every edge of a type, by type-wise id."""
+        """Return the stored id of every edge of a type, by type-wise id."""
         ids: Ids = np.load(self.lists_folder / f"edge_ids/{label}.npy", mmap_mode="r")
         return ids
 
     def src_type_of(self, label: str) -> int:
-        """The type of the sources of an edge type."""
+        """Return the type id of an edge type's sources."""
         return self.ntypes.index(label.split(":")[0])
 
     def dst_type_of(self, label: str) -> int:
-        """The type of the destinations of an edge type."""
+        """Return the type id of an edge type's destinations."""
         return self.ntypes.index(label.split(":")[2])
 
     def typewise_ids(self, ntype: int, gids: Ids) -> Ids:
-        """The type-wise ids of nodes of one type, by global id."""
+        """Return the type-wise ids of nodes of one type, given global ids."""
         owners = self.nodes.owners(gids)
         first_ids = np.cumsum(self.nodes.counts[:, ntype]) - self.nodes.counts[:, ntype]
         typewise_ids: Ids = first_ids[owners] + gids - self.nodes.starts[owners, ntype]
         return typewise_ids
 
     def stored_ids(self, ntype: int, gids: Ids) -> Ids:
-        """The stored ids of nodes of one type, by global id."""
+        """Return the stored ids of nodes of one type, given global ids."""
         ids = self.node_ids(self.ntypes[ntype])
         return ids[self.typewise_ids(ntype, gids)] if len(ids) else np.zeros(0, np.int64)
 
     def part(self, part: int) -> ExportedPart:
-        """One part."""
+        """Open one partition."""
         return ExportedPart.open(self, part)
 
     def required_halo_edges(self) -> list[EdgeChecksum]:
-        """What each part must hold of other parts."""
+        """Return the checksum of the edges that each partition must hold of other partitions."""
         counts, sums = np.zeros(self.parts, np.int64), [0] * self.parts
         if self.hops > 1:
             return [self._multi_hop_halo_edges(part) for part in range(self.parts)]
@@ -153,7 +154,7 @@ class ExportedGraph:
         return [(int(count), each) for count, each in zip(counts, sums, strict=True)]
 
     def _multi_hop_halo_edges(self, part: int) -> EdgeChecksum:
-        """The same of one part that reaches further."""
+        """Return the checksum for one partition with more than one halo hop."""
         low, high = self.nodes.part_range(part)
         seen, frontier = (np.zeros(self.nodes.total, np.bool_) for _ in range(2))
         expanded = np.zeros(self.nodes.total, np.bool_)
@@ -183,23 +184,23 @@ class ExportedGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExportedPart:
-    """The graph of one part, as mapped arrays."""
+    """Graph of one partition, as mapped arrays."""
 
     export: ExportedGraph
     number: int
     count: int
-    """Nodes."""
+    """Number of nodes."""
     src: Array
-    """Local ids, by local edge id."""
+    """Local node ids, by local edge id."""
     dst: Array
     other_formats: tuple[tuple[str, Array, Array], ...]
-    """The same from further formats."""
+    """Sources and destinations read from the remaining formats."""
     ndata: Mapping[str, Array]
     edata: Mapping[str, Array]
 
     @classmethod
     def open(cls, export: ExportedGraph, part: int) -> ExportedPart:
-        """Read a part; Corrupt where its file is no graph of a partition."""
+        """Read a partition; raise Corrupt if its file is not the graph of a partition."""
         path = export.folder / f"part{part}/graph.dgl"
         graphs = read_graphs(path).graphs
         if len(graphs) != 1 or len(graphs[0].relations) != 1 or len(graphs[0].num_nodes) != 1:
@@ -226,7 +227,7 @@ class ExportedPart:
         )
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the part by itself."""
+        """Yield the errors of this partition alone."""
         file_name = f"part{self.number}/graph.dgl"
         for name, src, dst in self.other_formats:
             if not (np.array_equal(src, self.src) and np.array_equal(dst, self.dst)):
@@ -265,7 +266,7 @@ class ExportedPart:
     def _check_frame(
         self, file_name: str, element: str, data: Mapping[str, Array], ranges: GlobalIdRanges
     ) -> Iterator[str]:
-        """What is wrong with the ids, flags, owners and types of nodes or edges."""
+        """Yield errors in the ids, flags, owners and types of nodes or edges."""
         low, high = ranges.part_range(self.number)
         ids = np.asarray(data["_ID"])
         halo_ids = ids[high - low :]
@@ -298,27 +299,25 @@ class ExportedPart:
             yield f"{file_name}: {element}s have no _TYPE"
 
     def _edge_batches(self, low: int, high: int) -> Iterator[tuple[int, Ids, Ids]]:
-        """Position, and global ids of the ends, of local edges ``low .. high - 1``."""
+        """Yield position and global ids of the ends of local edges ``low .. high - 1``."""
         ids = self.ndata["_ID"]
         for start in range(low, high, _STEP):
             stop = min(high, start + _STEP)
             yield start - low, ids[self.src[start:stop]], ids[self.dst[start:stop]]
 
     def owned_edges(self, etype: int) -> Iterator[tuple[int, Ids, Ids]]:
-        """Position in its type, and global ids of the ends, of each edge of a type that the part
-        owns.
-        """
+        """Yield position within the type and global ids of the ends of owned edges of a type."""
         starts = self.export.edges.starts[self.number] - self.export.edges.starts[self.number, 0]
         yield from self._edge_batches(int(starts[etype]), int(starts[etype + 1]))
 
     def all_owned_edges(self) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Global ids of the edges that the part owns, and of their ends."""
+        """Yield the global ids of owned edges, their sources and their destinations."""
         first, last = self.export.edges.part_range(self.number)
         for offset, src, dst in self._edge_batches(0, last - first):
             yield np.arange(first + offset, first + offset + len(src)), src, dst
 
     def halo_edges(self) -> EdgeChecksum:
-        """The edges of other parts that it holds."""
+        """Return the checksum of the stored edges of other partitions."""
         first, last = self.export.edges.part_range(self.number)
         count, total, ids = 0, 0, self.edata["_ID"]
         for offset, src, dst in self._edge_batches(last - first, len(self.src)):
@@ -335,7 +334,7 @@ class ExportedPart:
 
 
 def _ends(path: Path, matrix: Csr) -> tuple[Array, Array]:
-    """Rows and columns of a compressed matrix, by edge id."""
+    """Return rows and columns of a compressed matrix, by edge id."""
     indptr, indices, order = (
         np.asarray(column.array()) for column in (matrix.indptr, matrix.indices, matrix.data)
     )

@@ -1,4 +1,4 @@
-"""External sort of scratch rows by a key in bounded memory: a stable order as positions."""
+"""Stable external sort of scratch rows by an integer key, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from asterism.export.scratch_files import Spool
 from asterism_graphkit.random.partition_choice import group_by_key
 
 _ROW_BYTES = 28
-"""Of a row while it is sorted in memory: its key twice, its position, its place."""
+"""Bytes per row while sorting in memory: two copies of the key, and two positions."""
 _MAX_BINS = 1 << 16
 _MAX_BUCKETS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bucket:
-    """Rows with keys ``low .. high - 1``, in the order in which they came."""
+    """Rows with keys ``low .. high - 1``, in their original order."""
 
     keys: Spool
     positions: Spool | None
-    """Where each row came from; None: where it is."""
+    """Original position of each row; None if rows are at their original positions."""
     low: int
     high: int
 
 
 def sorted_positions(run: ExportRun, keys: Spool, low: int, high: int) -> Ids:
-    """The positions of rows by key, stably.
+    """Return the positions of all rows in stable order of their keys.
 
     Parameters
     ----------
     run : ExportRun
-        Whose memory it takes.
+        Export that provides memory limit and scratch files.
     keys : Spool
-        int64 [n], each in ``low .. high - 1``.
+        Keys; int64, shape (n,), each in ``low .. high - 1``.
     low, high : int
-        The range of keys.
+        Range of the keys.
 
     Returns
     -------
-    int64 [n]
-        In memory, or in a file that goes with the array.
+    ndarray of int64, shape (n,)
+        In memory, or in a file that is removed with the array.
     """
     bucket = _Bucket(keys=keys, positions=None, low=low, high=high)
     if _fits(run, bucket):
@@ -65,9 +65,9 @@ def _sort_in_memory(bucket: _Bucket) -> Ids:
 
 
 def _place_bucket(run: ExportRun, bucket: _Bucket, order: Ids, first: int) -> None:
-    """Put the positions of a bucket's rows into ``order`` from ``first`` on."""
+    """Put the positions of a bucket's rows into ``order``, starting at ``first``."""
     if bucket.high - bucket.low == 1:
-        # One key: a hub's edges. They are in order as they came.
+        # A single key, as for the edges of a hub: the rows are already in order.
         row = first
         for piece in (
             bucket.keys.pieces() if bucket.positions is None else bucket.positions.pieces()
@@ -90,8 +90,9 @@ def _place_bucket(run: ExportRun, bucket: _Bucket, order: Ids, first: int) -> No
 
 
 def _buckets(run: ExportRun, bucket: _Bucket) -> list[_Bucket]:
-    """The rows dealt to ranges of keys that hold as many as fit, as far as that can be seen at
-    once.
+    """Distribute rows to buckets of key ranges that fit into memory, as far as possible.
+
+    The keys are counted in at most 65,536 bins, so a bucket may still be too large.
     """
     width = -(-(bucket.high - bucket.low) // _MAX_BINS)
     bins = -(-(bucket.high - bucket.low) // width)
@@ -102,7 +103,7 @@ def _buckets(run: ExportRun, bucket: _Bucket) -> list[_Bucket]:
     max_cost = max(run.memory // 5, int(cost.sum()) // (_MAX_BUCKETS - 1))
     bucket_of, ends, bucket_cost = np.empty(bins, np.int32), [], 0
     for i, bin_cost in enumerate(cost.tolist()):
-        # A bin that is too large by itself stands alone, and is dealt again.
+        # A bin that is too large gets its own bucket, which is split again.
         if i and bucket_cost + bin_cost > max_cost:
             ends.append(i)
             bucket_cost = 0

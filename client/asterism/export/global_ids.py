@@ -1,8 +1,9 @@
-"""Global ids of an export: ranges of their owners, and the place of each stored id.
+"""Global ids of an export: ranges per owner, and lookup by stored id.
 
-A *global* id numbers all nodes by (part, node type, trainer where there are several, stored id); an
-edge's numbers all edges by (owner, edge type, destination). A *type-wise* id numbers the nodes of
-one type in the same order: it is what users of a DistGraph see."""
+A *global* id numbers all nodes by (partition, node type, trainer if there are several, stored id),
+or all edges by (owner, edge type, destination). A *type-wise* id numbers the nodes of one type in
+the same order; users of a DistGraph see type-wise ids.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +22,26 @@ from asterism_graphkit.relabel.hash_index import fill_index, find, index_slots
 Counts = NDArray[np.int64]
 
 _MAX_TABLE_FACTOR = 4
-"""A table of all ids up to the largest, as long as that is no more than so many times their
-number.
-"""
+"""Largest length of a direct lookup table, as a multiple of the number of ids."""
 _STEP = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GlobalIdRanges:
-    """The ranges of global ids of each part and type; they tile 0 .. total - 1 in that order."""
+    """Ranges of global ids of each partition and type, which tile 0 .. total - 1 in order."""
 
     starts: Counts
-    """int64 [parts, types + 1]: part p owns ``starts[p, t] .. starts[p, t + 1] - 1`` of type t."""
+    """Range starts; int64, shape (parts, types + 1).
+    Partition p owns the ids ``starts[p, t] .. starts[p, t + 1] - 1`` of type t."""
     trainer_ends: Counts | None = None
-    """int64 [parts, types, trainers]: where the ids of each trainer end, within a part and type;
-    None: one to a part.
-    """
+    """End of each trainer's ids within a partition and type.
+    Has dtype int64 and shape (parts, types, trainers). None means one trainer per partition."""
 
     @classmethod
     def from_counts(cls, counts: Counts, trainers: int = 1) -> GlobalIdRanges:
-        """The ranges for counts [parts, types], or [parts * trainers, types]: trainers follow each
-        other within a part and type.
+        """Build ranges from counts of shape (parts, types) or (parts * trainers, types).
+
+        Trainers follow each other within a partition and type.
         """
         if trainers > 1:
             by_trainer = counts.reshape(-1, trainers, counts.shape[1])
@@ -59,27 +59,27 @@ class GlobalIdRanges:
 
     @property
     def total(self) -> int:
-        """How many ids there are."""
+        """Number of ids."""
         return int(self.starts[-1, -1])
 
     @property
     def counts(self) -> Counts:
-        """int64 [parts, types]."""
+        """Number of ids of each partition and type; int64, shape (parts, types)."""
         return np.diff(self.starts, axis=1)
 
     def part_range(self, part: int) -> tuple[int, int]:
-        """Where a part starts and ends."""
+        """Return the start and the end of a partition's ids."""
         return int(self.starts[part, 0]), int(self.starts[part, -1])
 
     def owners(self, ids: Ids) -> NDArray[np.int32]:
-        """int32[n]: the part of each global id."""
+        """Return the partition of each global id; int32, shape (n,)."""
         parts: NDArray[np.int32] = np.searchsorted(self.starts[1:, 0], ids, side="right").astype(
             np.int32
         )
         return parts
 
     def types(self, ids: Ids) -> NDArray[np.int32]:
-        """int32[n]: the type of each global id."""
+        """Return the type of each global id; int32, shape (n,)."""
         ends = self.starts[:, 1:].reshape(-1)
         type_ids: NDArray[np.int32] = (
             np.searchsorted(ends, ids, side="right") % (self.starts.shape[1] - 1)
@@ -87,8 +87,9 @@ class GlobalIdRanges:
         return type_ids
 
     def trainers(self, ids: Ids) -> Ids:
-        """int64[n]: the trainer of each global id, numbered over all parts; the part where each has
-        one.
+        """Return the trainer of each global id, numbered over all partitions; int64, shape (n,).
+
+        With one trainer per partition, this is the partition.
         """
         if self.trainer_ends is None:
             return self.owners(ids).astype(np.int64)
@@ -98,8 +99,9 @@ class GlobalIdRanges:
         return trainer_ids
 
     def slot_starts(self, kind: int) -> Ids:
-        """int64 [parts * trainers]: where the ids of a type begin at each place (part * trainers +
-        trainer).
+        """Return the start of a type's ids in each slot; int64, shape (parts * trainers,).
+
+        A slot is partition * trainers + trainer.
         """
         if self.trainer_ends is None:
             return self.starts[:, kind].copy()
@@ -107,18 +109,16 @@ class GlobalIdRanges:
         return np.concatenate([self.starts[:, kind, None], ends[:, :-1]], axis=1).reshape(-1)
 
     def type_ranges(self, kind: int) -> list[list[int]]:
-        """``[start, end]`` of a type in each part, as the configuration lists them."""
+        """Return ``[start, end]`` of a type in each partition, as the configuration lists them."""
         return [[int(row[kind]), int(row[kind + 1])] for row in self.starts]
 
 
 AllocateArray = Callable[[int, type[np.generic]], NDArray[Any]]
-"""Makes an array of so many zeros: in memory, or in a file where it is large."""
+"""Function that returns an array of zeros, in memory or, if large, in a file."""
 
 
 class NodeIdTable:
-    """The nodes of one type: stored ids in ascending order, and their global ids once parts are
-    assigned.
-    """
+    """Nodes of one type: ascending stored ids, and global ids once assigned."""
 
     def __init__(self, ids: Ids, allocate: AllocateArray = np.zeros) -> None:
         self.ids = ids
@@ -144,7 +144,7 @@ class NodeIdTable:
         return len(self.ids)
 
     def rank(self, ids: Ids) -> Ids:
-        """int64[n]: the position of each stored id, -1 where there is none."""
+        """Return the position of each stored id, or -1 if unknown; int64, shape (n,)."""
         if self._index is not None:
             return find(ids, *self._index)
         id_bound = (
@@ -158,7 +158,7 @@ class NodeIdTable:
         return np.where(in_range, ranks, -1)
 
     def gid(self, ids: Ids) -> Ids:
-        """int64[n]: the global id of each stored id, -1 where there is none."""
+        """Return the global id of each stored id, or -1 if unknown; int64, shape (n,)."""
         rank = self.rank(ids)
         is_known = rank >= 0
         return (
@@ -170,17 +170,23 @@ class NodeIdTable:
     def assign_gids(
         self, owners: NDArray[np.int32], ranges: GlobalIdRanges, kind: int, gids: Ids
     ) -> Iterator[tuple[int, Ids]]:
-        """Take each node's place and number the nodes, into ``gids``; give places and runs of their
-        stored ids, in the new order.
+        """Assign global ids to nodes and yield the stored ids of each slot in the new order.
 
         Parameters
         ----------
-        owners : int32 [n]
-            The place (part * trainers + trainer) of each node, by rank.
-        ranges, kind
-            Of all nodes; which type this is.
-        gids : int64 [n], out
-            The global id of each node, by rank.
+        owners : ndarray of int32, shape (n,)
+            Slot (partition * trainers + trainer) of each node, by rank.
+        ranges : GlobalIdRanges
+            Ranges of all nodes.
+        kind : int
+            Index of this node type.
+        gids : ndarray of int64, shape (n,)
+            Output: global id of each node, by rank. The table keeps the array.
+
+        Yields
+        ------
+        tuple of int and ndarray of int64
+            A slot and the next run of its stored ids.
         """
         self.gids = gids
         next_gid = ranges.slot_starts(kind)

@@ -1,4 +1,4 @@
-"""Port through which exports read a graph (`asterism.Graph`): schema and scans."""
+"""Ports through which exports read a graph (`asterism.Graph`): schema and scans."""
 
 from __future__ import annotations
 
@@ -15,65 +15,65 @@ from asterism_proto.errors import Internal
 Array = NDArray[Any]
 Ids = NDArray[np.int64]
 ScanColumn = Array | tuple[Ids, Array]
-"""A feature's rows: dense, or ``(indptr, values)``."""
+"""Rows of a feature: a dense array, or ``(indptr, values)``."""
 ProgressCallback = Callable[[str, int, int | None], None]
-"""Called with the phase, the rows that are done, and how many there are, if known."""
+"""Callback that receives the phase, the rows done, and the total number of rows if known."""
 
 
 class ScannedNodes(Protocol):
-    """A run of nodes of one type."""
+    """Batch of nodes of one type."""
 
     @property
     def ids(self) -> Ids:
-        """int64[n]."""
+        """Stored node ids; ndarray of int64, shape (n,)."""
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """float32[n]."""
+        """Node weights; ndarray of float32, shape (n,)."""
 
     @property
     def features(self) -> Mapping[str, ScanColumn]:
-        """The columns that were asked for."""
+        """Requested features by name."""
 
     @property
     def version(self) -> int:
-        """Of the graph that was read."""
+        """Version of the graph that was read."""
 
 
 class ScannedEdges(Protocol):
-    """A run of edges of one type."""
+    """Batch of edges of one type."""
 
     @property
     def src(self) -> Ids:
-        """int64[n]."""
+        """Stored source ids; ndarray of int64, shape (n,)."""
 
     @property
     def dst(self) -> Ids:
-        """int64[n]."""
+        """Stored destination ids; ndarray of int64, shape (n,)."""
 
     @property
     def edge_ids(self) -> Ids:
-        """int64[n]."""
+        """Stored edge ids; ndarray of int64, shape (n,)."""
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """float32[n]."""
+        """Edge weights; ndarray of float32, shape (n,)."""
 
     @property
     def features(self) -> Mapping[str, ScanColumn]:
-        """The columns that were asked for."""
+        """Requested features by name."""
 
 
 class ScannableGraph(Protocol):
-    """A graph that can be read from end to end, in the same order each time for one version."""
+    """Graph that can be scanned completely, in the same order each time for one version."""
 
     @property
     def space(self) -> str:
-        """Its name."""
+        """Name of the space."""
 
     @property
     def schema(self) -> Schema:
-        """Its types and their features."""
+        """Schema of the space."""
 
     def scan_nodes(
         self,
@@ -83,7 +83,23 @@ class ScannableGraph(Protocol):
         version: int | None = None,
         rows: int = 65536,
     ) -> Iterator[ScannedNodes]:
-        """Every node of a type once."""
+        """Yield every node of a type once.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        names : iterable of str
+            Features to read.
+        version : int, optional
+            Version to read. None reads the current one.
+        rows : int, default 65536
+            Largest number of nodes per batch.
+
+        Yields
+        ------
+        ScannedNodes
+        """
 
     def scan_edges(
         self,
@@ -93,17 +109,33 @@ class ScannableGraph(Protocol):
         version: int | None = None,
         rows: int = 65536,
     ) -> Iterator[ScannedEdges]:
-        """Every edge of a type once."""
+        """Yield every edge of a type once.
+
+        Parameters
+        ----------
+        etype : str
+            Edge type.
+        names : iterable of str
+            Features to read.
+        version : int, optional
+            Version to read. None reads the current one.
+        rows : int, default 65536
+            Largest number of edges per batch.
+
+        Yields
+        ------
+        ScannedEdges
+        """
 
 
 class UnreadableSource:
-    """Stands for the graph where a step reads none: in workers."""
+    """Placeholder for the graph in workers, where no step reads it."""
 
     space = ""
 
     @property
     def schema(self) -> Schema:
-        """No step of a worker asks for it: it has the plan."""
+        """Raise Internal: steps in a worker use the plan instead."""
         raise Internal("a worker was to ask for the schema")
 
     def scan_nodes(
@@ -114,7 +146,7 @@ class UnreadableSource:
         version: int | None = None,
         rows: int = 65536,
     ) -> Iterator[ScannedNodes]:
-        """No step of a worker scans."""
+        """Raise Internal: steps in a worker do not scan."""
         raise Internal(f"a worker was to scan the nodes of {ntype}")
 
     def scan_edges(
@@ -125,43 +157,51 @@ class UnreadableSource:
         version: int | None = None,
         rows: int = 65536,
     ) -> Iterator[ScannedEdges]:
-        """No step of a worker scans."""
+        """Raise Internal: steps in a worker do not scan."""
         raise Internal(f"a worker was to scan the edges of {etype}")
 
 
 @runtime_checkable
 class PinnableGraph(Protocol):
-    """A graph whose versions come and go."""
+    """Graph with versions that can be pinned."""
 
     def pin(
         self, version: int | None = None, *, owner: str | None = None
     ) -> AbstractContextManager[ScannableGraph]:
-        """The graph at one version, which stays while the block runs."""
+        """Provide the graph at one version, which is retained until the context ends.
+
+        Parameters
+        ----------
+        version : int, optional
+            Version to pin. None pins the current one.
+        owner : str, optional
+            Label of the pin.
+        """
 
 
 class VersionSummary(Protocol):
-    """What a graph tells of one of its versions."""
+    """Summary of one version of a graph."""
 
     @property
     def digest(self) -> str:
-        """Of its content."""
+        """Digest of the version's content."""
 
     def count(self, element: str, type_id: int) -> int:
-        """How many nodes (NODE) or edges (EDGE) of a type there are."""
+        """Return the number of nodes (NODE) or edges (EDGE) of a type."""
 
 
 @runtime_checkable
 class VersionedGraph(Protocol):
-    """A graph that knows what its versions hold."""
+    """Graph that provides summaries of its versions."""
 
     def manifest(self, version: int | None = None) -> VersionSummary:
-        """What a version holds."""
+        """Return the summary of a version, by default the current one."""
 
 
 def count_rows(
     graph: ScannableGraph, element: str, type_ids: Iterable[int], version: int
 ) -> int | None:
-    """How many nodes or edges of these types a scan will give, where the graph knows."""
+    """Return the number of nodes or edges that scans of these types will yield, if known."""
     if not isinstance(graph, VersionedGraph):
         return None
     summary = graph.manifest(version)
@@ -170,14 +210,14 @@ def count_rows(
 
 @runtime_checkable
 class DigestSource(Protocol):
-    """A graph that is part of one that knows what its versions hold."""
+    """Graph derived from a versioned graph, which knows the digest of its source."""
 
     def digest(self, version: int) -> str:
-        """Of the whole of a version."""
+        """Return the digest of the full version."""
 
 
 def version_digest(graph: ScannableGraph, version: int) -> str:
-    """The digest of a version's content, where the graph knows; else nothing."""
+    """Return the digest of a version's content, or an empty string if unknown."""
     if isinstance(graph, VersionedGraph):
         return graph.manifest(version).digest
     return graph.digest(version) if isinstance(graph, DigestSource) else ""
@@ -185,35 +225,53 @@ def version_digest(graph: ScannableGraph, version: int) -> str:
 
 @runtime_checkable
 class NodeFeatureSource(Protocol):
-    """A graph that can be asked for columns of given nodes: for what they are called, where that is
-    a string.
+    """Graph that returns features of given nodes.
+
+    Exports use it to read string ids.
     """
 
     def node_features(
         self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None
     ) -> Mapping[str, ScanColumn]:
-        """Columns of nodes of a type, in their order."""
+        """Return features of nodes of a type, in the order of ``nodes``.
+
+        Parameters
+        ----------
+        nodes : ndarray of int64, shape (n,)
+            Stored node ids.
+        names : iterable of str
+            Features to read.
+        ntype : str
+            Node type.
+        version : int, optional
+            Version to read. None reads the current one.
+
+        Returns
+        -------
+        dict of str to ScanColumn
+        """
 
 
 @runtime_checkable
 class SampledSource(Protocol):
-    """A graph that is a sample of another."""
+    """Graph that is a sample of another graph."""
 
     @property
     def sample(self) -> Mapping[str, Any]:
-        """How it is sampled, in words that JSON has."""
+        """Parameters of the sample, in JSON types."""
 
 
 def sample_parameters(graph: ScannableGraph) -> Mapping[str, Any] | None:
-    """How a graph is sampled; None where it is whole."""
+    """Return the parameters of a sampled graph, or None for a complete one."""
     return graph.sample if isinstance(graph, SampledSource) else None
 
 
 def pin_version(
     graph: ScannableGraph, version: int | None, owner: str
 ) -> AbstractContextManager[ScannableGraph]:
-    """The graph at a version that does not go while it is read, however long that takes; as it is
-    where none ever goes.
+    """Provide the graph at a version that is retained while it is read.
+
+    A graph that does not support pins is returned unchanged.
     """
     return (
         graph.pin(version, owner=owner) if isinstance(graph, PinnableGraph) else nullcontext(graph)

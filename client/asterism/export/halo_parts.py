@@ -1,5 +1,7 @@
-"""The graph of each part: its own nodes and edges, and those of other parts that it holds beside
-(HALO).
+"""Graph of each partition: its own nodes and edges, and those of its halo.
+
+The halo (HALO in DGL) consists of the nodes and edges of other partitions that a partition also
+stores.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ _STEP = 1 << 18
 
 
 class LocalIdMap:
-    """From global to local node ids of one part: owned nodes first, then the others by id."""
+    """Map from global to local node ids of one partition.
+
+    Owned nodes come first, then halo nodes in the order of their global ids.
+    """
 
     def __init__(
         self, run: ExportRun, total: int, low: int, high: int, end_ids: Iterator[Ids]
@@ -50,18 +55,18 @@ class LocalIdMap:
             count += len(ids)
             spool.append(ids)
         self.halo: Ids = spool.map()
-        """int64[n]: the others."""
+        """Global ids of the halo nodes; ndarray of int64, shape (n,)."""
         spool.remove()
 
     def __call__(self, ids: Ids) -> Ids:
-        """int64[n]: local ids."""
+        """Return the local id of each global id; int64, shape (n,)."""
         return self._local_ids[ids].astype(np.int64)
 
 
 def write_graph(
     run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int
 ) -> dict[str, Any]:
-    """Write one part's ``graph.dgl``; give how much it holds beside its own."""
+    """Write one partition's ``graph.dgl``, and return its numbers of halo nodes and edges."""
     halo_edges = _halo_edges(run, nodes, edges, part)
     low, high = nodes.part_range(part)
     local = LocalIdMap(run, nodes.total, low, high, _halo_ends(edges, part, halo_edges))
@@ -82,10 +87,10 @@ def _halo_ends(edges: PartitionedEdges, part: int, halo_edges: Ids) -> Iterator[
 
 
 def _halo_edges(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int) -> Ids:
-    """Source, destination and global id of each edge that a part holds but does not own, by global
-    id.
+    """Return the edges that a partition stores but does not own.
 
-    These are its outer edges, and the edges into its HALO nodes where those are held too.
+    Each row has source, destination and global id; rows are sorted by global id. The edges are the
+    partition's outer edges and, with several hops, edges into its halo nodes.
     """
     spool = Spool(
         path=run.scratch_path(),
@@ -112,7 +117,7 @@ def _halo_edges(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, 
 def _multi_hop_halo_edges(
     run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int
 ) -> Iterator[Ids]:
-    """The same where HALO nodes have in-edges too: all edges are read once more for each hop."""
+    """Yield halo edges with several hops; all edges are read once more for each hop."""
     low, high = nodes.part_range(part)
     in_halo = run.allocate(edges.ranges.total, np.bool_)
     seen, frontier = run.allocate(nodes.total, np.bool_), run.allocate(nodes.total, np.bool_)
@@ -125,7 +130,7 @@ def _multi_hop_halo_edges(
         np.logical_or(seen, frontier, out=seen)
         next_frontier = run.allocate(nodes.total, np.bool_)
         for first, src, dst in _all_edges(run, edges):
-            # Those from the part itself are outer edges already.
+            # Edges from the partition itself are outer edges already.
             selected = np.flatnonzero(frontier[dst] & ((src < low) | (src >= high)))
             in_halo[first + selected] = True
             next_frontier[src[selected]] = True
@@ -137,7 +142,7 @@ def _multi_hop_halo_edges(
 
 
 def _all_edges(run: ExportRun, edges: PartitionedEdges) -> Iterator[tuple[int, Ids, Ids]]:
-    """The first global id, sources and destinations of all edges, a few at a time."""
+    """Yield the first global id, sources and destinations of all edges, in batches."""
     for part in range(run.parts):
         for type_index, rows in enumerate(edges.owned_edges(part)):
             first = int(edges.ranges.starts[part, type_index])
@@ -147,7 +152,7 @@ def _all_edges(run: ExportRun, edges: PartitionedEdges) -> Iterator[tuple[int, I
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _PartGraph:
-    """What goes into one part's graph, as columns that are made while they are written."""
+    """Content of one partition's graph, as columns generated while they are written."""
 
     run: ExportRun
     nodes: GlobalIdRanges
@@ -157,7 +162,7 @@ class _PartGraph:
     local_ids: LocalIdMap
 
     def graph(self, formats: Sequence[str]) -> DglGraph:
-        """The graph, homogeneous as DGL wants a part to be."""
+        """Return the graph in homogeneous form, as DGL expects of a partition."""
         low, high = self.nodes.part_range(self.part)
         count = high - low + len(self.local_ids.halo)
         first, last = self.edges.ranges.part_range(self.part)
@@ -179,9 +184,7 @@ class _PartGraph:
     def _data(
         self, low: int, high: int, halo_ids: Ids, inner_name: str, ranges: GlobalIdRanges
     ) -> dict[str, ArrayStream]:
-        """What DGL keeps of each node or edge: its global id, whether it is the part's own, its
-        type.
-        """
+        """Return DGL's columns of nodes or edges: global id, ownership flag and type."""
         data = {
             "_ID": self._id_column(np.int64, low, high, halo_ids, lambda ids: ids),
             inner_name: self._id_column(
@@ -211,7 +214,7 @@ class _PartGraph:
         )
 
     def _ends(self, end: int) -> Iterator[Array]:
-        """Local sources (0) or destinations (1) of all edges, by local edge id."""
+        """Yield the local sources (0) or destinations (1) of all edges, by local edge id."""
         for rows in self.edges.owned_edges(self.part):
             for _, *edge_ends in end_batches(rows):
                 yield self.local_ids(edge_ends[end])
@@ -232,7 +235,7 @@ class _PartGraph:
         )
 
     def _compressed(self, nodes: int, rows: ArrayStream, cols: ArrayStream) -> Csr:
-        """The edges by ``rows``."""
+        """Return the edges in compressed form, grouped by ``rows``."""
         if nodes >= 1 << 31:
             raise InvalidRequest(
                 f"a part of {nodes} nodes is too large for csr or csc here; write coo, and "

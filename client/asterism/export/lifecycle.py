@@ -1,8 +1,9 @@
 """Start, resumption and publication of an export.
 
 `run_resumable` locks the working folder of the target, pins a version, yields the `ExportRun` that
-the steps share and publishes the finished files by renaming them. A working folder that was left by
-a killed export of the same parameters is continued. `write_manifest` writes the last file."""
+the steps share, and publishes the finished files by renaming them. It continues from the working
+folder of a killed export with the same parameters. `write_manifest` writes the last file.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportShape:
-    """How many parts there are, and what they hold."""
+    """Number of partitions, and their content."""
 
     parts: int = 1
     trainers: int = 1
@@ -54,18 +55,26 @@ def run_resumable(
     shape: ExportShape,
     execution: Execution,
 ) -> Iterator[ExportRun | None]:
-    """The export until the block ends, and published then; None where one of the same stands
-    already.
+    """Provide a running export, and publish it when the context ends.
+
+    Yields None if an identical export is already published.
 
     Parameters
     ----------
-    graph, target, layout
-        What is read, at one version that is pinned meanwhile; where it goes; which types and
-        columns.
+    graph : ScannableGraph
+        Graph to read. One version is pinned meanwhile.
+    target : ExportTarget
+        Destination.
+    layout : ExportPlan
+        Types and columns to export.
     parameters : mapping
-        What was asked for: another export to the same place is not gone on with.
-    version, shape, execution
-        None: the current one; the parts; who does it.
+        Arguments of the export. An unfinished export with other arguments is not resumed.
+    version : int or None
+        Version to export. None uses the current one.
+    shape : ExportShape
+        Partitions and their content.
+    execution : Execution
+        Common options.
     """
     check_execution(execution)
     full_parameters = json.loads(
@@ -133,7 +142,7 @@ def run_resumable(
 
 
 def _first_version(graph: ScannableGraph, layout: ExportPlan, version: int | None) -> int:
-    """The one version that is read throughout: that of the first node to be found."""
+    """Return the version of the first node found, which is then read throughout."""
     for kind in layout.nodes:
         for batch in graph.scan_nodes(kind.name, (), version=version, rows=1):
             return batch.version
@@ -141,8 +150,9 @@ def _first_version(graph: ScannableGraph, layout: ExportPlan, version: int | Non
 
 
 def write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
-    """Write the manifest, the last file: ``content``, where it is from, and size and digest of
-    every other file.
+    """Write the manifest, which is the last file.
+
+    It has ``content``, the source of the export, and the size and digest of every other file.
     """
 
     def write() -> None:
@@ -169,7 +179,7 @@ def write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
 
 
 def published_manifest(target: ExportTarget) -> dict[str, Any]:
-    """The manifest of an export that was published just now."""
+    """Return the manifest of an export that has just been published."""
     manifest = target.manifest()
     if manifest is None:
         raise Corrupt(f"{target.file_path(MANIFEST)}: it was written just now, and is not there")
@@ -183,14 +193,14 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportTarget:
-    """Where an export goes: a folder, or an address as fsspec has it."""
+    """Destination of an export: a folder, or an address as fsspec names it."""
 
     path: Path | None
     address: str
 
     @classmethod
     def parse(cls, out: str | Path) -> ExportTarget:
-        """What ``out`` names; ``file://`` is a folder."""
+        """Parse ``out``; ``file://`` addresses are folders."""
         text = str(out)
         if text.startswith("file://"):
             return cls(path=Path(text.removeprefix("file://")), address="")
@@ -202,15 +212,15 @@ class ExportTarget:
 
     @property
     def display_name(self) -> str:
-        """For people."""
+        """Display name, without secrets."""
         return redact(self.address) if self.path is None else str(self.path)
 
     def file_path(self, name: str) -> str | Path:
-        """Where a file of it is."""
+        """Return the path or address of one of its files."""
         return self.path / name if self.path is not None else f"{self.address}/{name}"
 
     def manifest(self) -> dict[str, Any] | None:
-        """The manifest of the finished export that is there; None where there is none."""
+        """Return the manifest of a finished export at the target, or None."""
         try:
             content = (
                 (self.path / MANIFEST).read_bytes()
@@ -224,13 +234,13 @@ class ExportTarget:
 
     @property
     def is_occupied(self) -> bool:
-        """Whether something is there."""
+        """True if the target exists and is not empty, or holds an export."""
         if self.path is None:
             return self.manifest() is not None
         return self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
 
     def working_folder(self, scratch: str | Path | None) -> Path:
-        """The folder of its own that an unfinished export has: the same one each time."""
+        """Return the working folder of an unfinished export, always the same for one target."""
         if self.path is not None and scratch is None:
             return self.path.with_name(f"{self.path.name}.partial")
         location = self.address or str(self.path.absolute() if self.path is not None else "")
@@ -242,27 +252,27 @@ class ExportTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingFolder:
-    """The folder of an export that is under way."""
+    """Working folder of a running export."""
 
     folder: Path
     state: Mapping[str, Any]
-    """What it exports, as it began: what was asked for, and what was found out for all of it."""
+    """Arguments of the export, and the version and digest that it reads."""
     resumed: bool
     published: bool
-    """Whether the export stands already: what is left is to remove the folder."""
+    """True if the export is published and only the folder remains to be removed."""
 
     @property
     def scratch(self) -> Path:
-        """For what is not part of the export."""
+        """Folder for temporary files."""
         return self.folder / "scratch"
 
     @property
     def out(self) -> Path:
-        """For its files, where they do not go to an address."""
+        """Folder for output files, unless they go to an address."""
         return self.folder / "files"
 
     def begin(self, state: Mapping[str, Any]) -> WorkingFolder:
-        """Note what is exported, in an empty folder."""
+        """Create the subfolders and record the state of a new export."""
         self.scratch.mkdir(parents=True)
         self.out.mkdir()
         temporary = self.folder / f"{_STATE}.making"
@@ -280,14 +290,15 @@ def open_working_folder(
     resume: bool,
     scratch: str | Path | None,
 ) -> Iterator[WorkingFolder]:
-    """The folder of an export until it is published: one that was cut off, or a new one. Removed
-    when the block fails, unless ``resume``.
+    """Provide the working folder of an interrupted or new export until it is published.
+
+    If the block fails, the folder is removed, unless ``resume`` is set.
 
     Raises
     ------
     Conflict
-        Where the target is taken, or an unfinished export to it is, by one that is under way, or
-        one of something else.
+        The target exists, another process exports to it, or an unfinished export to it has other
+        arguments or may not be resumed.
     """
     folder = target.working_folder(scratch)
     lock = _lock_folder(folder, target)
@@ -324,8 +335,8 @@ def open_working_folder(
                 "on with it, or overwrite to begin anew"
             )
         if state is None or not resume or state.get("boot") != _boot_id():
-            # What a machine that went down had not written yet is not known: only what this boot
-            # wrote is gone on with.
+            # After a reboot, data that was not yet synced may be lost. Only work of this boot is
+            # resumed.
             working_folder = replace(working_folder, state={}, resumed=False)
             _empty_folder(folder)
         try:
@@ -336,12 +347,12 @@ def open_working_folder(
             raise
     finally:
         with suppress(OSError):
-            folder.rmdir()  # what is empty is of no use to anybody
+            folder.rmdir()  # an empty folder is of no use for resuming
         os.close(lock)
 
 
 def _lock_folder(folder: Path, target: ExportTarget) -> int:
-    """The folder, there and this process's alone until the descriptor is closed."""
+    """Create the folder and lock it for this process until the descriptor is closed."""
     while True:
         make_folder(folder)
         lock = os.open(folder, os.O_RDONLY)
@@ -355,7 +366,7 @@ def _lock_folder(folder: Path, target: ExportTarget) -> int:
                 f"{folder}: an export to {target.display_name} is under way in another "
                 "process; wait for it"
             ) from error
-        os.close(lock)  # another export was done with it just then
+        os.close(lock)  # another process removed the folder in the meantime; try again
 
 
 def _matches(parameters: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> bool:
@@ -383,8 +394,9 @@ def _empty_folder(folder: Path) -> None:
 
 
 def remove_previous(run: ExportRun, target: ExportTarget) -> None:
-    """Remove the export that an address holds, if any: its manifest first, so that nobody takes
-    what is left for an export.
+    """Remove an earlier export at an address, the manifest first.
+
+    Without a manifest, the remaining files are not mistaken for an export.
     """
     if target.path is not None:
         return
@@ -402,8 +414,9 @@ def remove_previous(run: ExportRun, target: ExportTarget) -> None:
 
 
 def publish(working_folder: WorkingFolder, target: ExportTarget) -> None:
-    """Give the finished export its name; what was there before goes once it has it. Done again, it
-    goes on.
+    """Rename the finished export to its target, and then remove what it replaces.
+
+    Idempotent: a repeated call continues an interrupted one.
     """
     if target.path is not None and working_folder.out.is_dir():
         _sync_all(working_folder.out)
@@ -419,7 +432,7 @@ def publish(working_folder: WorkingFolder, target: ExportTarget) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Rename, or where the two are on different disks, copy beside the target first."""
+    """Rename a folder, or copy it next to the target first if they are on different disks."""
     try:
         source.rename(target)
     except OSError as error:

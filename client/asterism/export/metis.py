@@ -1,10 +1,10 @@
-"""METIS: an assignment that cuts few edges, by its C library, which takes several constraints and
-lets go of the GIL.
+"""METIS partitioning through its C library, with several constraints and without the GIL.
 
-The library comes in two builds: of 32-bit integers (cmeel-metis, METIS 5.2), which takes half the
-memory, and of 64-bit ones inside pymetis, for graphs beyond 2^31. Either takes arrays as they are.
-pymetis's own call, which walks over Python objects and takes one constraint, is left for where
-neither is found."""
+The library comes in two builds. cmeel-metis (METIS 5.2) uses 32-bit integers and takes half the
+memory. pymetis contains a build with 64-bit integers, for graphs beyond 2^31 entries. Both take the
+arrays without conversion. pymetis's own Python function iterates over Python objects and supports
+one constraint; it is the fallback if neither build is found.
+"""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _OPTIONS = 40
 _STATUS = {-2: "it refused its input", -3: "it ran out of memory", -4: "it failed"}
 OBJECTIVES = ("cut", "vol")
 _COARSENING_RATIO = 0.55
-"""What is left of the nodes after a step: mostly 0.51 to 0.54."""
+"""Share of the nodes that remain after one coarsening step, mostly 0.51 to 0.54."""
 _FIXED_BYTES = 4 << 20
-"""What does not grow with the graph."""
+"""Memory that does not grow with the graph, in bytes."""
 MAX_CONSTRAINTS = 64
-"""Columns of weights: METIS works through all of them at every step, and finds no balance of very
-many.
-"""
+"""Largest number of weight columns.
+METIS processes all columns at every step, and finds no balance for very many."""
 
 
 def required_bytes(
     nodes: int, entries: int, constraints: int, parts: int, objective: str = "cut"
 ) -> int:
-    """How much memory METIS takes beside the graph that it is given, at most.
+    """Return the most memory that METIS takes in addition to its input graph, in bytes.
 
-    METIS about halves the nodes until some 40 log2(parts) times fewer are left, and keeps the graph
-    of every step, with a weight for each entry. Edges at random join as many different pairs of
-    coarse nodes as they would at random; those of a graph with clusters fewer.
+    METIS roughly halves the nodes per step until about n / (40 log2(parts)) are left. It keeps the
+    graph of every step, with a weight per entry. The bound assumes random edges, which join the
+    most distinct pairs of coarse nodes; a graph with clusters needs less.
 
     Parameters
     ----------
-    nodes, entries, constraints, parts, objective
-        Nodes, entries of the adjacency (two an edge), columns of weights, parts, and what is to be
-        least.
+    nodes, entries, constraints, parts : int
+        Number of nodes, adjacency entries (two per edge), weight columns and partitions.
+    objective : {"cut", "vol"}
+        Quantity to minimize.
     """
     min_coarse_nodes = max(nodes / (40 * max(1, parts.bit_length() - 1)), 30 * parts)
     kept_entries, remaining_nodes = 0.0, float(nodes)
@@ -57,7 +57,7 @@ def required_bytes(
         kept_entries += (
             2 * _expected_pairs(entries, remaining_nodes) + (5 + constraints) * remaining_nodes
         )
-    # Volumes have weights of their own, and a record of three numbers for each part next to a node.
+    # With "vol", nodes have sizes, and border nodes a record of three numbers per partition.
     volume_entries = entries + 3 * min(entries, nodes * parts) if objective == "vol" else 0
     width = 4 if _fits_int32(entries) else 8
     return (
@@ -75,12 +75,12 @@ def required_bytes(
 
 
 def _expected_pairs(entries: int, nodes: float) -> float:
-    """How many different pairs of so many nodes there are in so many draws."""
+    """Return the expected number of distinct pairs of nodes among ``entries`` random pairs."""
     return float(-np.expm1(-entries / nodes**2) * nodes**2)
 
 
 def _fits_int32(max_value: int) -> bool:
-    """Whether the build of 32 bits is there, and counts as far."""
+    """Return True if the 32-bit build is installed and can count to ``max_value``."""
     return max_value < MAX_INT32_ENTRIES and _metis32() is not None
 
 
@@ -93,28 +93,39 @@ def partition_graph(
     objective: str,
     imbalance: float = 0.03,
 ) -> tuple[NDArray[np.int32], list[str]]:
-    """A part for each node.
+    """Partition a graph with METIS.
 
     Parameters
     ----------
     graph : MetisGraph
-        What to cut.
+        Graph to partition.
     parts : int
-        How many parts.
-    constraints : int64 [n, k]
-        Each column is balanced over the parts; a column's sum is positive.
+        Number of partitions.
+    constraints : ndarray of int64, shape (n, k)
+        Node weights. Each column is balanced over the partitions and must have a positive sum.
     seed : int
-        Of METIS's own generator; its low 31 bits count.
-    objective : str
-        ``cut`` (edges between parts) or ``vol`` (nodes at borders).
-    imbalance : float
-        How much more than its share of a column a part may get; METIS tries, and does not promise.
+        Seed of METIS's own generator, which uses the low 31 bits.
+    objective : {"cut", "vol"}
+        Minimize the edges between partitions, or the communication volume.
+    imbalance : float, default 0.03
+        Share by which a partition may exceed its even share of a column. METIS does not guarantee
+        it.
 
     Returns
     -------
-    owners : int32 [n]
+    owners : ndarray of int32, shape (n,)
+        Partition of each node.
     warnings : list of str
-        Where only one constraint could be had.
+        Not empty if only one constraint was supported.
+
+    Raises
+    ------
+    InvalidRequest
+        The objective is unknown.
+    NotReady
+        METIS is not installed.
+    Internal
+        METIS failed.
     """
     if objective not in OBJECTIVES:
         raise InvalidRequest(f"objective {objective!r}: expected cut or vol")
@@ -139,13 +150,13 @@ def partition_graph(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Library:
-    """A build of METIS."""
+    """One build of METIS."""
 
     library: Any
     dtype: type[np.signedinteger[Any]]
-    """Its ``idx_t``."""
+    """NumPy type of ``idx_t``."""
     indices: Mapping[str, int]
-    """Where each of its options is."""
+    """Position of each option in the options array."""
 
     def kway(
         self,
@@ -157,7 +168,7 @@ class _Library:
         objective: str,
         imbalance: float,
     ) -> NDArray[np.int32]:
-        """`METIS_PartGraphKway`."""
+        """Call `METIS_PartGraphKway`."""
         options = np.full(_OPTIONS, -1, self.dtype)
         self.library.METIS_SetDefaultOptions(_pointer(options))
         option_values = {
@@ -200,14 +211,15 @@ class _Library:
 
 
 def _metis32() -> _Library | None:
-    """METIS of 32-bit integers."""
+    """Return the build with 32-bit integers, or None."""
     try:
         prefix = Path(
             str(importlib.metadata.distribution("cmeel-metis").locate_file("cmeel.prefix"))
         )
         header = (prefix / "include/metis.h").read_text()
-        # The path from one to the other is written wrongly in some builds; what is loaded already
-        # is found by its name. Both stay local: pymetis has functions of the same names.
+        # Some builds have a wrong library path from libmetis to libGKlib, so libGKlib is loaded
+        # first. Both are loaded with local symbols, because pymetis has functions of the same
+        # names.
         for name in ("libGKlib", "libmetis"):
             library = ctypes.CDLL(str(next((prefix / "lib").glob(f"{name}.*"))))
     except (importlib.metadata.PackageNotFoundError, OSError, StopIteration):
@@ -222,14 +234,14 @@ def _metis32() -> _Library | None:
 
 
 def _metis64() -> _Library | None:
-    """METIS of 64-bit integers, inside pymetis."""
+    """Return the build with 64-bit integers inside pymetis, or None."""
     try:
-        from pymetis import _internal  # the extra `export` brings it; nothing else needs it
+        from pymetis import _internal  # installed by the extra `export`; nothing else needs it
     except ImportError as error:
         raise NotReady(
             f"assign='metis' needs METIS: pip install 'asterism-graph[export]' ({error})"
         ) from error
-    keys: Any = vars(_internal)["options_indices"]  # its stub leaves this one out
+    keys: Any = vars(_internal)["options_indices"]  # missing from its stub
     try:
         library = ctypes.CDLL(_internal.__file__)
         library.METIS_PartGraphKway  # noqa: B018  # its address is looked up here
@@ -251,7 +263,7 @@ def _pointer(array: NDArray[Any]) -> Any:
 def _by_pymetis(
     graph: MetisGraph, parts: int, constraints: NDArray[np.int64], seed: int
 ) -> NDArray[np.int32]:
-    """The same through pymetis's Python call, which knows one constraint."""
+    """Partition through pymetis's Python function, which supports one constraint."""
     import pymetis
 
     result = pymetis.part_graph(

@@ -1,4 +1,4 @@
-"""Nodes of an export: their ids, their numbering, and the node features of each part."""
+"""Nodes of an export: their stored ids, their global ids, and the node features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEP = 1 << 18
 
 
 def read_ids(run: ExportRun) -> list[NodeIdTable]:
-    """The ids of each node type of the plan, in ascending order."""
+    """Read the ids of each node type of the plan, in ascending order."""
     tables = []
     meter = ProgressMeter(
         run,
@@ -53,7 +53,7 @@ def _read_ids(run: ExportRun, kind: TypePlan, spool: Spool, meter: ProgressMeter
         last_id = int(batch.ids[-1])
         meter.add(len(batch.ids))
     if not ascending:
-        # In place: pages of the file come and go, whatever their number.
+        # Sort in place in the mapped file: its pages need not all fit into memory.
         ids = spool.map("r+")
         ids.sort()
         del ids
@@ -74,9 +74,9 @@ def _read_ids(run: ExportRun, kind: TypePlan, spool: Spool, meter: ProgressMeter
 def assign_global_ids(
     run: ExportRun, tables: list[NodeIdTable], owners: list[Owners]
 ) -> GlobalIdRanges:
-    """Settle the global ids, and write each part's original ids and the whole list of them by type.
+    """Assign global ids, and write the stored ids of each partition and of each type.
 
-    ``owners`` are places: part * trainers + trainer.
+    ``owners`` are slots: partition * trainers + trainer.
     """
     gids = [run.spool(f"gids-{kind.type_id}") for kind in run.plan.nodes]
     run.run_step("numbered", partial(_assign_global_ids, run, tables, owners, gids))
@@ -86,7 +86,7 @@ def assign_global_ids(
 
 
 def node_ranges(run: ExportRun) -> GlobalIdRanges:
-    """How nodes are numbered, as `assign_global_ids` found."""
+    """Return the id ranges of nodes, as recorded by `assign_global_ids`."""
     counts = np.array(run.step_result("numbered")["nodes"], np.int64).reshape(
         run.parts * run.trainers, len(run.plan.nodes)
     )
@@ -139,7 +139,7 @@ def _assign_global_ids(
 
 
 def _counts(owners: Owners, slots: int) -> Ids:
-    """How many nodes each place has; a few owners at a time, as they may be mapped."""
+    """Count the nodes of each slot, in batches because ``owners`` may be mapped."""
     counts = np.zeros(slots, np.int64)
     for start in range(0, len(owners), _STEP):
         counts += np.bincount(owners[start : start + _STEP], minlength=slots)
@@ -147,8 +147,9 @@ def _counts(owners: Owners, slots: int) -> Ids:
 
 
 def write_id_list(run: ExportRun, folder: str, label: str, spools: list[Spool]) -> None:
-    """Write the original ids of a type, one part after the other, as ``<folder>/<label>.npy``: by
-    type-wise id.
+    """Write the stored ids of a type by type-wise id, as ``<folder>/<label>.npy``.
+
+    The ids of the partitions follow each other.
     """
     with run.open_output(f"{folder}/{label}.npy") as file:
         rows = sum(spool.rows for spool in spools)
@@ -162,21 +163,19 @@ def write_id_list(run: ExportRun, folder: str, label: str, spools: list[Spool]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FeatureRows:
-    """The scratch files of one type in one part: places among the part's nodes of the type, and
-    columns.
-    """
+    """Scratch files of one type in one partition: row positions within the type, and columns."""
 
     positions: Spool
     columns: dict[str, Spool]
 
     @property
     def spools(self) -> list[Spool]:
-        """All of them."""
+        """All scratch files."""
         return [self.positions, *self.columns.values()]
 
 
 def distribute_features(run: ExportRun, tables: list[NodeIdTable], ranges: GlobalIdRanges) -> None:
-    """Give every part its nodes' features, in the order in which they come."""
+    """Send node features to the partitions that own the nodes, in scan order."""
     kinds = [(type_index, kind) for type_index, kind in enumerate(run.plan.nodes) if kind.columns]
     meter = ProgressMeter(
         run, "node features", sum(len(tables[type_index]) for type_index, _ in kinds)
@@ -228,7 +227,7 @@ def _distribute_batch(
     spools: list[_FeatureRows],
     sums: Checksums,
 ) -> None:
-    """Append a batch's rows to the scratch files of the parts that own them."""
+    """Append a batch's rows to the scratch files of the partitions that own them."""
     gids = table.gid(batch.ids)
     if gids.size and gids.min() < 0:
         raise Corrupt(
@@ -246,7 +245,7 @@ def _distribute_batch(
 
 
 def write_features(run: ExportRun, ranges: GlobalIdRanges, part: int) -> None:
-    """Write one part's ``node_feat.dgl``."""
+    """Write one partition's ``node_feat.dgl``."""
     tensors: dict[str, ArrayStream] = trainer_columns(
         ranges, part, [kind.label for kind in run.plan.nodes]
     )
@@ -268,8 +267,9 @@ def write_features(run: ExportRun, ranges: GlobalIdRanges, part: int) -> None:
 
 
 def trainer_columns(ranges: GlobalIdRanges, part: int, labels: list[str]) -> dict[str, ArrayStream]:
-    """DGL's feature ``trainer_id`` of a part's nodes of each type, where a part has several
-    trainers.
+    """Return DGL's feature ``trainer_id`` for a partition's nodes, by type.
+
+    The result is empty if partitions have one trainer each.
     """
     if ranges.trainer_ends is None:
         return {}
@@ -291,14 +291,14 @@ def trainer_columns(ranges: GlobalIdRanges, part: int, labels: list[str]) -> dic
 
 
 def remove_distributed_features(run: ExportRun, part: int) -> None:
-    """Remove what `write_features` read."""
+    """Remove the scratch files that `write_features` reads."""
     for kind in run.plan.nodes:
         for spool in _feature_rows(run, kind, part).spools:
             spool.remove()
 
 
 def _order(run: ExportRun, positions: Spool, expected: int, kind: TypePlan) -> Ids | None:
-    """Where in the scratch file each of the part's rows is; None where they are in order."""
+    """Return the scratch position of each of the partition's rows, or None if in order."""
     if positions.rows != expected:
         raise Corrupt(
             f"node type {kind.name}: {positions.rows} nodes of a part came with their "
@@ -327,8 +327,9 @@ def _order(run: ExportRun, positions: Spool, expected: int, kind: TypePlan) -> I
 
 
 def split_by_part(gids: Ids, ranges: GlobalIdRanges) -> Iterator[tuple[int, Ids | None]]:
-    """Each part that owns some of ``gids``, and the positions of those; None where it owns them
-    all.
+    """Yield each partition that owns some of ``gids``, with the positions of those ids.
+
+    The positions are None if one partition owns all ids.
     """
     parts = len(ranges.starts)
     if parts == 1:
@@ -341,5 +342,5 @@ def split_by_part(gids: Ids, ranges: GlobalIdRanges) -> Iterator[tuple[int, Ids 
 
 
 def take_rows(values: Array, positions: Ids | None) -> Array:
-    """The rows at ``positions``, or all of them."""
+    """Return the rows at ``positions``, or all rows for None."""
     return values if positions is None else values[positions]

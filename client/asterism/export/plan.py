@@ -1,4 +1,4 @@
-"""Plan of an export: types in DGL's order by their written names, and their columns."""
+"""Plan of an export: types sorted by written name, as in DGL, and their columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asterism_model.schema import STRING_ID_FEATURE, EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 
 _DGL_DTYPES = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
-"""Element types that DGL has no tensors of, and what holds their values."""
+"""Replacements for element types that DGL's tensors do not support."""
 _BATCH_BYTES, _BATCH_ROWS = 32 << 20, 1 << 18
 
 
@@ -23,15 +23,15 @@ class ColumnPlan:
     """One column of a type."""
 
     name: str
-    """As written."""
+    """Name in the export."""
     feature: str | None
-    """As stored; None: the weight."""
+    """Name of the stored feature; None for the weight."""
     dtype: np.dtype[Any]
-    """As written."""
+    """Dtype in the export."""
     shape: tuple[int, ...]
 
     def extract(self, rows: ScannedNodes | ScannedEdges) -> Array:
-        """This column of a batch, as it is written."""
+        """Return this column of a batch, in the exported dtype."""
         if self.feature is None:
             return rows.weights
         values = rows.features[self.feature]
@@ -46,38 +46,38 @@ class ColumnPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypePlan:
-    """A node type or an edge type, as it is read and as it is written."""
+    """Node type or edge type, with its stored and its exported form."""
 
     name: str
-    """In the schema."""
+    """Name in the schema."""
     label: str
-    """In DGL: a node type's name, an edge type's ``src:relation:dst``."""
+    """Name in DGL: a node type's name, or an edge type's ``src:relation:dst``."""
     type_id: int
-    """In the schema; the written one is the position in the plan."""
+    """Type id in the schema. The exported type id is the position in the plan."""
     columns: tuple[ColumnPlan, ...]
     src: int = -1
-    """Of an edge type: the position of its sources' type in the plan."""
+    """Position of the source node type in the plan; -1 for node types."""
     dst: int = -1
 
     @property
     def names(self) -> list[str]:
-        """The features to scan for."""
+        """Names of the features to scan."""
         return [column.feature for column in self.columns if column.feature is not None]
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row as it is read."""
+        """Bytes of a scanned row."""
         return 32 + sum(
             column.dtype.itemsize * int(np.prod(column.shape)) for column in self.columns
         )
 
     @property
     def batch_rows(self) -> int:
-        """How many rows to ask for at once, so that a batch stays small."""
+        """Number of rows to scan at once, so that a batch stays small."""
         return max(1, min(_BATCH_ROWS, _BATCH_BYTES // self.row_bytes))
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the plan in JSON types."""
         columns = [
             {"name": c.name, "feature": c.feature, "dtype": c.dtype.str, "shape": list(c.shape)}
             for c in self.columns
@@ -93,7 +93,7 @@ class TypePlan:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> TypePlan:
-        """The reverse of `to_dict`."""
+        """Create the plan from the result of `to_dict`."""
         columns = tuple(
             ColumnPlan(
                 name=c["name"],
@@ -115,7 +115,7 @@ class TypePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportPlan:
-    """The types of an export, by written type id."""
+    """Types of an export, by exported type id."""
 
     nodes: tuple[TypePlan, ...]
     edges: tuple[TypePlan, ...]
@@ -123,11 +123,11 @@ class ExportPlan:
 
     @property
     def is_heterogeneous(self) -> bool:
-        """Whether DGL takes the graph for a heterograph."""
+        """True if DGL treats the graph as a heterograph."""
         return len(self.nodes) > 1 or len(self.edges) > 1
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the plan in JSON types."""
         return {
             "nodes": [kind.to_dict() for kind in self.nodes],
             "edges": [kind.to_dict() for kind in self.edges],
@@ -136,7 +136,7 @@ class ExportPlan:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> ExportPlan:
-        """The reverse of `to_dict`."""
+        """Create the plan from the result of `to_dict`."""
         nodes, edges = (
             tuple(TypePlan.from_dict(kind) for kind in document[element])
             for element in ("nodes", "edges")
@@ -145,7 +145,7 @@ class ExportPlan:
 
 
 def check_name(description: str, name: str) -> str:
-    """``name``, unless DGL would take it apart or a file can not be called so."""
+    """Return ``name`` if DGL and file systems accept it; raise InvalidRequest otherwise."""
     if not re.fullmatch(r"[^/:\s\x00]{1,200}", name) or name in (".", ".."):
         raise InvalidRequest(
             f"{description} {name!r}: DGL needs a name without '/', ':' and white space; "
@@ -155,16 +155,25 @@ def check_name(description: str, name: str) -> str:
 
 
 def make_plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> ExportPlan:
-    """The plan for a schema.
+    """Make the plan for a schema.
 
     Parameters
     ----------
     schema : Schema
-        Of the space.
+        Schema of the space.
     homogeneous : bool
-        Write the one node type as ``_N`` and the one edge type as ``_N:_E:_N``.
+        Name the only node type ``_N`` and the only edge type ``_N:_E:_N``.
     weight : str or None
-        The feature that the weights of weighted types are written as; None: leave them out.
+        Feature name under which the weights of weighted types are written. None omits them.
+
+    Returns
+    -------
+    ExportPlan
+
+    Raises
+    ------
+    InvalidRequest
+        The schema or a name does not fit DGL.
     """
     if not schema.edge_types:
         raise InvalidRequest(
@@ -179,7 +188,7 @@ def make_plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Expor
     if weight is not None:
         check_name("weight", weight)
     warnings: list[str] = []
-    # DGL sorts names, so that a graph built by hand and this one agree on type ids.
+    # DGL sorts names, so graphs built by hand get the same type ids.
     node_types = sorted(schema.node_types, key=lambda t: t.name)
     type_index = {node_type.name: i for i, node_type in enumerate(node_types)}
     nodes = tuple(
@@ -216,7 +225,7 @@ def _columns(
     for feature in owner.features:
         check_name("feature", feature.name)
         if feature == STRING_ID_FEATURE:
-            continue  # what nodes are called is written beside their ids
+            continue  # string ids are written next to the numeric ids
         if feature.kind != "dense":
             warnings.append(
                 f"{description}: feature {feature.name!r} is {feature.kind} and left out: "

@@ -1,8 +1,8 @@
-"""The partition layout of `torch_geometric.distributed`, from a finished export for DGL, written
-without torch.
+"""Partition layout of `torch_geometric.distributed`, made from a DGL export without torch.
 
-PyG's ids are DGL's type-wise ones; a *global* id counts on over types, as PyG's own `Partitioner`
-has it. A part has the edges into its nodes, by destination."""
+PyG's ids are DGL's type-wise ids. A *global* id continues the count over types, as in PyG's own
+`Partitioner`. A partition has the edges into its nodes, sorted by destination.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STEP = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PygReport:
-    """Partitions in PyG's layout."""
+    """Summary of an export in PyG's layout."""
 
     out: str | Path
     version: int
@@ -44,17 +44,18 @@ class PygReport:
 
 
 def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> PygReport:
-    """Write what `torch_geometric.distributed` loads: `LocalGraphStore.from_partition` and
-    `LocalFeatureStore.from_partition`.
+    """Convert a finished DGL export to the layout of `torch_geometric.distributed`.
+
+    `LocalGraphStore.from_partition` and `LocalFeatureStore.from_partition` load the result.
 
     Parameters
     ----------
     source : str or Path
-        The folder of a finished export for DGL, with any assignment.
+        Local folder of a finished export for DGL, with any assignment.
     out : str or Path
-        The folder to make, or an address.
+        New folder, or an address as fsspec names it.
     **execution
-        `Execution`; all of it is done by this process.
+        Options of `Execution`. All work is done in this process.
 
     Returns
     -------
@@ -62,8 +63,12 @@ def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> 
 
     Raises
     ------
-    NotFound, Conflict, InvalidRequest
-        Where there is no export; ``out`` is taken; a word does not fit.
+    NotFound
+        There is no export for DGL at ``source``.
+    Conflict
+        ``out`` already exists.
+    InvalidRequest
+        ``source`` is not a local folder, or an option is invalid.
     """
     started = time.monotonic()
     check_execution(execution)
@@ -119,7 +124,7 @@ def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> 
 
 
 class _PygExport:
-    """One layout under way."""
+    """Running conversion of one export."""
 
     def __init__(self, run: ExportRun, export: ExportedGraph, manifest: Mapping[str, Any]) -> None:
         self._run, self._export, self._manifest = run, export, manifest
@@ -130,7 +135,7 @@ class _PygExport:
         self._edge_offsets = (np.cumsum(counts) - counts).tolist()
 
     def write(self) -> None:
-        """All files, the manifest last."""
+        """Write all files, the manifest last."""
         meter = ProgressMeter(self._run, "parts", self._export.edges.total)
         for part in range(self._run.parts):
             self._run.run_step(f"pyg-{part}", partial(self._write_part, part))
@@ -169,7 +174,7 @@ class _PygExport:
         graph: dict[Content, Content] = {
             self._etype(label): type_content.pop("graph") for label, type_content in edges.items()
         }
-        # PyG's store does not load ids of which there are none.
+        # PyG's store does not load empty id arrays.
         counts = {
             label: int(ranges.counts[part_number, type_index])
             for ranges, labels in self._ranges()
@@ -232,7 +237,7 @@ class _PygExport:
         return {"graph": graph, "global_id": ids(0)}
 
     def _write_maps(self) -> None:
-        """The part of every node and edge; which stored ids they are; what there is."""
+        """Write the partition of every node and edge, their stored ids, and the metadata."""
         export = self._export
         for name, ranges, labels, stored_ids in (
             ("node", export.nodes, export.ntypes, export.node_ids),
@@ -293,7 +298,7 @@ class _PygExport:
 
 
 def _single_type_content(content: Mapping[Content, Content]) -> dict[Content, Content]:
-    """What a single type has."""
+    """Merge the content of the only type into one mapping."""
     merged: dict[Content, Content] = {}
     for each in content.values():
         assert isinstance(each, Mapping)
@@ -308,7 +313,7 @@ def _array_column(values: Array) -> ArrayStream:
 
 
 def _generated_column(count: int, generate: Callable[[int, int], Ids]) -> ArrayStream:
-    """A column of ``count`` numbers that are made while they are written."""
+    """Return a column of ``count`` integers that are generated while they are written."""
 
     def pieces() -> Iterator[Array]:
         return (generate(start, min(count, start + _STEP)) for start in range(0, count, _STEP))
@@ -317,14 +322,14 @@ def _generated_column(count: int, generate: Callable[[int, int], Ids]) -> ArrayS
 
 
 def _numbers(low: int, high: int, offset: int) -> ArrayStream:
-    """The numbers from ``low`` to ``high - 1``, plus ``offset``."""
+    """Return the integers from ``low`` to ``high - 1``, plus ``offset``."""
     return _generated_column(
         high - low, lambda start, stop: np.arange(offset + low + start, offset + low + stop)
     )
 
 
 def _owners(counts: Ids) -> ArrayStream:
-    """The part of each id, so many for each part."""
+    """Return the partition of each id, given the number of ids in each partition."""
     ends = np.cumsum(counts)
     return _generated_column(
         int(ends[-1]),

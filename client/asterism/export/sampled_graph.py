@@ -1,8 +1,9 @@
-"""A sample of a graph that is exported as a graph: seeds, what their fanouts reach, and every edge
-among those nodes.
+"""Sample of a graph, exported as a graph: seeds, their sampled neighbors, and all edges.
 
-That is how a graph of billions of edges becomes a data set that fits. It reads through the service
-at one version; the same version, words and seed choose the same nodes."""
+This reduces a graph of billions of edges to a data set that fits. The sample has every edge between
+its nodes. It is read through the service at one version; the same version, parameters and seed
+select the same nodes.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +24,17 @@ from asterism_model.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
 
 _SEEDS_PER_REQUEST = 4096
-"""Of one subgraph. Its nodes expand once, so that this number is part of what a seed chooses."""
+"""Seeds per subgraph request.
+A request expands each node once. Part of the sampling contract: changing it changes results for a
+given seed."""
 _NODES_PER_REQUEST = 1 << 16
 _EDGES_PER_REQUEST = 1 << 18
 
 
 class SampledGraph:
-    """The graph that a sample induces: what `sampled` gives. It is scanned as any other is, and
-    samples when that begins.
+    """Induced subgraph of a sample, as returned by `sampled`.
+
+    It can be scanned like any other graph. Nodes are sampled on the first scan.
     """
 
     def __init__(self, graph: Graph, parameters: Mapping[str, Any], seed_ids: Ids | None) -> None:
@@ -39,33 +43,58 @@ class SampledGraph:
 
     @property
     def space(self) -> str:
-        """Of the graph that is sampled."""
+        """Name of the sampled space."""
         return self._graph.space
 
     @property
     def schema(self) -> Schema:
-        """Of the graph that is sampled."""
+        """Schema of the sampled graph."""
         return self._graph.schema
 
     @property
     def sample(self) -> Mapping[str, Any]:
-        """How it is sampled, in words that JSON has."""
+        """Parameters of the sample, in JSON types."""
         return self._parameters
 
     def digest(self, version: int) -> str:
-        """Of the version that is sampled."""
+        """Return the digest of the sampled version."""
         return self._graph.manifest(version).digest
 
     @contextmanager
     def pin(
         self, version: int | None = None, *, owner: str | None = None
     ) -> Iterator[SampledGraph]:
-        """The sample of one version, which stays while the block runs."""
+        """Provide the sample of one version, which is retained until the context ends.
+
+        Parameters
+        ----------
+        version : int, optional
+            Version to pin. None pins the current one.
+        owner : str, optional
+            Label of the pin.
+
+        Yields
+        ------
+        SampledGraph
+        """
         with self._graph.pin(version, owner=owner) as pinned:
             yield SampledGraph(pinned, self._parameters, self._given_seeds)
 
     def sampled_nodes(self, ntype: str, version: int | None = None) -> Ids:
-        """int64 [n]: the nodes of a type, by id."""
+        """Return the sampled nodes of a type.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        version : int, optional
+            Version to sample on the first call. None uses the current one.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Node ids in ascending order.
+        """
         if self._sampled_nodes is None:
             self._sampled_nodes = self._sample(version)
         return self._sampled_nodes[ntype]
@@ -113,7 +142,24 @@ class SampledGraph:
     def node_features(
         self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None
     ) -> Mapping[str, ScanColumn]:
-        """Columns of nodes of a type, in their order."""
+        """Return features of nodes of a type, in the order of ``nodes``.
+
+        Parameters
+        ----------
+        nodes : ndarray of int64, shape (n,)
+            Stored node ids.
+        names : iterable of str
+            Features to read.
+        ntype : str
+            Node type.
+        version : int, optional
+            Version to read. None reads the current one.
+
+        Returns
+        -------
+        dict
+            Columns by name: dense arrays, or ``(indptr, values)``.
+        """
         return self._graph.node_features(nodes, names, ntype, version=version)
 
     def scan_nodes(
@@ -124,7 +170,23 @@ class SampledGraph:
         version: int | None = None,
         rows: int = 65536,
     ) -> Iterator[NodeBatch]:
-        """The nodes of a type that were chosen, by id."""
+        """Yield the sampled nodes of a type, in ascending order of ids.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        names : iterable of str
+            Features to read.
+        version : int, optional
+            Version to read. None reads the current one.
+        rows : int, default 65536
+            Largest number of nodes per batch.
+
+        Yields
+        ------
+        NodeBatch
+        """
         sampled_ids, column_names = self.sampled_nodes(ntype, version), list(names)
         for start in range(0, len(sampled_ids), rows):
             ids = sampled_ids[start : start + rows]
@@ -148,7 +210,23 @@ class SampledGraph:
         version: int | None = None,
         rows: int = 65536,
     ) -> Iterator[EdgeBatch]:
-        """The edges of a type whose ends were both chosen."""
+        """Yield the edges of a type between two sampled nodes.
+
+        Parameters
+        ----------
+        etype : str
+            Edge type.
+        names : iterable of str
+            Features to read.
+        version : int, optional
+            Version to read. None reads the current one.
+        rows : int, default 65536
+            Largest number of edges per batch.
+
+        Yields
+        ------
+        EdgeBatch
+        """
         kind, column_names = self._edge_type(etype), list(names)
         sampled_ids = self.sampled_nodes(kind.dst_type, version)
         for src, dst, eids, weights in self._edges_from_sample(kind, version):
@@ -179,8 +257,9 @@ class SampledGraph:
     def _edges_from_sample(
         self, kind: EdgeType, version: int | None
     ) -> Iterator[tuple[Ids, Ids, Ids, NDArray[np.float32]]]:
-        """Ends, ids and weights of all edges from chosen nodes, in the order of these; those of
-        hubs last, by scans.
+        """Yield ends, ids and weights of all edges from sampled nodes, in the order of the nodes.
+
+        Edges of hubs come last and are found by scans.
         """
         hubs: list[Ids] = [np.zeros(0, np.int64)]
         sampled_ids = self.sampled_nodes(kind.src_type, version)
@@ -232,38 +311,42 @@ def sampled(
     direction: str = "in",
     seed: int = 0,
 ) -> SampledGraph:
-    """A sample of a graph, to be exported in its place: ``export.dgl(export.sampled(graph, 10_000,
-    [10, 5]), ...)``.
+    """Sample a graph, for use as the input of an export.
+
+    For example: ``export.dgl(export.sampled(graph, 10_000, [10, 5]), ...)``.
 
     Parameters
     ----------
     graph : Graph
-        What to sample.
-    seeds : int or int64[m]
-        How many different nodes to draw, or which nodes to begin with.
+        Graph to sample.
+    seeds : int or array_like of int64, shape (m,)
+        Number of distinct seed nodes to sample, or the seed nodes.
     fanouts : list of int
-        Neighbors per node of each hop and edge type, without replacement; -1 all.
+        Number of neighbors per node of each hop and edge type, sampled without replacement; -1
+        takes all.
     ntype : str, optional
-        The type of the seeds; it may be left out where there is one.
+        Type of the seeds. Optional if there is only one node type.
     etypes : str or list of str, optional
-        Edge types to follow; None: all.
-    weighted, weight : bool, str
-        Draw seeds by node weight and neighbors by edge weight, of that name; else uniformly.
-    direction : {"in", "out"}
-        Against the edges, as DGL and PyG gather messages, or along them.
-    seed : int
-        Of all draws.
+        Edge types to follow. None follows all.
+    weighted : bool, default True
+        Sample seeds by node weight and neighbors by edge weight, otherwise uniformly.
+    weight : str, default ""
+        Name of the edge weight to use.
+    direction : {"in", "out"}, default "in"
+        Follow edges backwards, as DGL and PyG gather messages, or forwards.
+    seed : int, default 0
+        Seed of all samples.
 
     Returns
     -------
     SampledGraph
-        All chosen nodes with their features, and every edge between two of them, also one that no
-        draw followed. Stored ids stay.
+        All selected nodes with their features, and every edge between two of them, even if no
+        sample followed it. Stored ids are kept.
 
     Raises
     ------
     InvalidRequest
-        Where a word does not fit; at the first scan, where fewer nodes than ``seeds`` can be drawn.
+        A parameter is invalid. At the first scan: fewer nodes than ``seeds`` can be sampled.
     """
     types = [node_type.name for node_type in graph.schema.node_types]
     if ntype is None and len(types) > 1:
@@ -296,7 +379,7 @@ def sampled(
 
 
 def _is_member(sorted_ids: Ids, ids: Ids) -> NDArray[np.bool_]:
-    """Which ids are among ``sorted_ids``, which are in order."""
+    """Return which ids are in the ascending array ``sorted_ids``."""
     if not sorted_ids.size:
         return np.zeros(len(ids), np.bool_)
     position = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)

@@ -1,4 +1,4 @@
-"""Scratch files of rows: appended to, then read back as a map. Nothing is kept open in between."""
+"""Scratch files of rows, appended to and then mapped. No file is kept open in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PIECE_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spool:
-    """Rows of one dtype and shape in a raw file. Any process that sees the file sees its rows."""
+    """Rows of one dtype and shape in a raw file, visible to any process that sees the file."""
 
     path: Path
     dtype: np.dtype[Any]
@@ -26,34 +26,34 @@ class Spool:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
+        """Size of a row in bytes."""
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows in the file."""
         try:
             return self.path.stat().st_size // max(1, self.row_bytes)
         except FileNotFoundError:
             return 0
 
     def append(self, values: Array) -> None:
-        """Add rows at the end."""
+        """Append rows."""
         raw = np.ascontiguousarray(values, self.dtype)
         if len(raw):
-            # Opened anew each time: there are parts x types x columns of these, more than files may
-            # be open.
+            # Reopened for each call: there are partitions x types x columns of these files, more
+            # than may be open at once.
             with open(self.path, "ab") as file:
                 file.write(raw.reshape(-1).view(np.uint8).data)
 
     def allocate(self, rows: int) -> Array:
-        """A file of so many rows of zeros, mapped to be written to in any order."""
+        """Create a file of zeros and map it for writing in any order."""
         with open(self.path, "wb") as file:
             file.truncate(rows * self.row_bytes)
         return self.map("r+")
 
     def map(self, mode: str = "r") -> Array:
-        """All rows, mapped: read as they are touched, and given back with the array."""
+        """Map all rows. Pages are read on access and released with the array."""
         rows = self.rows
         if rows == 0:
             return np.empty((0, *self.shape), self.dtype)
@@ -63,16 +63,16 @@ class Spool:
         return mapped
 
     def read(self) -> Array:
-        """All rows, in memory."""
+        """Read all rows into memory."""
         if self.rows == 0:
             return np.empty((0, *self.shape), self.dtype)
         return np.fromfile(self.path, self.dtype).reshape(-1, *self.shape)
 
     def pieces(self, order: NDArray[np.int64] | None = None) -> Iterator[Array]:
-        """All rows a few at a time, in file order or in ``order``."""
+        """Yield all rows in batches, in file order or in ``order``."""
         step = self.piece_rows
         for start in range(0, self.rows, step):
-            # A map per piece: what it touched does not stay resident.
+            # Each batch has its own map, so that its pages do not stay resident.
             rows = self.map()
             yield (
                 np.array(rows[start : start + step])
@@ -82,9 +82,9 @@ class Spool:
 
     @property
     def piece_rows(self) -> int:
-        """Rows of a piece."""
+        """Number of rows per batch."""
         return max(1, min(PIECE_BYTES, self.piece_bytes) // max(1, self.row_bytes))
 
     def remove(self) -> None:
-        """Remove the file and its rows."""
+        """Remove the file with its rows, if it exists."""
         self.path.unlink(missing_ok=True)

@@ -1,23 +1,24 @@
-"""Streaming partitioners, for graphs beyond memory: nodes are placed one after the other, each once
-its neighbors are looked at.
+"""Streaming partitioners for graphs larger than memory, which place nodes one by one.
 
-A node goes to the part that holds most of its neighbors, less a penalty for how full the part is:
+A node goes to the partition with most of its neighbors, minus a penalty for how full the partition
+is:
 
-* ``ldg``, linear deterministic greedy: ``neighbors * (1 - fill)``, where ``fill`` is the part's
-  share of its capacity (Stanton & Kliot, "Streaming graph partitioning for large distributed
+* ``ldg``, linear deterministic greedy: ``neighbors * (1 - fill)``, where ``fill`` is the used share
+  of the partition's capacity (Stanton & Kliot, "Streaming graph partitioning for large distributed
   graphs", KDD 2012).
-* ``fennel``: ``neighbors - 1.5 * edges / nodes * sqrt(load)``, where ``load`` is 1 where the part
+* ``fennel``: ``neighbors - 1.5 * edges / nodes * sqrt(load)``, where ``load`` is 1 if the partition
   has its even share (Tsourakakis, Gkantsidis, Radunovic & Vojnovic, "FENNEL: streaming graph
   partitioning for massive scale graphs", WSDM 2014, section 4: gamma = 3/2, alpha = edges *
   sqrt(parts) / nodes^1.5).
 
-Further passes (Nishimura & Ugander, "Restreaming graph partitioning", KDD 2013) fill the parts
-anew, and take the last pass's part of a neighbor that this pass has not come to. The penalty stays
-as it is: the capacities see to the balance.
+Further passes (Nishimura & Ugander, "Restreaming graph partitioning", KDD 2013) start with empty
+partitions. For neighbors that the current pass has not reached, they use the partition of the last
+pass. The penalty stays the same, because the capacities ensure the balance.
 
-Every class of nodes (a type, or what else is to be balanced) has loads and capacities of its own,
-and a capacity is never exceeded. Memory is a few words per node; edges are read from scratch files,
-sorted by stretches of the stream."""
+Every class of nodes (a type, or another attribute to balance) has its own loads and capacities. A
+capacity is never exceeded. Memory is a few words per node; edges are read from scratch files,
+sorted by blocks of the stream.
+"""
 
 from __future__ import annotations
 
@@ -37,23 +38,23 @@ from asterism_graphkit.random.rng import bounded, key_of, word
 
 METHODS = ("ldg", "fennel")
 BLOCK_ENTRIES = 1 << 24
-"""How many ends of edges are in memory at once: stretches of the stream are so long, and at least
-one node.
-"""
+"""Largest number of edge ends in memory, which sets the length of a block of the stream.
+A block has at least one node."""
 _PURPOSE = 0x53545245
-"""The tag of these random words under a seed."""
+"""Key of the random words used here.
+Part of the sampling contract: changing it changes results for a given seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BalanceConstraints:
-    """What is to be even over the parts."""
+    """Quantities to balance over the partitions."""
 
     classes: NDArray[np.uint8]
-    """uint8 [n]: the class of each node; each class is balanced by itself."""
+    """Class of each node; ndarray of uint8, shape (n,). Each class is balanced separately."""
     edges: bool
-    """Balance the in-degrees of all nodes too."""
+    """Also balance the in-degrees of all nodes."""
     imbalance: float
-    """How much more than its even share a part may get."""
+    """Share by which a partition may exceed its even share."""
 
 
 @inlined
@@ -69,8 +70,11 @@ def _best_part(
     penalty: np.float64,
     first_part: np.int64,
 ) -> np.int64:
-    """The place to put a node into: ``penalty`` is Fennel's, or negative for LDG; ``first_part``
-    says who wins among equals.
+    """Return the partition or group for a node, or -1 if all are full.
+
+    ``penalty`` is Fennel's factor, or negative for LDG. ``first_part`` breaks ties. ``neighbors``,
+    ``sizes`` and ``load`` are int64, shape (parts,): the node's neighbors in each partition, the
+    nodes of its class there, and the in-degrees.
     """
     part_count = neighbors.shape[0]
     best, best_score, best_size, best_fits = np.int64(-1), 0.0, np.int64(0), False
@@ -92,7 +96,7 @@ def _best_part(
         if not fits:
             score = -np.float64(
                 load[part]
-            )  # none that fits: the one with the least, whatever its neighbors
+            )  # nothing fits so far: prefer the smallest load, regardless of neighbors
         is_better = score > best_score or (score == best_score and sizes[part] < best_size)
         if best < 0 or (fits and not best_fits) or (fits == best_fits and is_better):
             best, best_score, best_size, best_fits = np.int64(part), score, sizes[part], fits
@@ -100,29 +104,29 @@ def _best_part(
 
 
 class _PlacementParams(NamedTuple):
-    """How nodes are placed."""
+    """Scalar parameters of a placement."""
 
     key: np.uint64
-    """Of the words that decide between equals."""
+    """Key of the random words that break ties."""
     penalty: np.float64
-    """Fennel's, or negative for LDG."""
+    """Fennel's penalty factor, or negative for LDG."""
     groups: np.int64
-    """A part is chosen within a group of parts, which is chosen first."""
+    """Number of groups of partitions. The group is chosen first, then a partition within it."""
     load_capacity: np.int64
-    """In-degrees of a part at most; the largest int64: unbounded."""
+    """Largest in-degree sum of a partition; the largest int64 means unbounded."""
     even_load: np.float64
-    """In-degrees of a part on average."""
+    """Average in-degree sum of a partition."""
 
 
 class _NodeClasses(NamedTuple):
-    """The classes of n nodes, each balanced by itself."""
+    """Classes of n nodes, each balanced separately."""
 
     classes: NDArray[np.uint8]
-    """uint8[n]."""
+    """Class of each node; uint8, shape (n,)."""
     capacities: NDArray[np.int64]
-    """int64[classes]: nodes of a part at most."""
+    """Largest number of nodes per partition; int64, shape (classes,)."""
     even_sizes: NDArray[np.float64]
-    """float64[classes]: nodes of a part on average."""
+    """Average number of nodes per partition; float64, shape (classes,)."""
 
 
 @kernel
@@ -138,26 +142,35 @@ def _place(
     load: NDArray[np.int64],
     owners: NDArray[np.int32],
 ) -> None:
-    """Place a block of nodes by their neighbors.
+    """Place a block of nodes, based on their neighbors.
 
     Parameters
     ----------
     params : _PlacementParams
-    first, order : int64, int32[n] or int64[n]
-        The nodes of the block are ``order[first:]``, as many as there are rows.
-    indptr, neighbors : int64[rows + 1], int32[..] or int64[..]
-        Their neighbors.
-    in_degrees : int64[n]
+        Scalar parameters.
+    first : int64
+        Position of the block's first node in ``order``.
+    order : ndarray of int32 or int64, shape (n,)
+        Nodes in the order of the stream.
+    indptr : ndarray of int64, shape (rows + 1,)
+        Offsets of the neighbors of the block's nodes.
+    neighbors : ndarray of int32 or int64
+        Neighbors of the block's nodes.
+    in_degrees : ndarray of int64, shape (n,)
+        In-degree of each node.
     node_classes : _NodeClasses
-    sizes, load : int64[classes, parts], int64[parts], inout
-        Nodes of each class and part, and in-degrees of each part.
-    owners : int32[n], inout
-        The part of each node; -1: not placed.
+        Classes and capacities.
+    sizes : ndarray of int64, shape (classes, parts)
+        Nodes of each class and partition, updated in place.
+    load : ndarray of int64, shape (parts,)
+        In-degree sum of each partition, updated in place.
+    owners : ndarray of int32, shape (n,)
+        Partition of each node, -1 if not placed yet. Updated in place.
     """
     classes, capacities, even_sizes = node_classes
     load_capacity, even_load, penalty = params.load_capacity, params.even_load, params.penalty
     groups, parts = params.groups, load.shape[0]
-    parts_per_group = parts // groups  # parts of a group
+    parts_per_group = parts // groups
     neighbor_counts, group_neighbor_counts = np.zeros(parts, np.int64), np.zeros(groups, np.int64)
     group_sizes, group_load = (
         np.zeros((sizes.shape[0], groups), np.int64),
@@ -216,7 +229,11 @@ def _place(
 
 @kernel
 def _interleave(sizes: NDArray[np.int64], order: NDArray[Any]) -> None:
-    """Nodes of all types in the order of their ids' ranks, as a share of their type."""
+    """Write the stream order of nodes to ``order``, int32 or int64, shape (n,).
+
+    Types are interleaved in proportion to their ``sizes``, int64, shape (types,). Nodes of a type
+    are in the order of their ranks.
+    """
     types = sizes.shape[0]
     placed, firsts = np.zeros(types, np.int64), np.zeros(types, np.int64)
     for t in range(1, types):
@@ -241,7 +258,13 @@ def _distribute(
     next_row: NDArray[np.int64],
     rows: NDArray[Any],
 ) -> None:
-    """Rows (position, neighbor) of both ends of each edge, by the stretch of the position."""
+    """Group both directions of edges, as rows (position, neighbor), by block of the position.
+
+    ``pairs`` has shape (k, 2), ``position`` shape (n,); ``rows`` is an output of shape (2k, 2), all
+    int32 or int64. ``block_ends``, and the outputs ``counts`` and ``next_row``, are int64, shape
+    (blocks,). On return, ``next_row`` is the end of each block's rows. ``counts`` must be zero on
+    entry.
+    """
     block_count = block_ends.shape[0]
     for write in range(2):
         if write:
@@ -281,19 +304,17 @@ def _fill(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Stream:
-    """The order of nodes, and their neighbors on disk."""
+    """Order of the nodes, and their neighbors in scratch files."""
 
     order: NDArray[Any]
     ends: Ids
-    """Where in ``order`` each stretch ends."""
+    """End of each block in ``order``."""
     spools: list[Spool]
     degrees: Ids
-    """int64 [n], by position."""
+    """Degree of each node, by position; ndarray of int64, shape (n,)."""
 
     def block(self, block: int) -> tuple[int, Ids, NDArray[Any]]:
-        """The first position of a stretch, and the neighbors of each of its nodes, as (indptr,
-        neighbors).
-        """
+        """Return the first position of a block, and its neighbors as (indptr, neighbors)."""
         first = int(self.ends[block - 1]) if block else 0
         indptr = np.concatenate(
             [np.zeros(1, np.int64), np.cumsum(self.degrees[first : int(self.ends[block])])]
@@ -311,7 +332,7 @@ def _write_stream(pairs: EdgeListFile, sizes: Ids, scratch: Path, block_entries:
     position[order] = np.arange(len(order), dtype=order.dtype)
     degrees = pairs.degrees[order]
     entry_ends = np.cumsum(degrees)
-    # A stretch ends before the node that would make it too long, and holds one in any case.
+    # A block ends before the node that would exceed the limit, but has at least one node.
     ends: list[int] = []
     while not ends or ends[-1] < len(order):
         first_entry = int(entry_ends[ends[-1] - 1]) if ends else 0
@@ -357,37 +378,44 @@ def partition_stream(
     on_progress: Callable[[int], None] = lambda rows: None,
     block_entries: int = BLOCK_ENTRIES,
 ) -> NDArray[np.int32]:
-    """A part for each node; equal for equal input and seed.
+    """Partition a graph by streaming over its nodes.
+
+    The result is deterministic for a given input and seed.
 
     Parameters
     ----------
     pairs : EdgeListFile
-        The edges.
-    sizes : int64 [types]
-        Nodes of each type: types take turns in the stream, each in the order of its ids.
-    parts, groups : int
-        How many parts, and how many groups of neighboring parts: the group is chosen first, then
-        the part in it.
+        Edges of the graph.
+    sizes : ndarray of int64, shape (types,)
+        Number of nodes of each type. Types are interleaved in the stream; nodes of a type are in
+        the order of their ids.
+    parts : int
+        Number of partitions.
+    groups : int
+        Number of groups of consecutive partitions. The group of a node is chosen first, then the
+        partition within it.
     method : {"ldg", "fennel"}
+        Scoring function.
     constraints : BalanceConstraints
-        What is balanced: a part gets at most ``ceil((1 + imbalance) * n / parts)`` of each class.
-        In-degrees likewise, as long as a part with room for the node can take them; then the part
-        with the least takes them.
+        Quantities to balance. A partition gets at most ``ceil((1 + imbalance) * n / parts)`` nodes
+        of each class. The same bound holds for in-degrees while some partition with capacity for
+        the node stays within it; otherwise the partition with the least in-degrees gets the node.
     seed : int
-        Decides between equals.
+        Seed that breaks ties.
     passes : int
-        How often the stream goes by.
+        Number of passes over the nodes.
     scratch : Path
-        A folder for the neighbors: four (below 2^31 nodes) or eight bytes for each of four numbers
-        an edge.
+        Folder for the neighbors: four numbers per edge, of four bytes each below 2^31 nodes,
+        otherwise eight.
     on_progress : callable
-        Called with the number of nodes that were placed since.
-    block_entries : int
-        How many neighbors to hold in memory.
+        Called with the number of nodes placed since the last call.
+    block_entries : int, default 16777216
+        Largest number of neighbors in memory.
 
     Returns
     -------
-    int32 [n]
+    ndarray of int32, shape (n,)
+        Partition of each node.
     """
     stream = _write_stream(pairs, sizes, scratch, block_entries)
     counts = np.bincount(constraints.classes, minlength=1)

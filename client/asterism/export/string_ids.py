@@ -1,4 +1,4 @@
-"""String ids of an export's nodes: written beside the ids of each part, and read again."""
+"""String ids of an export's nodes, written next to the numeric ids and read back."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from asterism_proto.errors import Corrupt, Internal, NotFound
 
 STRING_IDS_FILE = "orig_names.dgl"
 _STEP = 1 << 16
-"""Nodes whose names are asked for, or looked at, at once."""
+"""Number of nodes for which string ids are read or checked at once."""
 
 
 def write_names(run: ExportRun, part: int, ids: Mapping[TypePlan, Sequence[Spool]]) -> None:
-    """Write what the nodes of a part are called, in the order of their ids: ``<ntype>/indptr`` and
-    ``<ntype>/utf8``.
+    """Write the string ids of a partition's nodes, in the order of their numeric ids.
+
+    The tensors are ``<ntype>/indptr`` and ``<ntype>/utf8``.
     """
     tensors: dict[str, ArrayStream] = {}
     spools_to_remove = []
@@ -41,8 +42,9 @@ def write_names(run: ExportRun, part: int, ids: Mapping[TypePlan, Sequence[Spool
 
 
 def write_name_list(run: ExportRun, kind: TypePlan, ids: Sequence[Spool]) -> None:
-    """Write what the nodes of a type are called, in the order of their ids, as
-    ``node_names/<label>.indptr.npy`` and ``.utf8.npy``.
+    """Write the string ids of a type's nodes, in the order of their numeric ids.
+
+    The files are ``node_names/<label>.indptr.npy`` and ``node_names/<label>.utf8.npy``.
     """
     for suffix, spool in zip(("indptr", "utf8"), _collect_names(run, kind, ids), strict=True):
         with run.open_output(f"node_names/{kind.label}.{suffix}.npy") as file:
@@ -55,7 +57,7 @@ def write_name_list(run: ExportRun, kind: TypePlan, ids: Sequence[Spool]) -> Non
 
 
 def _collect_names(run: ExportRun, kind: TypePlan, ids: Sequence[Spool]) -> tuple[Spool, Spool]:
-    """Where each name begins, and their bytes."""
+    """Read string ids into two scratch files, the offsets and the UTF-8 bytes."""
     if not isinstance(run.graph, NodeFeatureSource):
         raise Internal(f"a {type(run.graph).__name__} can not be asked what its nodes are called")
     offsets = Spool(
@@ -93,20 +95,26 @@ def _pieces(ids: Sequence[Spool]) -> Iterator[Ids]:
 
 
 def read_names(folder: str | Path, part: int, ntype: str) -> NDArray[np.str_]:
-    """What the nodes of a part of a finished export are called: str[n], in the rows' order.
+    """Return the string ids of the nodes of one partition of a finished export.
 
     Parameters
     ----------
     folder : str or Path
-        Of the export.
+        Folder of the export.
     part : int
+        Number of the partition.
     ntype : str
-        Of the nodes, as the export calls it.
+        Node type, as named in the export.
+
+    Returns
+    -------
+    ndarray of str, shape (n,)
+        String ids in the order of the partition's nodes of the type.
 
     Raises
     ------
     NotFound
-        Where there is no such part or type, or ids of the space were no strings.
+        There is no such partition or type, or the space has no string ids.
 
     Examples
     --------
@@ -132,7 +140,10 @@ def read_names(folder: str | Path, part: int, ntype: str) -> NDArray[np.str_]:
 
 
 def name_problems(folder: Path, ids: Mapping[str, Ids], salt: int) -> list[str]:
-    """What is wrong with the names of a part: ids follow from them."""
+    """Return the errors in the string ids of a partition.
+
+    Each numeric id must be the hash of its string id.
+    """
     tensors, problems = read_tensors(folder / STRING_IDS_FILE), []
     if set(tensors) != {f"{label}/{suffix}" for label in ids for suffix in ("indptr", "utf8")}:
         return [

@@ -1,9 +1,9 @@
-"""Files that `torch.load` reads, written as a stream, without torch: tensors inside of
-dictionaries.
+"""Writer of files for `torch.load`, streamed and without torch: tensors in dictionaries.
 
-Such a file is a ZIP archive, nothing compressed: ``data.pkl`` says what there is, in a few of the
-opcodes of the pickle protocol 2, and ``data/<k>`` are the bytes of the k-th tensor. What is written
-loads with ``weights_only=True``. Nothing here reads such a file."""
+Such a file is an uncompressed ZIP archive. ``data.pkl`` describes the content in a few opcodes of
+pickle protocol 2, and ``data/<k>`` has the bytes of the k-th tensor. The files load with
+``weights_only=True``. This module does not read such files.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +33,23 @@ _STORAGES = {
     "bool": "Bool",
 }
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The oldest time that an archive knows: the same content gives the same bytes."""
+"""Timestamp of all entries, the oldest that ZIP supports, so that output is reproducible."""
 
 
 def write_torch(file: BinaryIO, content: Content) -> None:
-    """Write what `torch.load` gives back as this content, columns as tensors.
+    """Write content for `torch.load`; columns become tensors.
+
+    Parameters
+    ----------
+    file : BinaryIO
+        Seekable output file.
+    content : Content
+        Nested mappings and tuples of strings, integers, None and columns.
 
     Raises
     ------
     InvalidRequest
-        For a dtype that torch has no tensors of.
+        torch has no tensors of a column's dtype.
     """
     columns: list[ArrayStream] = []
     program = b"\x80\x02" + _program(content, columns) + b"."
@@ -61,7 +68,7 @@ def write_torch(file: BinaryIO, content: Content) -> None:
 
 
 def _program(content: Content, columns: list[ArrayStream]) -> bytes:
-    """The opcodes that put ``content`` on the stack; its columns are numbered in their order."""
+    """Return the opcodes that push ``content``, and append its columns to ``columns``."""
     if content is None:
         return b"N"
     if isinstance(content, str):
@@ -99,8 +106,8 @@ def _tensor(column: ArrayStream, columns: list[ArrayStream]) -> bytes:
     storage += _program(str(len(columns)), []) + _program("cpu", []) + _program(count, []) + b"tQ"
     columns.append(column)
     shape, stride = _program(tuple(column.shape), []), _program(tuple(strides), [])
-    # What rebuilds it takes: the storage, an offset, shape, strides, whether it needs gradients,
-    # and hooks, of which there are none.
+    # Arguments of _rebuild_tensor_v2: storage, offset, shape, strides, requires_grad, and hooks (an
+    # empty OrderedDict).
     return (
         b"ctorch._utils\n_rebuild_tensor_v2\n("
         + storage

@@ -1,7 +1,8 @@
-"""Verification of a finished export: each node and edge once, where DGL looks for it.
+"""Verification of a finished export: each node and edge once, where DGL expects it.
 
-Nothing is taken from the writer but the formats: what is compared are the files among each other,
-and with the sums that the manifest has of the rows as they came from the graph."""
+The code shares only the file formats with the writer. It compares the files with each other, and
+with the checksums that the manifest has of the rows as read from the graph.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +29,25 @@ _MAX_PROBLEMS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What was found in an export."""
+    """Result of a verification."""
 
     out: str
     version: int
     parts: int
-    """Of the export."""
+    """Number of partitions of the export."""
     verified: tuple[int, ...]
-    """The parts that were there: all, or those of a machine."""
+    """Partitions that were present: all, or those of one machine."""
     nodes: int
     edges: int
-    """Of all parts."""
+    """Number of edges of all partitions."""
     files: int
     bytes: int
     problems: tuple[str, ...]
-    """What is wrong, and where; empty: nothing."""
+    """Errors and their locations; empty if the export is correct."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if no errors were found."""
         return not self.problems
 
 
@@ -56,32 +57,39 @@ def verify(
     ip_config: str | Path | None = None,
     progress: ProgressCallback | None = None,
 ) -> VerifyReport:
-    """Read an export for DGL again and prove that it is whole.
+    """Read an export for DGL back and verify that it is complete and correct.
 
-    Every file has the size and sha256 of the manifest, and there is no other one. Each node and
-    edge is owned once, by the part that the maps say; each part's ids, flags, owners and types are
-    right; every edge joins, by stored ids, what it joined in the graph; each part holds the edges
-    and nodes of others that it must (HALO), and no more; ids map to stored ids and back; every
-    feature has one row for each of them, with the bytes that were read. Where ids are strings, each
-    is the id of its string.
+    Every file has the size and SHA-256 of the manifest, and there are no other files. Each node and
+    edge is owned exactly once, by the partition that the maps name. The ids, flags, owners and
+    types of each partition are right. By stored ids, every edge joins the same nodes as in the
+    graph. Each partition has exactly the edges and nodes of other partitions that it must hold
+    (HALO). Ids map to stored ids and back. Every feature has one row for each node or edge, with
+    the bytes that were read. String ids match their numeric ids.
 
-    Of an export that was dispatched one machine's folder is verified by itself, in all that
-    concerns its parts alone; and all of them together as wholly as before they were.
+    For a dispatched export, the folder of one machine can be verified alone, as far as this
+    concerns its own partitions. All folders together are verified as completely as the original.
 
     Parameters
     ----------
     out : str or Path
-        Where the export is; what is at an address is brought to a temporary folder first. With
-        ``{part}`` or ``{host}`` in it: where `dispatch` brought it.
+        Folder or address of the export. Files at an address are first copied to a temporary folder.
+        With ``{part}`` or ``{host}`` in it: the template that was passed to `dispatch`.
     ip_config : str or Path, optional
         DGL's file of machines, for ``{host}``.
     progress : callable, optional
         Called with (phase, done, total or None).
 
+    Returns
+    -------
+    VerifyReport
+        Counts, and at most 100 errors.
+
     Raises
     ------
-    InvalidRequest, NotFound
-        An address does not fit; there is no export, at one of them: no ``manifest.json``.
+    InvalidRequest
+        An address is invalid.
+    NotFound
+        There is no ``manifest.json`` at an address.
     """
     with collect_export(out, ip_config) as collected_export:
         check = _Verification(collected_export, progress)
@@ -101,7 +109,7 @@ def verify(
 
 
 class _Verification:
-    """One verification under way."""
+    """Running verification of one export."""
 
     def __init__(
         self, collected_export: CollectedExport, progress: ProgressCallback | None
@@ -113,7 +121,7 @@ class _Verification:
         self._sums = {label: Checksums() for label in collected_export.manifest["sums"]}
 
     def run(self) -> None:
-        """All that there is to check."""
+        """Run all checks."""
         self._files()
         export = self._record_failure(
             "the configuration",
@@ -173,7 +181,7 @@ class _Verification:
             done += size
             self._report_progress("bytes", done, total)
 
-    # -- one part ----------------------------------------------------------------------------------
+    # -- one partition -----------------------------------------------------------------------------
 
     def _part(self, export: ExportedGraph, part: ExportedPart) -> None:
         self.problems += part.problems()
@@ -214,7 +222,7 @@ class _Verification:
     def _ends(
         self, export: ExportedGraph, part: ExportedPart, type_index: int, label: str, eids: Ids
     ) -> None:
-        """What each owned edge of a type joins, by stored ids."""
+        """Check the end types of owned edges, and add stored ids to the checksums."""
         for offset, src, dst in part.owned_edges(type_index):
             end_ids = []
             for end_name, gids, ntype in (
@@ -275,10 +283,10 @@ class _Verification:
             else:
                 self._add(label, name, ids, values)
 
-    # -- all parts together ------------------------------------------------------------------------
+    # -- all partitions together -------------------------------------------------------------------
 
     def _halos(self, export: ExportedGraph) -> None:
-        """Whether each part holds what it must of other parts."""
+        """Check the edges of other partitions that each partition holds."""
         required = self._record_failure("the edges between parts", export.required_halo_edges)
         for part in range(export.parts if required is not None else 0):
             halo = self._record_failure(
@@ -296,7 +304,7 @@ class _Verification:
                 )
 
     def _totals(self) -> None:
-        """The sums of all rows against those that were read."""
+        """Compare the checksums of all rows with those in the manifest."""
         for label, sums in self._sums.items():
             computed = sums.to_dict()
             for name, expected in self.manifest["sums"][label].items():
