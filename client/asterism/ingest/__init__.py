@@ -1,9 +1,11 @@
-"""Loads of files: chunks of a reader become durable blocks, with rejects and resumption.
-Readers of files belong to `asterism.formats`, the calls of a load to `asterism.calls.loads`."""
+"""Loads of graph files: chunks become durable blocks, with rejects and resumption.
+
+Readers of files belong to `asterism.formats`, the calls of a load to `asterism.calls.loads`.
+"""
 
 from asterism.ingest.loading import LoadProgress, LoadReport, load, schema_of
 
-# Name of earlier releases.
+# Alias kept for earlier releases.
 Progress = LoadProgress
 
 __all__ = ["LoadProgress", "LoadReport", "load", "schema_of"]

@@ -1,4 +1,4 @@
-"""Loading of files: from chunks of a reader to a committed load; the file of rejects."""
+"""Loading of graph files, from chunks to a committed load, and the file of rejects."""
 
 from __future__ import annotations
 
@@ -24,36 +24,35 @@ from asterism_proto.errors import Conflict, InvalidRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProgress:
-    """How far a load is."""
+    """Progress of a load."""
 
     phase: str
     """``nodes``, ``edges`` or ``commit``."""
     rows_done: int
     rows_total: int | None
-    """None where the files do not say."""
+    """Total number of rows, or None if the files do not state it."""
     bytes_done: int
-    """Of input."""
+    """Bytes of input read so far."""
     bytes_total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReport:
-    """What a load wrote."""
+    """Result of a load."""
 
     nodes: int
     edges: int
     rejected: int
-    """Bad rows that were left out."""
+    """Number of bad rows that were left out."""
     rejects: Path | None
-    """Where they are listed; None where there are none."""
+    """File that lists the rejected rows, or None if there are none."""
     load_id: int
     commit: int
-    """Its place in the order of writes: a build asked for from now on includes it."""
+    """Position in the order of writes. A build requested from now on includes the load."""
     seconds: float
     already: bool = False
-    """Whether these files were in the space before: then nothing was written, and ``commit`` is
-    that of their load.
-    """
+    """True if these files were in the space already.
+    Nothing was written then, and ``commit`` is that of their load."""
 
 
 def schema_of(
@@ -63,12 +62,25 @@ def schema_of(
     rename: Mapping[str, str] | None = None,
     root: str | Path | None = None,
 ) -> Schema:
-    """The schema of a space that can hold a graph in files; see `load` for the parameters.
+    """Return the schema of a space that can hold the graph in these files.
+
+    Parameters
+    ----------
+    source : str or Path
+        Graph files, as for `load`.
+    weights, rename : mapping, optional
+        Weight features and new feature names, as for `load`.
+    root : str or Path, optional
+        Folder of relative file names, as for `load`.
+
+    Returns
+    -------
+    Schema
 
     Raises
     ------
     InvalidRequest
-        Where the files are not what they are said to be.
+        The files are invalid.
     """
     return open_source(source, weights=weights, rename=rename, root=root).schema
 
@@ -89,58 +101,63 @@ def load(
     root: str | Path | None = None,
     again: bool = False,
 ) -> LoadReport:
-    """Load a graph in files into a space and commit it; the next build publishes it.
+    """Load graph files into a space and commit them; the next build publishes them.
 
-    Files that are in the space already (the same path, schema and options, and every file of the
-    same size and time of change) are not loaded a second time.
+    Files that are in the space already are not loaded again. They are recognized by path, schema
+    and options, and by the size and modification time of every file.
 
     Parameters
     ----------
     client : Client
-        Of the service.
+        Client of the service.
     space : str
-        Where it goes.
-    source : path
-        A folder with DGL's ``metadata.json``, Euler's ``graph.json``, a YAML schema file, or a
+        Name of the space to load into.
+    source : str or Path
+        Folder with DGL's ``metadata.json``, Euler's ``graph.json``, a YAML schema file, or a
         configuration of PGLBox.
     schema : Schema, optional
-        The space is made with it where it is not there. Without it the space must be there.
+        Schema with which to create the space if it does not exist. Without it, the space must
+        exist.
     progress : callable, optional
-        Told after every chunk.
-    on_bad_rows : {"fail", "skip"}
-        Refuse the load at the first bad row, or leave such rows out, count them and list them in
+        Called with a `LoadProgress` after every chunk.
+    on_bad_rows : {"fail", "skip"}, default "fail"
+        Refuse the load at the first bad row, or leave bad rows out, count them and list them in
         ``rejects``.
-    rejects : path, optional
-        A CSV file of the rows left out: file, row (lines from 1, rows of arrays and tables from 0),
-        column, value, reason. Default: ``<space>.rejects.csv`` here. Made at the first such row.
-    resume : bool
-        Go on with a load of this source that was cut off, if there is one. What was written is read
-        again, and skipped where its digest is the same. False: give that one up and begin anew.
-    chunk_rows : int
-        Rows of a chunk at most.
-    weights, rename : mapping, optional
-        For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper":
-        "w"}``; for it and for Euler's JSON: new names of features.
-    root : path, optional
-        For a schema file or PGLBox's configuration: the folder that its file names start from.
-    again : bool
-        Load even what is in the space already: nodes are replaced by themselves, edges are there
-        once more.
+    rejects : str or Path, optional
+        CSV file for the rejected rows, with file, row (lines count from 1, rows of arrays and
+        tables from 0), column, value and reason. The default is ``<space>.rejects.csv`` in the
+        current folder. The file is created at the first bad row.
+    resume : bool, default True
+        Continue an interrupted load of this source, if there is one. Chunks that were already
+        written are read again, and skipped if their digest is the same. False abandons that load
+        and starts over.
+    chunk_rows : int, default 262144
+        Largest number of rows per chunk.
+    weights : mapping, optional
+        For a DGL folder: the feature to use as weight, by type, such as ``{"author:writes:paper":
+        "w"}``.
+    rename : mapping, optional
+        For a DGL folder or Euler's JSON: new names of features.
+    root : str or Path, optional
+        For a schema file or PGLBox's configuration: the folder to which file names are relative.
+    again : bool, default False
+        Load the files even if they are in the space already. Nodes are replaced by the same values;
+        edges are added once more.
 
     Returns
     -------
     LoadReport
-        With ``already`` where these files were in the space.
+        Counts and commit. ``already`` is set if these files were in the space.
 
     Raises
     ------
     InvalidRequest
-        Naming file, row, column and value, or what does not agree; nothing of the load stays.
+        A row is bad or the files contradict each other. The message names file, row, column and
+        value. Nothing of the load remains.
     NotFound
-        Where the space is not there.
+        The space does not exist.
     Conflict
-        Where the source is not what it was when the load was begun that this one went on with; that
-        one is given up.
+        The source has changed since the interrupted load began. That load is abandoned.
 
     Examples
     --------
@@ -184,7 +201,7 @@ def load(
 
 
 def _already_loaded_report(load: Load, seconds: float) -> LoadReport:
-    """The report of a load whose files are in the space already."""
+    """Return the report of a load of files that are in the space already."""
     return LoadReport(
         nodes=0,
         edges=0,
@@ -200,10 +217,10 @@ def _already_loaded_report(load: Load, seconds: float) -> LoadReport:
 def _begin_load(
     client: Client, space: str, source: GraphSource, key: str, *, resume: bool, again: bool
 ) -> Load:
-    """The load of this source: committed, cut off, or new."""
+    """Return the load of this source, which may be committed, interrupted or new."""
     source_name = f"{source.files[0].resolve()} (files {fingerprint(source.files)})"
     if again:
-        # equal to no committed load's, so that only one that was cut off is found
+        # A unique name matches no committed load, so only an interrupted one is found.
         source_name += f" again {uuid4().hex}"
     load = client.begin_load(space, source=source_name, resume_key=key)
     if load.registered and not load.commit_number and not resume:
@@ -215,8 +232,9 @@ def _begin_load(
 def _write_and_commit(
     writer: _LoadWriter, load: Load, rejects_file: RejectsFile, source: str | Path
 ) -> int:
-    """Write all and commit; a load that can not succeed is given up, one that was only interrupted
-    stays open.
+    """Write all chunks and commit the load.
+
+    A load that cannot succeed is abandoned; an interrupted one stays open.
     """
     try:
         writer.nodes()
@@ -239,7 +257,7 @@ def _write_and_commit(
 
 
 class _LoadWriter:
-    """Chunks in manifest order into a load: nodes first, then edges, each numbered."""
+    """Writer of numbered chunks to a load: nodes first, then edges."""
 
     def __init__(
         self,
@@ -273,7 +291,7 @@ class _LoadWriter:
                 self.report_progress("nodes")
 
     def edges(self) -> None:
-        """Write every edge chunk; all nodes are written by now, so that ends can be looked for."""
+        """Write every edge chunk. All nodes are written by then, so ends can be looked up."""
         with ReadAhead(self._source.edge_chunks(self._load.find_nodes)) as chunks:
             for chunk in chunks:
                 self._bad.record(chunk.bad)
@@ -293,13 +311,13 @@ class _LoadWriter:
                 self.report_progress("edges")
 
     def check_all(self) -> None:
-        """Refuse to end where the load has chunks that the source does not have any more."""
+        """Raise Conflict if the load has chunks that the source no longer yields."""
         registered_chunks = max(self._load.registered, default=-1) + 1
         if registered_chunks > self._index:
             raise Conflict(f"it has {registered_chunks} chunks, the source makes {self._index} now")
 
     def report_progress(self, phase: str) -> None:
-        """Report progress."""
+        """Report progress to the callback."""
         self._progress(
             LoadProgress(
                 phase=phase,
@@ -312,9 +330,7 @@ class _LoadWriter:
 
 
 def resume_key(source: GraphSource, on_bad_rows: str, *, again: bool = False) -> str:
-    """A name for loading this source in this way: the same path, schema and options give the same
-    one.
-    """
+    """Return the resume key of a load; equal for the same path, schema and options."""
     return _digest(
         {
             "path": str(source.files[0].resolve()),
@@ -327,8 +343,9 @@ def resume_key(source: GraphSource, on_bad_rows: str, *, again: bool = False) ->
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """What tells files from changed ones without reading them: the path, size and time of change of
-    each.
+    """Return a digest of the paths, sizes and modification times of files.
+
+    It detects changed files without reading them.
     """
     stats = [(path, path.stat()) for path in sorted({path.resolve() for path in files})]
     return _digest([(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats])
@@ -342,8 +359,10 @@ REJECTS_COLUMNS = ("file", "row", "column", "value", "reason")
 
 
 class RejectsFile:
-    """Counts bad rows; writes them to ``path`` (CSV), which is made at the first, or refuses the
-    first where there is no path.
+    """Counter and CSV file of bad rows.
+
+    The file is created at the first bad row. Without a path, the first bad row raises
+    InvalidRequest.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -353,7 +372,7 @@ class RejectsFile:
         self._writer: Any = None
 
     def record(self, rows: Sequence[BadRow]) -> None:
-        """Note rows that were left out."""
+        """Count and write rows that were left out."""
         if not rows:
             return
         if self.path is None:
@@ -371,7 +390,7 @@ class RejectsFile:
         self.count += len(rows)
 
     def close(self) -> None:
-        """Finish the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""Reading ahead: one chunk is parsed while another is written."""
+"""Read-ahead: one chunk is parsed while another is written."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ _POLL_S = 0.1
 
 
 class ReadAhead(Generic[T]):
-    """An iterator that runs in a thread of its own, a few items before whoever takes them.
+    """Iterator that runs in its own thread, a few items ahead of its consumer.
 
-    Its errors are raised where its items are taken, in their place. Leaving the context stops it.
+    An error of the iterator is raised in the consumer, in the place of the item. Leaving the
+    context stops the thread.
 
     Parameters
     ----------
     items : iterator
-        What is run ahead.
-    depth : int
-        Items that wait at most; one more is in the making.
+        Iterator to run ahead.
+    depth : int, default 2
+        Largest number of waiting items; one more may be in progress.
     """
 
     def __init__(self, items: Iterator[T], *, depth: int = 2) -> None:
@@ -45,7 +46,7 @@ class ReadAhead(Generic[T]):
                 if not self._put((item,)):
                     return
             self._put(None)
-        except BaseException as error:  # it is raised again in the taker's thread
+        except BaseException as error:  # raised again in the consumer's thread
             self._put(error)
 
     def _put(self, item: tuple[T] | BaseException | None) -> bool:
