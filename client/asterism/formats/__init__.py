@@ -1,5 +1,7 @@
 """Readers of graph files, each of which yields chunks of columns in bounded memory.
-Writing to a graph space belongs to `asterism.ingest`: nothing here knows a service."""
+
+Writing to a graph space belongs to `asterism.ingest`. Nothing here uses the service.
+"""
 
 from asterism.extras import required
 

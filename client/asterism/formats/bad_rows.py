@@ -1,4 +1,4 @@
-"""Bad rows told from good ones: masks while reading, records only for the rows that are bad."""
+"""Detection of bad rows: masks while reading, detailed records only for bad rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def id_error(value: str) -> str:
-    """Why a text is no id."""
+    """Return the reason why a text is not an id."""
     try:
         number = int(value)
     except ValueError:
@@ -39,7 +39,7 @@ def id_error(value: str) -> str:
 
 
 def weight_error(value: str) -> str:
-    """Why a text is no weight."""
+    """Return the reason why a text is not a weight."""
     try:
         number = float(value)
     except ValueError:
@@ -52,7 +52,7 @@ def weight_error(value: str) -> str:
 
 
 class BadRowCollector:
-    """The bad rows of one batch. A row is bad once, for the first reason found."""
+    """Bad rows of one batch. Each row counts once, for the first reason found."""
 
     def __init__(self, batch: RowBatch) -> None:
         self.batch = batch
@@ -67,8 +67,10 @@ class BadRowCollector:
         reason_of: Callable[[str], str],
         values: Array | None = None,
     ) -> None:
-        """Rows that ``mask`` names, because of ``column``; ``reason_of`` says it of a value, one of
-        ``values`` where they are of another file.
+        """Mark the rows in ``mask`` as bad because of ``column``.
+
+        ``reason_of`` gives the reason for a value. The values are those of the batch, or ``values``
+        if they come from another file.
         """
         if mask is None:
             return
@@ -79,8 +81,9 @@ class BadRowCollector:
         self._notes.append((column, new, reason_of, values))
 
     def record_external(self, ordinals: Ids, bad_rows: tuple[BadRow, ...]) -> None:
-        """Rows (counted among all that the batch stands for) that another file makes bad, and how
-        it says so.
+        """Mark rows as bad because of another file, with that file's records.
+
+        ``ordinals`` are positions among all rows that the batch stands for.
         """
         if self.bad is None:
             self.bad = np.zeros(self.batch.rows, np.bool_)
@@ -95,11 +98,14 @@ class BadRowCollector:
 
     @property
     def good_mask(self) -> Mask | None:
-        """The good rows; None: all."""
+        """Mask of the good rows, or None if all are good."""
         return None if self.bad is None or not self.bad.any() else ~self.bad
 
     def bad_positions(self) -> Ids:
-        """Which of the rows that the batch stands for are bad; `rows` says why, in this order."""
+        """Return the positions of bad rows among all rows that the batch stands for.
+
+        `bad_rows` gives the reasons in the same order.
+        """
         batch = self.batch
         is_good = np.zeros(batch.size, np.bool_)
         is_good[slice(None) if batch.ordinals is None else batch.ordinals] = (
@@ -108,7 +114,7 @@ class BadRowCollector:
         return np.flatnonzero(~is_good)
 
     def bad_rows(self) -> tuple[BadRow, ...]:
-        """What is bad, by row."""
+        """Return a record of each bad row, sorted by row."""
         batch, bad_rows = self.batch, [*self.batch.bad, *self._external]
         for column, rows, reason_of, values in self._notes:
             for row in rows.tolist():
@@ -135,8 +141,9 @@ class BadRowCollector:
 def read_batch(
     batch: RowBatch, read: Callable[[RowBatch, BadRowCollector], T]
 ) -> tuple[T, BadRowCollector]:
-    """What ``read`` makes of a batch; where rows are bad, of its raw text, in which they can be
-    told and shown.
+    """Apply ``read`` to a batch, and again to its raw text if it has bad rows.
+
+    Raw text is needed to identify the bad rows and to show their values.
     """
     collector = BadRowCollector(batch)
     result = read(batch, collector)
@@ -147,21 +154,21 @@ def read_batch(
 
 
 def read_ids(collector: BadRowCollector, column: str) -> Ids:
-    """A column of ids; bad ones are 0 and noted."""
+    """Read a column of ids. Bad ids are 0 and recorded."""
     values, bad_mask = _read_column(collector, column, columns.parse_ids)
     collector.record(column, bad_mask, id_error)
     return values
 
 
 def read_names(collector: BadRowCollector, column: str, salt: int) -> tuple[Ids, StringColumn]:
-    """A column of names as ids, and the names; bad ones are noted."""
+    """Read a column of string ids as hashed ids and texts. Bad ones are recorded."""
     texts, bad_mask = _read_column(collector, column, columns.parse_names)
     collector.record(column, bad_mask, lambda value: string_ids.invalid_reason(value.encode()))
     return compute_string_ids(*texts, salt), texts
 
 
 def read_weights(collector: BadRowCollector, column: str | None) -> Weights | None:
-    """A column of weights; bad ones are noted."""
+    """Read a column of weights. Bad ones are recorded."""
     if column is None:
         return None
     values, bad_mask = _read_column(collector, column, columns.parse_weights)
@@ -179,7 +186,7 @@ def _read_column(collector: BadRowCollector, column: str, read: Callable[[column
 def read_features(
     collector: BadRowCollector, specs: tuple[FeatureSpec, ...]
 ) -> dict[str, FeatureValue]:
-    """The features of a type, row by row of the batch."""
+    """Read the features of a type for the rows of the batch."""
     return {spec.feature.name: _read_feature(collector, spec) for spec in specs}
 
 
@@ -239,7 +246,7 @@ def _read_feature(collector: BadRowCollector, spec: FeatureSpec) -> FeatureValue
 def _read_vectors(
     collector: BadRowCollector, spec: FeatureSpec, name: str, dtype: np.dtype[np.generic]
 ) -> FeatureValue:
-    """Lists or split text that all have the length that the schema says."""
+    """Read lists or split text that must have the length of the schema's shape."""
     feature = spec.feature
     indptr, values, bad_mask = _read_column(
         collector, name, lambda column: columns.parse_lists(column, dtype, spec.split)
@@ -258,7 +265,7 @@ def _read_vectors(
 
 
 def keep_rows(good: Mask | None, features: Features) -> dict[str, FeatureValue]:
-    """The good rows of features."""
+    """Return the good rows of features."""
     return (
         dict(features)
         if good is None
@@ -267,7 +274,7 @@ def keep_rows(good: Mask | None, features: Features) -> dict[str, FeatureValue]:
 
 
 def arrow_type(spec: FeatureSpec) -> pa.DataType:
-    """What text is parsed to for a feature."""
+    """Return the Arrow type to which text is parsed for a feature."""
     if spec.feature.kind == "bytes":
         return pa.binary()
     if spec.split is not None:
@@ -284,8 +291,9 @@ def arrow_type(spec: FeatureSpec) -> pa.DataType:
 def columns_to_read(
     ids: list[tuple[str, pa.DataType]], weight: str | None, specs: tuple[FeatureSpec, ...]
 ) -> dict[str, pa.DataType | None]:
-    """The columns that a type needs and what their text is parsed to; a column with two uses stays
-    text.
+    """Return the columns that a type needs and the Arrow type to which each is parsed.
+
+    A column that is used as two different types stays text.
     """
     uses = [
         *ids,

@@ -1,6 +1,4 @@
-"""What a reader gives: runs of rows of one type as columns, and the rows that could not be
-taken.
-"""
+"""Chunks, the output of readers: columns for rows of one type, and rejected rows."""
 
 from __future__ import annotations
 
@@ -20,23 +18,26 @@ Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Weights = NDArray[np.float32]
 FeatureValue = Array | tuple[Ids, Array]
-"""``[n, *shape]`` where dense; ``(indptr int64[n + 1], values)`` where ragged or bytes (uint8)."""
+"""Values of a feature.
+A dense feature has an array of shape (n, *shape). A ragged or bytes (uint8) feature has ``(indptr,
+values)`` with ``indptr`` of int64, shape (n + 1,)."""
 Features = Mapping[str, FeatureValue]
 ExistsCheck = Callable[[str, Ids], Mask]
-"""Which of the ids of a node type are known."""
+"""Function that returns which ids of a node type exist."""
 
 CHUNK_ROWS = 262_144
 CHUNK_BYTES = 16 << 20
-"""No chunk is larger (unless one row is): a chunk travels in one message."""
+"""Largest size of a chunk in bytes, except for single rows.
+A chunk is sent in one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
-    """A row that was not taken, and why."""
+    """Rejected row, and the reason."""
 
     file: str
     row: int
-    """Counted from 1 in lines of text, from 0 in arrays and tables."""
+    """Row number: from 1 for lines of text, from 0 for arrays and tables."""
     column: str
     value: str
     reason: str
@@ -50,7 +51,10 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChunk:
-    """Rows of one node type, in file order. ``ids`` is int64[n] (>= 0), ``weights`` float32[n]."""
+    """Rows of one node type, in file order.
+
+    ``ids`` is int64, shape (n,), at least 0; ``weights`` is float32, shape (n,).
+    """
 
     ntype: str
     file: str
@@ -59,9 +63,9 @@ class NodeChunk:
     weights: Weights | None = None
     features: Features = field(default_factory=dict)
     bad: tuple[BadRow, ...] = ()
-    """Rows of the same place in the file that were left out."""
+    """Rejected rows from the same section of the file."""
     nbytes: int = 0
-    """Bytes of input that the chunk stands for."""
+    """Bytes of input that the chunk covers."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -69,8 +73,9 @@ class NodeChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeChunk:
-    """Rows of one edge type, in file order. ``src`` and ``dst`` are int64[n] (>= 0), ``weights``
-    float32[n].
+    """Rows of one edge type, in file order.
+
+    ``src`` and ``dst`` are int64, shape (n,), at least 0; ``weights`` is float32, shape (n,).
     """
 
     etype: str
@@ -88,42 +93,52 @@ class EdgeChunk:
 
 
 class GraphSource(Protocol):
-    """A graph in files. Iterating twice gives the same chunks in the same order."""
+    """Port of a graph in files. Every iteration yields the same chunks in the same order."""
 
     @property
     def schema(self) -> Schema:
-        """What a space needs in order to hold this graph."""
+        """Schema of a space that can hold this graph."""
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What, besides the files, decides on the chunks: a load with other options is another
-        load.
+        """Options, in addition to the files, on which the chunks depend.
+
+        A load with other options is another load.
         """
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What describes the graph, and then all the files that it names."""
+        """File that describes the graph, followed by all files that it names."""
 
     @property
     def total_rows(self) -> int | None:
-        """Nodes and edges in all, where the files say so before they are read."""
+        """Total number of nodes and edges, or None if only reading reveals it."""
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of input in all."""
+        """Total input in bytes."""
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """Every node, type by type, file by file."""
+        """Yield every node, type by type and file by file.
+
+        Yields
+        ------
+        NodeChunk
+        """
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """Every edge, type by type, file by file.
+        """Yield every edge, type by type and file by file.
 
         Parameters
         ----------
         exists : ExistsCheck, optional
-            Asked about the ends of edge types that reject edges to unknown nodes, once every node
-            chunk was taken. Without it the ends of such edges are not checked, except where the
+            Lookup for the ends of edge types that reject edges to unknown nodes. It is called only
+            after every node chunk was taken. Without it, such ends are not checked, except if the
             nodes are known to be 0 .. n - 1.
+
+        Yields
+        ------
+        EdgeChunk
         """
 
 
@@ -131,7 +146,7 @@ Chunk = TypeVar("Chunk", NodeChunk, EdgeChunk)
 
 
 def select_rows(value: FeatureValue, rows: NDArray[Any]) -> FeatureValue:
-    """The rows of a feature that a mask or an array of indices names."""
+    """Return the rows of a feature that a mask or an index array selects."""
     if not isinstance(value, tuple):
         selected: Array = value[rows]
         return selected
@@ -145,7 +160,7 @@ def select_rows(value: FeatureValue, rows: NDArray[Any]) -> FeatureValue:
 
 
 def slice_rows(value: FeatureValue, start: int, stop: int) -> FeatureValue:
-    """Rows ``start`` to ``stop`` of a feature, without a copy of its values."""
+    """Return rows ``start`` to ``stop`` of a feature, without copying its values."""
     if not isinstance(value, tuple):
         return value[start:stop]
     indptr, values = value
@@ -154,7 +169,7 @@ def slice_rows(value: FeatureValue, start: int, stop: int) -> FeatureValue:
 
 
 def filter_chunk(chunk: EdgeChunk, mask: Mask) -> EdgeChunk:
-    """The rows of a chunk that a mask keeps."""
+    """Return the rows of a chunk that a mask selects."""
     if mask.all():
         return chunk
     return replace(
@@ -192,8 +207,9 @@ def _slice_chunk(chunk: Chunk, start: int, stop: int) -> Chunk:
 
 
 def split_to_limit(chunk: Chunk, limit: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The chunk, or several of at most ``limit`` bytes each (a row is never split); bad rows go
-    with the first.
+    """Yield the chunk, split into chunks of at most ``limit`` bytes if necessary.
+
+    A single row is never split. Bad rows stay with the first chunk.
     """
     id_bytes = chunk.ids.nbytes if isinstance(chunk, NodeChunk) else 2 * chunk.src.nbytes
     size = id_bytes + _nbytes(chunk.weights) + sum(map(_nbytes, chunk.features.values()))
@@ -206,12 +222,12 @@ def split_to_limit(chunk: Chunk, limit: int = CHUNK_BYTES) -> Iterator[Chunk]:
 
 
 def display_path(path: Path, root: Path) -> str:
-    """A file's name for people: as short as it can be said from the folder of its source."""
+    """Return a file's name for messages, relative to the folder of its source if possible."""
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
 def mismatch_error(file: str, expected: object, actual: object, description: str) -> InvalidRequest:
-    """The error for a file that does not hold what was said of it."""
+    """Return the error for a file that does not match its description."""
     return InvalidRequest(
         f"{file}: expected {expected} {description}, found {actual}; repair the file or what "
         "describes it"

@@ -1,8 +1,9 @@
-"""From a column of a file to numbers, lists or bytes: the values, and a mask of the rows that could
-not be read.
+"""Conversion of file columns to numbers, lists or bytes, with a mask of unreadable rows.
 
-One vectorised pass over NumPy arrays or Arrow arrays, typed or text. Nothing is coerced silently:
-1.5 is no id, 300 no int8, a null no number unless a value is given for it."""
+Each conversion is one vectorized pass over NumPy or Arrow arrays, typed or text. Nothing is coerced
+silently: 1.5 is not an id, 300 is not an int8, and a null is not a number unless a fill value is
+given.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from asterism_model.string_ids import StringColumn
 from asterism_proto.errors import InvalidRequest
 
 Column: TypeAlias = Any
-"""A NumPy array ``[n, ...]`` or a ``pyarrow.Array``."""
+"""NumPy array of shape (n, ...) or ``pyarrow.Array``."""
 
 _INTEGER = r"^[+-]?[0-9]+$"
 _FLOAT = (
@@ -30,7 +31,7 @@ _FALSE = pa.array(["0", "false", "False", "FALSE"])
 
 
 def is_text(column: Column) -> bool:
-    """Whether a column holds strings or bytes."""
+    """Return True if a column holds strings or bytes."""
     return isinstance(column, pa.Array) and any(
         is_kind(column.type)
         for is_kind in (
@@ -43,7 +44,7 @@ def is_text(column: Column) -> bool:
 
 
 def union_masks(left: Mask | None, right: Mask | None) -> Mask | None:
-    """Rows that one mask or the other names; None names none."""
+    """Return the union of two masks. None selects no row."""
     if left is None or right is None:
         return right if left is None else left
     return left | right
@@ -56,21 +57,23 @@ def _mask_or_none(mask: Mask) -> Mask | None:
 def parse_numbers(
     column: Column, dtype: np.dtype[Any], fill: float | None = None
 ) -> tuple[Array, Mask | None]:
-    """A column as ``dtype[n]``.
+    """Parse a column as numbers.
 
     Parameters
     ----------
     column : Column
         Numbers, booleans or text.
     dtype : numpy.dtype
-        Of the result. Whole numbers must be whole and in range; floats may be NaN or infinite.
+        Dtype of the result. Integers must be integral and in range; floats may be NaN or infinite.
     fill : float, optional
-        What a null is; without it a null is a bad row.
+        Value of nulls. Without it, a null is a bad row.
 
     Returns
     -------
-    (dtype[n], bool[n] or None)
-        Bad rows are masked and hold 0; None where there are none.
+    values : ndarray of ``dtype``, shape (n,)
+        Parsed numbers; 0 in bad rows.
+    bad : ndarray of bool, shape (n,), or None
+        Mask of the bad rows, or None if there are none.
     """
     bad_mask: Mask | None = None
     if isinstance(column, pa.Array):
@@ -115,7 +118,7 @@ def _numbers_from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mas
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if values.dtype.kind == "f":
-            # 2.0 ** 63 is exact where int64's own maximum is not.
+            # 2.0 ** 63 is exact in float64, unlike the maximum of int64.
             ok = (
                 (values >= float(limits.min))
                 & (values < float(limits.max) + (1 if limits.bits < 64 else 0))
@@ -123,7 +126,7 @@ def _numbers_from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mas
             )
             bad_mask = _mask_or_none(~ok)
         elif not np.can_cast(values.dtype, dtype):
-            # Python integers: a bound of one dtype need not fit into the other.
+            # Compare as Python integers: the bounds of one dtype need not fit into the other.
             minimum, maximum = int(values.min(initial=0)), int(values.max(initial=0))
             if minimum < limits.min or maximum > limits.max:
                 outside = np.zeros(len(values), np.bool_)
@@ -141,7 +144,7 @@ def _numbers_from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mas
 
 
 def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
-    """Numbers from strings; nulls come back as 0 and masked as bad (the caller knows them)."""
+    """Parse numbers from strings. Nulls become 0 and are marked bad; the caller handles them."""
     text = pc.utf8_trim_whitespace(to_utf8(column))
     if dtype.kind == "b":
         is_true = pc.is_in(text, value_set=_TRUE)
@@ -178,8 +181,9 @@ def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mas
 
 
 def to_utf8(column: Column) -> Column:
-    """Text as Arrow strings: bytes that are no UTF-8 become the replacement mark, which no number
-    matches.
+    """Return text as Arrow strings.
+
+    Invalid UTF-8 is replaced by U+FFFD, which no number matches.
     """
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column
@@ -198,7 +202,7 @@ def to_utf8(column: Column) -> Column:
 
 
 def parse_ids(column: Column) -> tuple[Ids, Mask | None]:
-    """A column as ids: int64[n], whole, at least 0."""
+    """Parse a column as ids: int64, shape (n,), at least 0."""
     values, bad = parse_numbers(column, np.dtype(np.int64))
     if len(values) and values.min() < 0:
         bad = union_masks(bad, values < 0)
@@ -206,8 +210,9 @@ def parse_ids(column: Column) -> tuple[Ids, Mask | None]:
 
 
 def parse_names(column: Column) -> tuple[StringColumn, Mask | None]:
-    """A column as names of nodes, and a mask of the rows that have none or no good one. Whole
-    numbers are their text.
+    """Parse a column as string ids, and return a mask of missing or invalid ones.
+
+    Integers are converted to text.
     """
     if not isinstance(column, pa.Array):
         column = pa.array(column)
@@ -221,16 +226,24 @@ def parse_names(column: Column) -> tuple[StringColumn, Mask | None]:
 
 
 def parse_weights(column: Column) -> tuple[Array, Mask | None]:
-    """A column as weights: float32[n], finite, at least 0."""
+    """Parse a column as weights: float32, shape (n,), finite and at least 0."""
     values, bad = parse_numbers(column, np.dtype(np.float32))
-    # One comparison finds NaN too: it is not within any bounds. -0.0 is 0.
+    # The comparison also detects NaN, which is outside any bounds. -0.0 counts as 0.
     ok = (values >= 0) & (values <= np.finfo(np.float32).max)
     return values, bad if ok.all() else union_masks(bad, ~ok)
 
 
 def parse_strings(column: Column, rows: int) -> tuple[Ids, Array]:
-    """A column as bytes: ``(indptr int64[n + 1], uint8 values)``. Nulls are empty; numbers are
-    their text.
+    """Parse a column as bytes.
+
+    Nulls become empty; numbers are converted to text.
+
+    Returns
+    -------
+    indptr : ndarray of int64, shape (n + 1,)
+        Offsets of the rows.
+    values : ndarray of uint8
+        Bytes of all rows.
     """
     if not isinstance(column, pa.Array):
         column = pa.array(column)
@@ -265,17 +278,25 @@ def parse_strings(column: Column, rows: int) -> tuple[Ids, Array]:
 def parse_lists(
     column: Column, dtype: np.dtype[Any], separator: str | None = None
 ) -> tuple[Ids, Array, Mask | None]:
-    """A column of lists, or of text to be split, as ``(indptr int64[n + 1], dtype values, bad
-    rows)``.
+    """Parse a column of lists, or of text to split.
 
     Parameters
     ----------
     column : Column
-        Arrow lists (fixed or not), a two-dimensional array, or text when there is a separator.
+        Arrow lists (fixed-size or not), a two-dimensional array, or text if there is a separator.
     dtype : numpy.dtype
-        Of the values.
+        Dtype of the values.
     separator : str, optional
-        What stands between the values in text. Runs of it count once.
+        Separator of the values in text. Consecutive separators count once.
+
+    Returns
+    -------
+    indptr : ndarray of int64, shape (n + 1,)
+        Offsets of the rows.
+    values : ndarray of ``dtype``
+        Values of all rows.
+    bad : ndarray of bool, shape (n,), or None
+        Mask of the bad rows, or None if there are none.
     """
     if not isinstance(column, pa.Array):
         values, bad = parse_numbers(np.ascontiguousarray(column).reshape(-1), dtype)

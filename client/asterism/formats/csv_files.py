@@ -1,7 +1,8 @@
-"""CSV in blocks of bytes that are cut at row ends.
+"""CSV reader that works on blocks of bytes, each of which ends at the end of a row.
 
-The fast path is a typed parse of a block. A block in which that fails is parsed again as text, so
-that the bad rows can be told from the good ones."""
+A block is first parsed with the requested types. If that fails, it is parsed again as text, to
+separate bad rows from good ones.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +27,24 @@ BLOCK_BYTES = 8 << 20
 MAX_ROW_BYTES = 64 << 20
 _UTF8 = ("utf-8", "utf-8-sig", "ascii")
 UNIT_SEPARATOR = "\x1f"
-"""Stands in for delimiters of several bytes, which the parser does not know."""
+"""Replacement for multi-byte delimiters, which the parser does not support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvOptions:
-    """How text is cut into fields."""
+    """Options for splitting text into fields."""
 
     delimiter: str = ","
     header: bool = True
-    """Whether the first line holds names."""
+    """True if the first line holds column names."""
     columns: tuple[str, ...] = ()
-    """Names of the columns; they win over a header's."""
+    """Column names; they take precedence over a header."""
     quote: str = '"'
-    """Empty: quotes are characters like any other."""
+    """Quote character; empty if quotes have no special meaning."""
     nulls: tuple[str, ...] = ("",)
     encoding: str = "utf-8"
     multiline: bool = False
-    """Whether quoted fields may contain line ends."""
+    """True if quoted fields may contain line ends."""
 
     def __post_init__(self) -> None:
         if not self.delimiter or "\n" in self.delimiter or self.delimiter == self.quote:
@@ -77,11 +78,11 @@ class CsvTable:
     Parameters
     ----------
     files : sequence of (Path, str)
-        The files, and what they are called in messages.
+        Files, and their names in messages.
     options : CsvOptions
-        How they are cut into fields.
-    block_bytes : int
-        Bytes that are parsed at once.
+        Options for splitting lines into fields.
+    block_bytes : int, default 8388608
+        Bytes to parse at once.
     """
 
     def __init__(
@@ -97,16 +98,16 @@ class CsvTable:
 
     @property
     def rows(self) -> int | None:
-        """Not known before the end."""
+        """None, because the number of rows is unknown before the end."""
         return None
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
         return sum(path.stat().st_size for path, _ in self._files)
 
     def describe(self, column: str) -> ColumnDescription:
-        """Text, where every file has the column."""
+        """Return the kind "text", after checking that every file has the column."""
         for path, label in self._files:
             names = self.names(path, label)
             if column not in names:
@@ -114,7 +115,7 @@ class CsvTable:
         return ColumnDescription(kind="text")
 
     def names(self, path: Path, label: str) -> list[str]:
-        """The names of a file's columns."""
+        """Return the column names of a file."""
         if self._options.columns:
             return list(self._options.columns)
         with path.open("rb") as file:
@@ -142,7 +143,7 @@ class CsvTable:
     def batches(
         self, column_types: Mapping[str, pa.DataType | None], limit: int
     ) -> Iterator[RowBatch]:
-        """As `Table.batches`."""
+        """Yield batches of rows; see `TableReader.batches`."""
         for path, label in self._files:
             names = self.names(path, label)
             for column in column_types:
@@ -206,7 +207,7 @@ class CsvTable:
 
 
 def _skip_byte_order_mark(file: BinaryIO, options: CsvOptions) -> None:
-    """Step over UTF-8's byte order mark."""
+    """Skip a UTF-8 byte order mark."""
     if codecs.lookup(options.encoding).name.startswith("utf-8") and file.read(3) != codecs.BOM_UTF8:
         file.seek(0)
 
@@ -217,7 +218,7 @@ def _header_line(file: BinaryIO, options: CsvOptions) -> bytes:
 
 
 def _row_end(data: bytes, options: CsvOptions) -> int:
-    """How many bytes of ``data`` are whole rows."""
+    """Return the number of bytes of ``data`` that form complete rows."""
     if not options.multiline or options.quote.encode() not in data:
         return data.rfind(b"\n") + 1
     ends = csv_lines.row_ends(data[: data.rfind(b"\n") + 1], options.quote)
@@ -239,7 +240,7 @@ class _ParsedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """Whole rows of one file."""
+    """Complete rows of one file."""
 
     file: str
     first_line: int
@@ -248,14 +249,15 @@ class _Block:
     column_types: Mapping[str, pa.DataType | None]
     options: CsvOptions
     rows_before: int
-    """Bytes of the file before the block that no other block stands for."""
+    """Bytes of the file before this block that no other block accounts for."""
     text_checked: bool = False
-    """Whether the parser can show every row that it finds too short or too long."""
+    """True if the parser can report every row that is too short or too long."""
     replaced_rows: Mapping[int, BadRow] = field(default_factory=dict)
-    """Bad rows by line, in whose place stand rows that are bad in a simpler way."""
+    """Bad rows by line number.
+    Their lines hold placeholders with a wrong number of columns."""
 
     def batches(self, limit: int) -> Iterator[RowBatch]:
-        """The rows, typed where that is possible."""
+        """Yield the rows, typed if possible."""
         if not self.text_checked and not self._is_text():
             yield from self._without_misshapen_rows().batches(limit)
             return
@@ -274,7 +276,7 @@ class _Block:
             return text[0][index]
 
         for index, batch in enumerate(self._row_batches(parsed, limit)):
-            # Mypy does not type a lambda's default.
+            # Mypy does not infer types of a lambda's defaults.
             yield replace(batch, retry=lambda at=index: reread(at))  # type: ignore[misc]
 
     def _parsed(self) -> tuple[_ParsedBlock, bool]:
@@ -284,8 +286,9 @@ class _Block:
             return self._parse(typed=False), False
 
     def _row_count_agrees(self, size: int) -> bool:
-        """Whether there are as many rows as lines that are not blank: else a quote was left
-        open.
+        """Return True if the parser found one row per nonblank line.
+
+        Otherwise a quote was left open.
         """
         return (
             self._lines(size) is None
@@ -293,8 +296,9 @@ class _Block:
         )
 
     def _without_open_quotes(self) -> _Block:
-        """The block without lines on which a quote is left open: the parser would take what follows
-        for one field.
+        """Replace lines with an open quote.
+
+        The parser would take everything after the quote as one field.
         """
         lines = csv_lines.open_quotes(self.data, self.options.quote).tolist()
         lines = [line for line in lines if self.first_line + line not in self.replaced_rows]
@@ -309,8 +313,9 @@ class _Block:
         )
 
     def _is_text(self) -> bool:
-        """Whether the parser can show every row: it calls back with text, so bytes that are none
-        would end it.
+        """Return True if the block is valid text.
+
+        The parser passes rejected rows to a callback as text, and invalid text would abort it.
         """
         if self.data.isascii() or codecs.lookup(self.options.encoding).name not in _UTF8:
             return True
@@ -321,9 +326,7 @@ class _Block:
         return True
 
     def _without_misshapen_rows(self) -> _Block:
-        """The block without rows that are too short or too long, found in a copy whose bytes are
-        all text.
-        """
+        """Replace rows that are too short or too long, found in a copy with valid text."""
         copy = replace(self, data=self.data.decode(errors="replace").encode())
         parsed = copy._parse(typed=False)
         lines = copy._lines(parsed.size)
@@ -368,7 +371,7 @@ class _Block:
             bad_rows.append((row.number - 1, row.actual_columns, row.text))
             return "skip"
 
-        # Text keeps its markers, so that a rejected value is shown as it stands in the file.
+        # Binary columns keep null markers, so that a rejected value is shown as in the file.
         types = {
             name: (kind or pa.string()) if typed else pa.binary()
             for name, kind in self.column_types.items()
@@ -408,7 +411,7 @@ class _Block:
         )
 
     def _parser_input(self) -> tuple[bytes, str]:
-        """The bytes as UTF-8 with a delimiter of one byte."""
+        """Return the data as UTF-8 with a single-byte delimiter."""
         data, delimiter = self.data, self.options.delimiter
         if codecs.lookup(self.options.encoding).name not in _UTF8:
             try:
@@ -478,13 +481,12 @@ class _Block:
         )
 
     def _lines(self, size: int) -> Ids | None:
-        """The line on which each row begins; None where every line is a row."""
+        """Return the line of each row, or None if every line is a row."""
         if self.data.count(b"\n") + (not self.data.endswith(b"\n")) == size:
             return None
         ends = csv_lines.row_ends(self.data, self.options.quote if self.options.multiline else "")
         lines = self.first_line + csv_lines.row_lines(self.data, ends)
-        # Where quotes are used in a way that only the parser understands, lines are as near as can
-        # be told.
+        # If only the parser understands the quoting, line numbers are interpolated.
         return (
             lines
             if len(lines) == size or not len(lines)

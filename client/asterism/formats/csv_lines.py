@@ -1,4 +1,4 @@
-"""Line ends, quotes and blank lines of CSV text, vectorised over a block's bytes."""
+"""Line ends, quotes and blank lines of CSV text, vectorized over the bytes of a block."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ _LF, _CR = 10, 13
 
 
 def line_ends(data: bytes) -> Ids:
-    """Where lines end; the last one may end with the data."""
+    """Return the offsets of line ends; the last line may end with the data."""
     ends: Ids = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
     return ends if data.endswith(b"\n") or not data else np.append(ends, len(data))
 
 
 def row_ends(data: bytes, quote: str) -> Ids:
-    """Where rows end: at line ends, except those within quotes. An empty quote: at all."""
+    """Return the offsets of row ends: line ends that are not within quotes.
+
+    With an empty quote, every line end is a row end.
+    """
     ends = line_ends(data)
     if not quote:
         return ends
@@ -28,7 +31,7 @@ def row_ends(data: bytes, quote: str) -> Ids:
 
 
 def row_lines(data: bytes, ends: Ids) -> Ids:
-    """The line, counted from 0, that each row begins on; rows of blank lines are none."""
+    """Return the line, from 0, on which each row begins. Blank rows are left out."""
     starts = np.concatenate((np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1))
     array = np.frombuffer(data, np.uint8)
     lengths = ends - starts
@@ -40,7 +43,7 @@ def row_lines(data: bytes, ends: Ids) -> Ids:
 
 
 def open_quotes(data: bytes, quote: str) -> Ids:
-    """The lines, counted from 0, with an odd number of quotes."""
+    """Return the lines, from 0, with an odd number of quotes."""
     ends = line_ends(data)
     quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(quote))
     counts = np.diff(np.searchsorted(quotes, ends), prepend=0)
@@ -49,7 +52,10 @@ def open_quotes(data: bytes, quote: str) -> Ids:
 
 
 def replace_lines(data: bytes, lines: Iterable[int], text: bytes) -> tuple[bytes, list[bytes]]:
-    """The data with other text on some lines (rising), and what stood there."""
+    """Replace some lines, in ascending order, by a text.
+
+    Returns the new data and the original lines.
+    """
     ends = line_ends(data)
     pieces: list[bytes] = []
     originals: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Detection of the format of graph files: from a path to its reader."""
+"""Detection of graph file formats: return the reader for a path."""
 
 from __future__ import annotations
 
@@ -36,28 +36,33 @@ def open_source(
     rename: Mapping[str, str] | None = None,
     root: str | Path | None = None,
 ) -> GraphSource:
-    """Open a graph in files; nothing but headers is read, but for Euler's JSON, which has none.
+    """Open a graph in files.
+
+    Only headers are read, except for Euler's JSON, which has none.
 
     Parameters
     ----------
-    path : path
-        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder
-        with it; of 2.0 or 1.x), a YAML schema file, or a configuration of PGLBox.
-    chunk_rows : int
-        Rows of a chunk at most.
+    path : str or Path
+        Folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` of 2.0 or 1.x (or
+        a folder with it), a YAML schema file, or a configuration of PGLBox.
+    chunk_rows : int, default 262144
+        Largest number of rows per chunk.
     weights : mapping, optional
-        For a DGL folder: the feature that is the weight, per node or edge type, such as
-        ``{"author:writes:paper": "w"}``. A schema file says that itself.
+        For a DGL folder: the feature to use as weight, by node or edge type, such as
+        ``{"author:writes:paper": "w"}``. A schema file names its weights itself.
     rename : mapping, optional
-        For a DGL folder or Euler's JSON: new names for features whose names are reserved, or not
-        wanted.
-    root : path, optional
-        For a schema file or PGLBox's configuration: the folder that its file names start from.
+        For a DGL folder or Euler's JSON: new names of features, for reserved or unwanted names.
+    root : str or Path, optional
+        For a schema file or PGLBox's configuration: the folder to which file names are relative.
+
+    Returns
+    -------
+    GraphSource
 
     Raises
     ------
     InvalidRequest
-        Where the path is neither, or what it says does not agree with its files.
+        The path has none of these formats, or its description contradicts its files.
     """
     path = Path(path)
     if chunk_rows < 1:
@@ -101,8 +106,9 @@ def open_source(
 
 
 def _euler_version(path: Path) -> int:
-    """Of which Euler a JSON file is: 2, where it begins with a list of nodes or edges; 1, where
-    with a block; 0: it is another one's.
+    """Return the Euler version of a JSON file: 2, 1, or 0 for other formats.
+
+    Files of 2.0 begin with a list of nodes or edges, files of 1.x with a block.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)

@@ -1,4 +1,4 @@
-"""Repeated pairs among very many: found exactly, in bounded memory, by buckets on disk."""
+"""Exact search for repeated pairs in bounded memory, with buckets on disk."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from numpy.typing import NDArray
 from asterism.formats.chunks import Array, Ids
 
 MAX_PAIRS_IN_MEMORY = 4_000_000
-"""Pairs that are held before they are put aside."""
+"""Largest number of pairs in memory before they are written to disk."""
 BUCKET_COUNT = 128
 
 
 def find_repeated_pairs(
     pairs: Iterable[tuple[Ids, Ids, Ids]], *, in_memory: int = MAX_PAIRS_IN_MEMORY
 ) -> Ids:
-    """The places of pairs that repeat an earlier one.
+    """Return the row numbers of pairs that repeat an earlier pair.
 
     Parameters
     ----------
-    pairs : iterable of (int64[n], int64[n], int64[n])
-        Places (rising from chunk to chunk and within), first and second elements.
-    in_memory : int
-        Pairs that are held at once; more go to a temporary folder, 24 bytes each.
+    pairs : iterable of (ndarray, ndarray, ndarray)
+        Row numbers, first and second elements, each int64, shape (n,). Row numbers ascend within
+        and between chunks.
+    in_memory : int, default 4000000
+        Largest number of pairs in memory. Beyond it, pairs go to a temporary folder, 24 bytes each.
 
     Returns
     -------
-    int64[k]
-        Rising.
+    ndarray of int64, shape (k,)
+        Row numbers in ascending order.
     """
     with tempfile.TemporaryDirectory(prefix="asterism-pairs-") as folder:
         blocks: list[Array] = []
@@ -68,8 +69,9 @@ def _append_to_buckets(folder: Path, rows: NDArray[np.int64]) -> None:
 
 
 def _repeats_in_bucket(rows: NDArray[np.int64]) -> Ids:
-    """Places whose pair stands at an earlier place too; rows of a pair are in the order of their
-    places.
+    """Return the row numbers of repeated pairs in a bucket.
+
+    Rows of a pair must be in the order of their row numbers.
     """
     order = np.lexsort((rows[:, 2], rows[:, 1]))
     pairs = rows[order, 1:]

@@ -1,6 +1,4 @@
-"""Edges of plain files: ends looked up, repeats left out, rows counted together, ways back and
-self-loops added.
-"""
+"""Edges of tabular files: end lookup, deduplication, aggregation, reverses, self-loops."""
 
 from __future__ import annotations
 
@@ -32,43 +30,84 @@ from asterism.formats.tables import RowBatch, TableReader, spans
 from asterism_proto.errors import InvalidRequest
 
 MAX_AGGREGATED = 50_000_000
-"""Rows of an edge type that are counted together: they are in memory."""
+"""Largest number of rows of an edge type to aggregate, because they are held in memory."""
 
 EdgeColumns = tuple[Ids, Ids, Weights | None, Features]
 
 
 class EdgeContext(Protocol):
-    """What edges ask of the source that they are part of."""
+    """Port through which edges use the source that they belong to."""
 
     @property
     def chunk_rows(self) -> int:
-        """Rows of a chunk at most."""
+        """Largest number of rows per chunk."""
 
     @property
     def tables(self) -> Mapping[str, TableReader]:
-        """The files of each type."""
+        """Readers of each type's files."""
 
     def limit(self, features: tuple[FeatureSpec, ...]) -> int:
-        """Rows of a batch."""
+        """Return the number of rows per batch for these features.
+
+        Parameters
+        ----------
+        features : tuple of FeatureSpec
+            Features of the rows.
+
+        Returns
+        -------
+        int
+        """
 
     def string_id_index(self, ntype: str) -> StringIdIndex | None:
-        """The names of a type's nodes, where they are known by name."""
+        """Return the index of string keys of a type's nodes.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+
+        Returns
+        -------
+        StringIdIndex or None
+            None if the type has no string keys.
+        """
 
     @property
     def salt(self) -> int | None:
-        """What ids of names are made with; None where ids are whole numbers."""
+        """Salt of hashed string ids, or None if ids are integers."""
 
     def dense_count(self, ntype: str) -> int | None:
-        """n, where the nodes of a type are known to be 0 .. n - 1."""
+        """Return n if the nodes of a type are known to be 0 .. n - 1.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+
+        Returns
+        -------
+        int or None
+        """
 
     def nodes_of(self, ntype: str) -> Iterator[Ids]:
-        """The ids of one type, chunk by chunk."""
+        """Yield the ids of a node type, chunk by chunk.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+
+        Yields
+        ------
+        ndarray of int64, shape (n,)
+        """
 
 
 def read_edge_type(
     source: EdgeContext, edge: EdgeSpec, exists: ExistsCheck | None
 ) -> Iterator[EdgeChunk]:
-    """Every chunk of an edge type, each followed by its way back."""
+    """Yield every chunk of an edge type, each followed by its reverse edges if configured."""
     repeats = np.zeros(0, np.int64)
     if edge.edges == "unique" and edge.aggregate is None:
         repeats = find_repeated_pairs(_readable_pairs(source, edge))
@@ -95,11 +134,11 @@ def _reversed_chunk(edge: EdgeSpec, chunk: EdgeChunk) -> EdgeChunk:
     swapped_names = {"src": "dst", "dst": "src"}
     features = {
         swapped_names.get(name, name): value for name, value in chunk.features.items()
-    }  # names of ends, where these are created
+    }  # string ids of the ends, if missing nodes are created
     reversed_chunk = replace(
         chunk, etype=etype, src=chunk.dst, dst=chunk.src, features=features, bad=(), nbytes=0
     )
-    # A self-loop is its own way back within a type.
+    # Within a type, a self-loop is its own reverse edge.
     return (
         filter_chunk(reversed_chunk, reversed_chunk.src != reversed_chunk.dst)
         if edge.symmetry
@@ -178,7 +217,7 @@ def _record_missing_ends(
     dst: Ids,
     exists: ExistsCheck | None,
 ) -> None:
-    """Note the rows with an end that is no node."""
+    """Record the rows with an end that does not exist."""
     if edge.missing == "create":
         return
     src_type, _, dst_type = edge.name.split(":")
@@ -235,7 +274,10 @@ def _read_chunks(
 
 
 def _readable_pairs(source: EdgeContext, edge: EdgeSpec) -> Iterator[tuple[Ids, Ids, Ids]]:
-    """Places and ends of the readable rows; with symmetry a pair is the same both ways."""
+    """Yield row numbers and ends of the readable rows.
+
+    With symmetry, a pair has its smaller end first, so that both directions are equal.
+    """
     read_columns = _row_reader(source, edge)
     row = 0
     for batch in _batches(source, edge):
@@ -255,8 +297,9 @@ def _readable_pairs(source: EdgeContext, edge: EdgeSpec) -> Iterator[tuple[Ids, 
 def _aggregate(
     source: EdgeContext, edge: EdgeSpec, chunks: Iterator[EdgeChunk]
 ) -> Iterator[EdgeChunk]:
-    """Rows with the same ends as one edge whose weight is their number, or the sum of theirs. Bad
-    rows pass by.
+    """Merge rows with the same ends into one edge each.
+
+    Its weight is the number of rows, or the sum of their weights. Bad rows are passed through.
     """
     blocks: list[tuple[Ids, Ids, Array]] = []
     rows, file = 0, ""
@@ -310,7 +353,7 @@ def _aggregate(
 
 
 def _self_loop_chunks(source: EdgeContext, edge: EdgeSpec, existing: Ids) -> Iterator[EdgeChunk]:
-    """An edge from every node of the type to itself, where there is none yet or several may be."""
+    """Yield an edge from every node of the type to itself, except for nodes in ``existing``."""
     ntype = edge.name.split(":")[0]
     weighted = edge.weight is not None or edge.aggregate is not None
     row = 0

@@ -1,6 +1,4 @@
-"""A shop to play with: users, items and categories, who clicks, buys and follows what, in any
-size.
-"""
+"""Generated shop graph of any size: users, items, categories, clicks, buys and follows."""
 
 from __future__ import annotations
 
@@ -18,17 +16,17 @@ from asterism.formats.rmat import rmat
 from asterism_proto.errors import InvalidRequest
 
 CHUNK_ROWS = 1_000_000
-"""Rows of a file."""
+"""Number of rows per file."""
 TASTE_DIMENSION, LOOK_DIMENSION = 8, 16
-"""Lengths of the vectors of users and items."""
+"""Dimensions of the vectors of users and items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """A generated graph's size and seed. Everything follows from them.
+    """Size and seed of a generated graph, which determine all of its content.
 
-    Users click on items (weighted by how often), buy some (weighted by the amount, with a day), and
-    follow each other; every item is in one category, from which its look follows, but for noise.
+    Users click on items (weighted by frequency), buy some (weighted by amount, with a day), and
+    follow each other. Every item is in one category, which determines its look, apart from noise.
     """
 
     users: int = 20_000
@@ -49,12 +47,12 @@ class Shop:
 
     @property
     def nodes(self) -> dict[str, int]:
-        """Nodes of each type."""
+        """Number of nodes of each type."""
         return {"user": self.users, "item": self.items, "category": self.categories}
 
     @property
     def edges(self) -> dict[str, int]:
-        """Edges of each type."""
+        """Number of edges of each type."""
         return {
             "user:clicks:item": self.clicks,
             "user:buys:item": self.buys,
@@ -63,8 +61,20 @@ class Shop:
         }
 
     def column(self, owner: str, name: str, start: int, stop: int) -> Array:
-        """Rows ``start`` to ``stop`` (a file's: multiples of `CHUNK_ROWS`, or the end) of a
-        feature, or of ``edges`` [n, 2].
+        """Return rows of a feature, or of ``edges`` with shape (n, 2).
+
+        Parameters
+        ----------
+        owner : str
+            Node type or edge type.
+        name : str
+            Feature name, or "edges".
+        start, stop : int
+            Row range of one file: multiples of `CHUNK_ROWS`, or the end.
+
+        Returns
+        -------
+        ndarray
         """
         tag = list(_COLUMNS).index(f"{owner}/{name}")
         draws = np.random.default_rng((self.seed, tag, start // CHUNK_ROWS))
@@ -86,7 +96,7 @@ def _random_edges(users: str, items: str) -> ColumnGenerator:
 
 
 def _category(shop: Shop, start: int, n: int) -> Array:
-    """The category of items: the first ones have most."""
+    """Return the category of items; the first categories have the most items."""
     draws = np.random.default_rng((shop.seed, 1_000_003, start // CHUNK_ROWS))
     return np.minimum(
         (draws.random(n) ** 2 * shop.categories).astype(np.int64), shop.categories - 1
@@ -130,19 +140,19 @@ _COLUMNS: dict[str, ColumnGenerator] = {
 
 
 def write_dgl(shop: Shop, folder: Path) -> Path:
-    """Write the graph in DGL's chunked format, a file at a time in memory.
+    """Write the graph in DGL's chunked format, with one file at a time in memory.
 
     Parameters
     ----------
     shop : Shop
-        Which graph.
+        Graph to write.
     folder : Path
-        Made where it is not there; files in it are overwritten.
+        Output folder. It is created if missing; files in it are overwritten.
 
     Returns
     -------
     Path
-        Its metadata.json. Features called ``weight`` are the weights.
+        The file metadata.json. Features named ``weight`` are the weights.
     """
     files = _write(shop, folder)
     counts = {
@@ -177,7 +187,22 @@ def write_dgl(shop: Shop, folder: Path) -> Path:
 
 
 def write_numpy(shop: Shop, folder: Path, *, parts: int = 8) -> Path:
-    """Write the graph as .npy files and a schema file; give back the latter. See `write_dgl`."""
+    """Write the graph as .npy files with a schema file.
+
+    Parameters
+    ----------
+    shop : Shop
+        Graph to write.
+    folder : Path
+        Output folder. It is created if missing; files in it are overwritten.
+    parts : int, default 8
+        Number of partitions of the space.
+
+    Returns
+    -------
+    Path
+        The schema file.
+    """
     files = _write(shop, folder)
 
     def features(owner: str) -> dict[str, Any]:
@@ -214,7 +239,7 @@ def _spans(rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _write(shop: Shop, folder: Path) -> dict[str, dict[str, list[str]]]:
-    """Write every column; give back its files by type and name."""
+    """Write every column; return the file names by type and column."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, dict[str, list[str]]] = {owner: {} for owner in (*shop.nodes, *shop.edges)}
     for path in _COLUMNS:

@@ -1,4 +1,4 @@
-"""Ids of nodes in files: strings numbered by their first row, repeated ids found."""
+"""Node ids of files: numbers for string keys, and detection of repeated ids."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from asterism.formats.tables import TableReader
 from asterism_proto.errors import InvalidRequest
 
 MAX_STRING_IDS = 50_000_000
-"""Of one node type: they are in memory."""
+"""Largest number of string keys of a node type, because they are held in memory."""
 
 
 def as_strings(column: columns.Column) -> pa.Array:
-    """A column as texts to look up."""
+    """Return a column as strings for lookup."""
     if not isinstance(column, pa.Array):
         column = pa.array(column)
     if pa.types.is_dictionary(column.type):
@@ -31,7 +31,7 @@ def as_strings(column: columns.Column) -> pa.Array:
 
 
 class StringIdIndex:
-    """The names of one node type's nodes."""
+    """Index of the string keys of a node type's nodes, numbered by first appearance."""
 
     def __init__(self, names: pa.Array) -> None:
         self._names = names
@@ -41,7 +41,7 @@ class StringIdIndex:
 
     @classmethod
     def read(cls, table: TableReader, column: str, limit: int) -> StringIdIndex:
-        """Collect the names in a column of the type's files."""
+        """Collect the distinct strings of a column of the type's files."""
         name_arrays: list[pa.Array] = []
         name_count = 0
         for batch in table.batches({column: pa.string()}, limit):
@@ -59,22 +59,20 @@ class StringIdIndex:
         )
 
     def ids(self, column: columns.Column) -> tuple[Ids, Mask | None]:
-        """int64[n], and a mask of the rows whose name is no node's."""
+        """Return the numbers of strings, int64, shape (n,), and a mask of unknown strings."""
         indices = pc.index_in(as_strings(column), value_set=self._names)
         unknown_mask = np.asarray(indices.is_null()) if indices.null_count else None
         return indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), unknown_mask
 
 
 class SeenIds:
-    """Which of the numbers 0 .. n - 1 came up before."""
+    """Set of the numbers 0 .. n - 1 that have appeared so far."""
 
     def __init__(self, size: int) -> None:
         self._seen = np.zeros(size, np.bool_)
 
     def find_repeats(self, ids: Ids, good_mask: Mask | None) -> Mask | None:
-        """The rows of ``ids`` that repeat an earlier good one; the others count as seen from now
-        on.
-        """
+        """Return a mask of the rows that repeat an earlier good row, and add the good rows."""
         rows = np.arange(len(ids)) if good_mask is None else np.flatnonzero(good_mask)
         _, first = np.unique(ids[rows], return_index=True)
         is_repeat = np.zeros(len(ids), np.bool_)
@@ -85,7 +83,7 @@ class SeenIds:
 
 
 def ids_without_loops(ids: Iterator[Ids], existing: Ids) -> Iterator[Ids]:
-    """Ids that get an edge to themselves: all but those in ``existing`` (sorted)."""
+    """Yield the ids that need a self-loop: all except the ascending ``existing``."""
     for chunk in ids:
         if len(existing):
             positions = np.minimum(np.searchsorted(existing, chunk), len(existing) - 1)

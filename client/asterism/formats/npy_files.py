@@ -1,4 +1,4 @@
-"""NumPy files by windows: a header, and rows that are mapped only while they are read."""
+"""NumPy files read in windows: rows are mapped only while they are read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asterism_proto.framing import DTYPES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NpyFile:
-    """A checked .npy file."""
+    """Validated .npy file."""
 
     path: Path
     label: str
@@ -27,12 +27,16 @@ class NpyFile:
     dtype: np.dtype[Any]
     fortran: bool
     start: int
-    """Bytes of its header."""
+    """Size of the header in bytes."""
 
     @classmethod
     def open(cls, path: Path, label: str) -> NpyFile:
-        """Read the header of a file; InvalidRequest where it is none, cut off, or of Python
-        objects.
+        """Read and validate the header of a file.
+
+        Raises
+        ------
+        InvalidRequest
+            The file is not a .npy file, is cut off, or holds Python objects.
         """
         try:
             with path.open("rb") as file:
@@ -69,16 +73,19 @@ class NpyFile:
 
     @property
     def rows(self) -> int:
-        """Entries of the first axis."""
+        """Length of the first axis."""
         return self.shape[0]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its values."""
+        """Size of the values in bytes."""
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=object))
 
     def read(self, start: int, stop: int) -> Array:
-        """Entries ``start`` to ``stop`` of the first axis; a mapped window in native byte order."""
+        """Return entries ``start`` to ``stop`` of the first axis, in native byte order.
+
+        The result is a mapped window of the file where possible.
+        """
         shape = (stop - start, *self.shape[1:])
         if 0 in shape:
             return np.zeros(shape, self.dtype.newbyteorder("="))
@@ -89,13 +96,13 @@ class NpyFile:
         else:
             row = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=object))
             array = np.memmap(self.path, self.dtype, "r", self.start + start * row, shape)
-        # A memmap's own class would be carried through every slice of it.
+        # The memmap subclass would otherwise propagate to every slice.
         array = array.view(np.ndarray)
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def describe_file(file: NpyFile) -> ColumnDescription:
-    """The dense feature that a file's entries are; InvalidRequest where they are none."""
+    """Describe a file's entries as a dense feature; raise InvalidRequest if unsupported."""
     if file.dtype.name not in DTYPES:
         raise InvalidRequest(
             f"{file.label}: holds {file.dtype}; a feature is one of {', '.join(sorted(DTYPES))}"
@@ -104,9 +111,11 @@ def describe_file(file: NpyFile) -> ColumnDescription:
 
 
 def edge_columns(file: NpyFile) -> dict[str, NpyFile]:
-    """The two columns of an array of edges: [E, 2], or [2, E] where the second axis is not 2.
+    """Return the columns of an array of edges, of shape (E, 2) or (2, E).
 
-    Either ``{"edges": [E, 2]}`` or ``{"src": [E], "dst": [E]}``, whichever lies in rows.
+    The second form applies if the second axis does not have length 2. If the two ends of an edge
+    are adjacent in the file, the result is ``{"edges": file}`` with shape (E, 2), otherwise
+    ``{"src": file, "dst": file}`` with shape (E,) each.
     """
     if len(file.shape) != 2 or 2 not in file.shape:
         raise mismatch_error(
@@ -124,13 +133,13 @@ _INDEXED = re.compile(r"(.+)\[(\d+)\]")
 
 
 class NpyTable:
-    """Columns in .npy files of their own, or fields of structured arrays.
+    """Table with separate .npy files per column, or with structured arrays.
 
     Parameters
     ----------
     files : mapping
-        Per column its files in order; or, under the empty name, files of structured arrays. A
-        column of a two-dimensional file is called ``name[i]``.
+        Files of each column in order, or, under the empty name, files of structured arrays. A
+        column of a two-dimensional file is named ``name[i]``.
     """
 
     def __init__(self, files: Mapping[str, Sequence[NpyFile]]) -> None:
@@ -150,20 +159,20 @@ class NpyTable:
 
     @property
     def rows(self) -> int | None:
-        """Rows in all."""
+        """Total number of rows."""
         return sum(file.rows for file in next(iter(self._files.values())))
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
         return sum(file.nbytes for column_files in self._files.values() for file in column_files)
 
     def has_column(self, column: str) -> bool:
-        """Whether a column has files of its own."""
+        """Return True if a column has its own files."""
         return column in self._files
 
     def _find_column(self, column: str) -> tuple[list[NpyFile], str | int | None]:
-        """The files of a column, and the field or column in them that it is."""
+        """Return the files of a column, and the field or column index within them."""
         if column in self._files:
             return self._files[column], None
         indexed = _INDEXED.fullmatch(column)
@@ -183,7 +192,7 @@ class NpyTable:
         raise missing_column_error("files", column, list(self._files))
 
     def describe(self, column: str) -> ColumnDescription:
-        """As `Table.describe`."""
+        """Return the description of a column; see `TableReader.describe`."""
         files, field = self._find_column(column)
         if field is None:
             kinds = [
@@ -224,7 +233,7 @@ class NpyTable:
     def batches(
         self, column_types: Mapping[str, pa.DataType | None], limit: int
     ) -> Iterator[RowBatch]:
-        """As `Table.batches`."""
+        """Yield batches of rows; see `TableReader.batches`."""
         sources = {column: self._find_column(column) for column in column_types}
         first_files = (
             next(iter(sources.values()))[0] if sources else next(iter(self._files.values()))

@@ -1,4 +1,4 @@
-"""Parquet files by batches of rows."""
+"""Parquet files, read in batches of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asterism_proto.framing import DTYPES
 
 
 def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
-    """A file whose footer was read; InvalidRequest where it has none."""
+    """Open a file and read its footer; raise InvalidRequest if that fails."""
     try:
         return parquet.ParquetFile(path, memory_map=False, pre_buffer=False)
     except FileNotFoundError as error:
@@ -25,7 +25,7 @@ def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
 
 
 def describe_field(label: str, field: pa.Field) -> ColumnDescription:
-    """What a column of an Arrow type is as a feature."""
+    """Describe a column of an Arrow type as a feature."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if (
         pa.types.is_string(kind)
@@ -63,7 +63,7 @@ class ParquetTable:
     Parameters
     ----------
     files : sequence of (Path, str)
-        The files, and what they are called in messages.
+        Files, and their names in messages.
     """
 
     def __init__(self, files: Sequence[tuple[Path, str]]) -> None:
@@ -74,16 +74,16 @@ class ParquetTable:
 
     @property
     def rows(self) -> int | None:
-        """Rows in all."""
+        """Total number of rows."""
         return sum(self._rows)
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
         return sum(path.stat().st_size for path, _ in self._files)
 
     def describe(self, column: str) -> ColumnDescription:
-        """As `Table.describe`."""
+        """Return the description of a column; see `TableReader.describe`."""
         kinds = []
         for path, label in self._files:
             schema = open_parquet(path, label).schema_arrow
@@ -102,7 +102,7 @@ class ParquetTable:
     def batches(
         self, column_types: Mapping[str, pa.DataType | None], limit: int
     ) -> Iterator[RowBatch]:
-        """As `Table.batches`."""
+        """Yield batches of rows; see `TableReader.batches`."""
         for path, label in self._files:
             file = open_parquet(path, label)
             for column in column_types:
@@ -125,7 +125,7 @@ class ParquetTable:
 def read_batches(
     file: parquet.ParquetFile, label: str, columns: list[str], limit: int
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of at most ``limit`` rows; InvalidRequest where a page can not be read."""
+    """Yield batches of at most ``limit`` rows; raise InvalidRequest if a page is unreadable."""
     try:
         for batch in file.iter_batches(batch_size=limit, columns=columns, use_threads=False):
             if batch.num_rows:

@@ -1,4 +1,4 @@
-"""RMAT: random edges with the skewed degrees of real graphs."""
+"""RMAT generator: random edges with the skewed degrees of real graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from asterism_graphkit.random.rng import derive, key_of, word
 # probabilities 0.57, 0.19, 0.19, 0.05 as bounds of a 16-bit number.
 _A, _B, _C = np.uint64(37356), np.uint64(49807), np.uint64(62259)
 _SPREAD = 2_654_435_761
-"""A prime: times it, modulo n, spreads the hubs, which RMAT puts at low ids, over all ids."""
+"""Prime multiplier, modulo n, that spreads hubs over all ids.
+RMAT puts hubs at low ids."""
 
 
 @kernel
@@ -29,22 +30,22 @@ def fill_edges(
     src: NDArray[np.int64],
     dst: NDArray[np.int64],
 ) -> None:
-    """Fill ``src`` and ``dst`` with edges ``start``, ``start + 1``, ... of a key's endless list.
+    """Fill ``src`` and ``dst`` with edges ``start``, ``start + 1``, ... of an infinite list.
 
     Parameters
     ----------
     key : uint64
-        Of the list.
+        Key of the list.
     start : int64
         Number of the first edge.
     scale : int64
-        Levels of the recursion, at most 32: 2^scale is at least ``sources`` and ``targets``.
+        Levels of the recursion, at most 32. 2^scale must be at least ``sources`` and ``targets``.
     sources, targets : int64
-        Ids are 0 .. sources - 1 and 0 .. targets - 1.
+        Numbers of nodes; ids are 0 .. sources - 1 and 0 .. targets - 1.
     src_step, dst_step : int64
-        Coprime to ``sources`` and ``targets``, and below them.
-    src, dst : int64[n]
-        Results.
+        Multipliers that permute the ids, coprime to ``sources`` and ``targets`` and below them.
+    src, dst : ndarray of int64, shape (n,)
+        Output.
     """
     for i in range(len(src)):
         edge_key = derive(key, np.uint64(start + i))
@@ -60,7 +61,7 @@ def fill_edges(
             column = (column << np.uint64(1)) | np.uint64(
                 (quadrant >= _A) & (quadrant < _B) | (quadrant >= _C)
             )
-        # Both are below 2^32 and the counts too, so the products fit.
+        # Both factors are at most 2^32, so the products fit into 64 bits.
         src[i] = (np.int64((row * np.uint64(sources)) >> np.uint64(scale)) * src_step) % sources
         dst[i] = (np.int64((column * np.uint64(targets)) >> np.uint64(scale)) * dst_step) % targets
 
@@ -68,21 +69,21 @@ def fill_edges(
 def rmat(
     seed: int, tag: int, start: int, count: int, *, sources: int, targets: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Edges ``start`` to ``start + count`` of the list that a seed and a tag name.
+    """Generate edges ``start`` to ``start + count - 1`` of the list of a seed and a tag.
 
     Parameters
     ----------
     seed, tag : int
-        Of the list; the same ones give the same edges, however they are cut into calls.
+        Identify the list. The edges do not depend on how they are divided into calls.
     start, count : int
-        Which edges.
+        Range of edges.
     sources, targets : int
-        How many nodes there are on either side, 1 to 2^31 - 1.
+        Number of source and destination nodes, 1 to 2^31 - 1.
 
     Returns
     -------
-    (int64[count], int64[count])
-        Sources and targets. An edge may come up more than once.
+    src, dst : ndarray of int64, shape (count,)
+        Sources and destinations. An edge may appear more than once.
     """
     src, dst = np.empty(count, np.int64), np.empty(count, np.int64)
     scale = max(sources - 1, targets - 1, 1).bit_length()
@@ -101,7 +102,7 @@ def rmat(
 
 
 def _permuting_multiplier(n: int) -> int:
-    """A multiplier that permutes 0 .. n - 1."""
+    """Return a multiplier that permutes 0 .. n - 1."""
     step = _SPREAD % n or 1
     while math.gcd(step, n) != 1:
         step += 1

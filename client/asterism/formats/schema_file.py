@@ -1,4 +1,4 @@
-"""The schema file: which files hold which types, and which columns are what."""
+"""Schema file: assigns files to types, and columns to features."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSpec:
-    """A feature and the columns that it is read from."""
+    """Feature, and the columns from which it is read."""
 
     feature: Feature
     columns: tuple[str, ...]
     declared: frozenset[str] = frozenset()
-    """Which of kind, dtype and shape the file's author gave; the rest follow from the files, where
-    these say it.
-    """
+    """Attributes among kind, dtype and shape that the schema file states.
+    The others follow from the data files if these are typed."""
     split: str | None = None
     fill: float | None = None
 
@@ -49,13 +48,13 @@ class TableSpec:
 
     format: str
     files: Mapping[str, Files]
-    """Per column for numpy, else under the empty name."""
+    """Files of each column for numpy, otherwise all files under the empty name."""
     csv: CsvOptions = field(default_factory=CsvOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpec:
-    """How a node type is read."""
+    """Description of a node type's files."""
 
     name: str
     table: TableSpec | None = None
@@ -66,16 +65,16 @@ class NodeSpec:
     features: tuple[FeatureSpec, ...] = ()
     tables: tuple[WeightTable, ...] = ()
     graph_label: str = ""
-    """The feature that says of which graph a node is; "" is none."""
+    """Feature that identifies the graph of a node; "" if there is none."""
     index: tuple[str, ...] = ()
-    """Columns that every version keeps its rows in order of."""
+    """Columns by which every version keeps an ordered index of its rows."""
     time: str = ""
-    """The feature that says since when a node is there; "" is none."""
+    """Feature with the time from which a node exists; "" if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSpec:
-    """How an edge type is read."""
+    """Description of an edge type's files."""
 
     name: str
     table: TableSpec
@@ -87,9 +86,9 @@ class EdgeSpec:
     edges: str = "multi"
     missing: str = "reject"
     time: str = ""
-    """The feature that says when an edge came; "" is none."""
+    """Feature with the timestamp of an edge; "" if there is none."""
     index: tuple[str, ...] = ()
-    """Columns that every version keeps its rows in order of."""
+    """Columns by which every version keeps an ordered index of its rows."""
     reverse: str | None = None
     symmetry: bool = False
     self_loops: bool = False
@@ -98,28 +97,37 @@ class EdgeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceSpec:
-    """A whole schema file."""
+    """Content of a schema file."""
 
     path: Path
     root: Path
     space: str | None
     settings: Mapping[str, Any]
-    """Of the space: parts, ids, salt, placement, direction, where given."""
+    """Settings of the space that are given: parts, ids, salt, placement, direction."""
     nodes: tuple[NodeSpec, ...]
     edges: tuple[EdgeSpec, ...]
     text: str
-    """The file as it stands."""
+    """Text of the file."""
 
 
 def read_spec(path: Path, root: Path | None = None) -> SpaceSpec:
-    """Read a schema file; InvalidRequest names the first wrong word in it.
+    """Read a schema file.
 
     Parameters
     ----------
     path : Path
-        The YAML file.
+        YAML file.
     root : Path, optional
-        The folder that its file names start from, in place of what it says itself.
+        Folder to which file names are relative, instead of the one in the file.
+
+    Returns
+    -------
+    SpaceSpec
+
+    Raises
+    ------
+    InvalidRequest
+        The file is invalid. The message names the first invalid key or value.
     """
     try:
         text = path.read_text()
@@ -365,7 +373,7 @@ def _csv(context: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> Cs
 
 
 def _resolve_files(context: str, names: Any, root: Path) -> Files:
-    """The files that names and patterns mean: patterns give theirs in the order of their names."""
+    """Return the files for names and patterns; a pattern yields its files sorted by name."""
     files: list[tuple[Path, str]] = []
     for name in _names(f"{context}: files", names):
         path = root / name
@@ -395,7 +403,7 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
         raise InvalidRequest(
             f"{context}: the name is reserved; call it something else, and say its `column`"
         )
-    if isinstance(value, str):  # the short form, `age: int64`
+    if isinstance(value, str):  # short form, `age: int64`
         value = {"kind": "bytes"} if value == "bytes" else {"dtype": value}
     spec = _mapping(
         context, value, {"column", "columns", "kind", "dtype", "shape", "split", "fill"}
@@ -450,8 +458,12 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
 def resolve_feature(
     spec: FeatureSpec, context: str, kind: str, dtype: str, shape: tuple[int, ...]
 ) -> FeatureSpec:
-    """A feature as the files have it, where its author left that open; InvalidRequest where the two
-    contradict.
+    """Complete a feature from the data files where the schema file leaves it open.
+
+    Raises
+    ------
+    InvalidRequest
+        The two contradict each other.
     """
     feature = spec.feature
     if len(spec.columns) > 1 or spec.split is not None:

@@ -1,6 +1,4 @@
-"""The port that every kind of file stands behind: batches of named columns, with the places that
-they came from.
-"""
+"""Port of file readers: batches of named columns with their row numbers."""
 
 from __future__ import annotations
 
@@ -19,35 +17,35 @@ from asterism_proto.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBatch:
-    """Consecutive rows of a file as columns."""
+    """Consecutive rows of a file, as columns."""
 
     file: str
     first_row: int
-    """Of the first row that it stands for, counted as `BadRow.row`."""
+    """Number of the first row that the batch stands for, as in `BadRow.row`."""
     size: int
-    """Rows that it stands for, those in ``bad`` included."""
+    """Number of rows that the batch stands for, including those in ``bad``."""
     rows: int
-    """Rows in ``columns``."""
+    """Number of rows in ``columns``."""
     columns: Mapping[str, Column]
     ordinals: Ids | None = None
-    """Which of the ``size`` rows those in ``columns`` are; None: all."""
+    """Positions of the rows in ``columns`` among the ``size`` rows; None if no row is missing."""
     lines: Ids | None = None
-    """Row numbers of the ``size`` rows; None: they are consecutive."""
+    """Row numbers of the ``size`` rows; None if they are consecutive."""
     null_texts: tuple[str, ...] = ()
-    """The texts that are nulls, where ``columns`` is raw text."""
+    """Texts that represent nulls, if ``columns`` holds raw text."""
     bad: tuple[BadRow, ...] = ()
-    """Rows that have no columns at all: too short, too long."""
+    """Rows without columns, because they are too short or too long."""
     nbytes: int = 0
     retry: Callable[[], RowBatch] | None = None
-    """The same rows as raw text, for the slow pass that finds out which of them are bad."""
+    """Function that returns the same rows as raw text, to identify bad rows in a slower pass."""
 
     def row_number(self, row: int) -> int:
-        """The number of a row of ``columns``, for people."""
+        """Return the row number, for messages, of a row in ``columns``."""
         ordinal = row if self.ordinals is None else int(self.ordinals[row])
         return self.first_row + ordinal if self.lines is None else int(self.lines[ordinal])
 
     def column(self, name: str) -> Column:
-        """A column, its nulls being nulls."""
+        """Return a column with null texts replaced by nulls."""
         values = self.columns[name]
         if not self.null_texts:
             return values
@@ -57,7 +55,7 @@ class RowBatch:
         )
 
     def display_value(self, column: str, row: int) -> str:
-        """A value, for people."""
+        """Return a value as text for messages."""
         values = self.columns[column]
         value = values[row].as_py() if isinstance(values, pa.Array) else values[row]
         if isinstance(value, bytes):
@@ -71,50 +69,69 @@ class RowBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDescription:
-    """What a column holds, as far as its file says."""
+    """Content of a column, as far as its file states it."""
 
     kind: str
-    """``dense``, ``ragged`` or ``bytes``; ``text`` where only the reader can know."""
+    """``dense``, ``ragged`` or ``bytes``; ``text`` if only the reader can decide."""
     dtype: str = ""
     shape: tuple[int, ...] = ()
 
 
 class TableReader(Protocol):
-    """Files of rows of one type."""
+    """Port of files with rows of one type."""
 
     @property
     def rows(self) -> int | None:
-        """Rows in all, where the files say so before they are read."""
+        """Total number of rows, or None if only reading reveals it."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
 
     def describe(self, column: str) -> ColumnDescription:
-        """What a column holds; InvalidRequest names a column that is not there."""
+        """Return the description of a column.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        ColumnDescription
+
+        Raises
+        ------
+        InvalidRequest
+            There is no such column.
+        """
 
     def batches(
         self, column_types: Mapping[str, pa.DataType | None], limit: int
     ) -> Iterator[RowBatch]:
-        """Batches of at most ``limit`` rows with the wanted columns, file by file.
+        """Yield batches of rows with the requested columns, file by file.
 
         Parameters
         ----------
         column_types : mapping
-            Column names and the Arrow type that text should be parsed to; files that have types of
-            their own ignore it.
+            Names of columns, and the Arrow type to which text is parsed. Typed files ignore the
+            types.
         limit : int
-            Rows.
+            Largest number of rows per batch.
+
+        Yields
+        ------
+        RowBatch
         """
 
 
 def spans(rows: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Runs of at most ``limit`` rows that are as even as can be."""
+    """Yield row ranges of at most ``limit`` rows, as even as possible."""
     pieces = max(1, -(-rows // limit))
     for i in range(pieces):
         yield rows * i // pieces, rows * (i + 1) // pieces
 
 
 def missing_column_error(file: str, column: str, existing: list[str]) -> InvalidRequest:
-    """The error for a column that a file does not have."""
+    """Return the error for a column that a file does not have."""
     return InvalidRequest(f"{file}: no column {column!r}; it has {', '.join(existing) or 'none'}")

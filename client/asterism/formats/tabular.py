@@ -1,4 +1,4 @@
-"""CSV, Parquet and NumPy files that a schema file describes, as a source."""
+"""Source for CSV, Parquet and NumPy files that a schema file describes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from asterism_proto.errors import InvalidRequest
 
 
 def open_table(spec: TableSpec) -> TableReader:
-    """The files of a type behind their port."""
+    """Open the files of a type with the reader of their format."""
     if spec.format == "csv":
         return CsvTable(spec.files[""], spec.csv)
     if spec.format == "parquet":
@@ -56,7 +56,7 @@ def open_table(spec: TableSpec) -> TableReader:
 
 
 def row_bytes(features: tuple[Feature, ...]) -> int:
-    """Bytes of a row's ids, weight and dense features."""
+    """Return the size in bytes of a row's ids, weight and dense features."""
     return 20 + sum(
         np.dtype(f.dtype).itemsize * int(np.prod(f.shape, dtype=object))
         for f in features
@@ -65,16 +65,16 @@ def row_bytes(features: tuple[Feature, ...]) -> int:
 
 
 class TabularSource:
-    """Files that a schema file describes.
+    """Graph in files that a schema file describes.
 
     Parameters
     ----------
     path : Path
-        The schema file.
+        Schema file.
     root : Path, optional
-        The folder that its file names start from, in place of what it says itself.
-    chunk_rows : int
-        Rows of a chunk at most.
+        Folder to which file names are relative, instead of the one in the schema file.
+    chunk_rows : int, default 262144
+        Largest number of rows per chunk.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class TabularSource:
             )
 
     def _check_string_ids(self) -> None:
-        """Refuse what gives nodes no names, in a space where strings are ids."""
+        """Raise InvalidRequest for types without string ids in a space of string ids."""
         for node in self._nodes.values():
             if node.key or node.count or (node.table is not None and node.id is None):
                 raise InvalidRequest(
@@ -146,7 +146,7 @@ class TabularSource:
         return tuple(resolved)
 
     def _check_columns(self, owner: str, columns: list[str | None]) -> None:
-        """Refuse columns that are not there before anything is read."""
+        """Raise InvalidRequest for missing columns, before any data is read."""
         for column in columns:
             if column is not None:
                 self.tables[owner].describe(column)
@@ -196,12 +196,12 @@ class TabularSource:
 
     @property
     def schema(self) -> Schema:
-        """As `GraphSource.schema`."""
+        """Schema of a space that can hold this graph; see `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `GraphSource.options`."""
+        """Options on which the chunks depend; see `GraphSource.options`."""
         return {
             "root": str(self.spec.root.resolve()),
             "schema": self.spec.text,
@@ -210,7 +210,7 @@ class TabularSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `GraphSource.files`."""
+        """Schema file, followed by all data files."""
         specs = [node.table for node in self.spec.nodes if node.table is not None] + [
             edge.table for edge in self.spec.edges
         ]
@@ -221,7 +221,7 @@ class TabularSource:
 
     @property
     def total_rows(self) -> int | None:
-        """As `GraphSource.total_rows`."""
+        """Total number of nodes and edges, or None if unknown."""
         counts = [node.count or 0 for node in self._nodes.values() if node.table is None]
         for edge in self._edges:
             if edge.aggregate or edge.self_loops:
@@ -238,11 +238,11 @@ class TabularSource:
 
     @property
     def total_bytes(self) -> int:
-        """As `GraphSource.total_bytes`."""
+        """Total input in bytes."""
         return sum(table.nbytes for table in self.tables.values())
 
     def limit(self, features: tuple[FeatureSpec, ...]) -> int:
-        """Rows of a batch."""
+        """Return the number of rows per batch for these features."""
         return max(
             1,
             min(
@@ -251,7 +251,7 @@ class TabularSource:
         )
 
     def string_id_index(self, ntype: str) -> StringIdIndex | None:
-        """The names of a type's nodes, where they are known by name; read on first use."""
+        """Return the index of a type's string keys, or None. It is read on first use."""
         node = self._nodes[ntype]
         if node.key is None:
             return None
@@ -260,11 +260,11 @@ class TabularSource:
         return self._keys[ntype]
 
     def dense_count(self, ntype: str) -> int | None:
-        """n, where the nodes of a type are known to be 0 .. n - 1."""
+        """Return n if the nodes of a type are known to be 0 .. n - 1."""
         node = self._nodes[ntype]
         if node.table is None:
             return node.count
-        # Arrays that are taken as they are hold no bad rows, so no number is left out.
+        # Typed arrays without checks have no bad rows, so no number is missing.
         is_dense = (
             node.id is None
             and node.key is None
@@ -274,12 +274,12 @@ class TabularSource:
         return self.tables[ntype].rows if is_dense and node.table.format == "numpy" else None
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `GraphSource.node_chunks`."""
+        """Yield every node; see `GraphSource.node_chunks`."""
         for node in self._nodes.values():
             yield from self._read_node_type(node)
 
     def nodes_of(self, ntype: str) -> Iterator[Ids]:
-        """The ids of one type, chunk by chunk."""
+        """Yield the ids of a node type, chunk by chunk."""
         for chunk in self._read_node_type(self._nodes[ntype]):
             yield chunk.ids
 
@@ -333,7 +333,7 @@ class TabularSource:
 
     @property
     def salt(self) -> int | None:
-        """What ids of names are made with; None where ids are whole numbers."""
+        """Salt of hashed string ids, or None if ids are integers."""
         return self._schema.salt if self._schema.has_string_ids else None
 
     def _row_reader(
@@ -365,6 +365,6 @@ class TabularSource:
         return read_columns
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `GraphSource.edge_chunks`."""
+        """Yield every edge; see `GraphSource.edge_chunks`."""
         for edge in self._edges:
             yield from edge_rows.read_edge_type(self, edge, exists)

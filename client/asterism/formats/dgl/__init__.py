@@ -1,2 +1,4 @@
 """Readers of DGL's chunked graph format.
-Writing of that format belongs to `asterism.export`."""
+
+Writing that format belongs to `asterism.export`.
+"""

@@ -1,6 +1,4 @@
-"""One dense column over any number of files, read from the front as many rows at a time as are
-asked for.
-"""
+"""Dense column that spans several files, read sequentially."""
 
 from __future__ import annotations
 
@@ -26,13 +24,14 @@ from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
 _PROBE_BYTES = 1 << 20
-"""Bytes of a CSV file that say whether its values are whole numbers."""
+"""Bytes of a CSV file that determine whether its values are integers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPiece:
-    """Consecutive rows of a column: ``[n, *shape]``, and which of them could not be read (they hold
-    zeros).
+    """Consecutive rows of a column, with the positions of unreadable rows.
+
+    ``values`` has shape (n, *shape) and zeros in unreadable rows.
     """
 
     values: Array
@@ -42,19 +41,19 @@ class ColumnPiece:
 
 
 class ColumnFiles:
-    """A feature's files, one after the other.
+    """Files of one feature, in order.
 
     Parameters
     ----------
     files : sequence of (Path, str)
-        The files in order, and what they are called in messages.
+        Files in order, and their names in messages.
     format : mapping
         ``{"name": "numpy" | "parquet" | "csv", "delimiter": ...}``, as in metadata.json.
     """
 
     def __init__(
         self, files: Sequence[tuple[Path, str]], format: Mapping[str, Any]
-    ) -> None:  # the file format's own word
+    ) -> None:  # the name used in metadata.json
         self.files = files
         self._name = format.get("name")
         self._delimiter = str(format.get("delimiter", ","))
@@ -94,17 +93,17 @@ class ColumnFiles:
 
     @property
     def rows(self) -> int | None:
-        """Rows in all; None where only reading tells."""
+        """Total number of rows, or None if only reading reveals it."""
         counts = [table.rows for table in self._tables]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
         return sum(table.nbytes for table in self._tables)
 
     def pieces(self, limit: int) -> Iterator[ColumnPiece]:
-        """The column from its beginning."""
+        """Yield the column from the beginning, in pieces of at most ``limit`` rows."""
         for table, names in zip(self._tables, self._columns, strict=True):
             width = int(np.prod(self.shape, dtype=object))
             lists = len(names) == 1 and width > 1 and self._name == "parquet"
@@ -146,8 +145,9 @@ def _format_description(kind: ColumnDescription) -> str:
 
 
 def _describe_parquet(path: Path, label: str) -> tuple[tuple[str, ...], ColumnDescription]:
-    """The columns of a file and what they make: DGL writes the shape into the file's metadata, else
-    columns are the second axis.
+    """Return the columns of a file and their description as one feature.
+
+    DGL stores the shape in the file's metadata. Without it, several columns form the second axis.
     """
     file = open_parquet(path, label)
     schema, names = file.schema_arrow, tuple(file.schema_arrow.names)
@@ -182,8 +182,9 @@ def _describe_parquet(path: Path, label: str) -> tuple[tuple[str, ...], ColumnDe
 
 
 def _describe_csv(path: Path, label: str, delimiter: str) -> tuple[CsvOptions, ColumnDescription]:
-    """The options to read numbers without a header; whole where the first block holds only whole
-    numbers, else float32.
+    """Return options to read numbers without a header, and the column's description.
+
+    The dtype is int64 if the first block holds only integers, otherwise float32.
     """
     try:
         with path.open("rb") as file:
@@ -216,16 +217,14 @@ def _describe_csv(path: Path, label: str, delimiter: str) -> tuple[CsvOptions, C
 
 
 class ColumnReader:
-    """A column read from the front.
+    """Sequential reader of a column.
 
     Parameters
     ----------
     series : ColumnFiles
-        The column.
-    rows : int or None
-        How many rows it must have in all.
+        Column to read.
     limit : int
-        Rows that are read at once.
+        Largest number of rows to read at once.
     """
 
     def __init__(self, series: ColumnFiles, limit: int) -> None:
@@ -236,7 +235,7 @@ class ColumnReader:
         self._rows_read = 0
 
     def read(self, rows: int) -> ColumnPiece:
-        """The next rows; InvalidRequest where there are fewer."""
+        """Return the next rows; raise InvalidRequest if there are fewer."""
         while self._count < rows:
             piece = next(self._pieces, None)
             if piece is None:
@@ -278,7 +277,7 @@ class ColumnReader:
         )
 
     def finish(self) -> None:
-        """InvalidRequest where rows are left over."""
+        """Raise InvalidRequest if rows are left over."""
         remaining = self._count + sum(len(piece.values) for piece in self._pieces)
         if remaining:
             raise mismatch_error(

@@ -1,4 +1,4 @@
-"""metadata.json of DGL's chunked graph format, read and checked."""
+"""Reader and validation of metadata.json in DGL's chunked graph format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asterism_proto.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFiles:
-    """Files of one format, in order."""
+    """Files of one feature or edge type, in order, all of one format."""
 
     files: tuple[tuple[Path, str], ...]
     format: Mapping[str, Any]
@@ -22,15 +22,15 @@ class DataFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """What a metadata.json says."""
+    """Content of a metadata.json."""
 
     name: str
     node_types: Mapping[str, int]
-    """Nodes of each type."""
+    """Number of nodes of each type."""
     edge_types: Mapping[str, int | None]
-    """Edges of each type; None where the file leaves that out."""
+    """Number of edges of each type, or None if the metadata does not state it."""
     edge_chunks: Mapping[str, tuple[int, ...]]
-    """Edges of each file, for types whose chunks are its files."""
+    """Number of edges of each file, for types with one chunk per file."""
     edges: Mapping[str, DataFiles]
     node_data: Mapping[str, Mapping[str, DataFiles]]
     edge_data: Mapping[str, Mapping[str, DataFiles]]
@@ -38,7 +38,7 @@ class Metadata:
 
 
 def read_metadata(path: Path) -> Metadata:
-    """Read a metadata.json; InvalidRequest names what is wrong in it."""
+    """Read and validate a metadata.json; raise InvalidRequest if it is invalid."""
     try:
         text = path.read_text()
         document = json.loads(text)
@@ -111,7 +111,7 @@ def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _counts(
     document: Mapping[str, Any], element: str, names: list[str]
 ) -> tuple[dict[str, int | None], dict[str, tuple[int, ...]]]:
-    """Totals per type from either list, which must agree, and the counts per chunk."""
+    """Return totals per type and counts per chunk; lists that give both must agree."""
     per_chunk, per_type = (
         document.get(f"num_{element}_per_chunk"),
         document.get(f"num_{element}_per_type"),

@@ -1,4 +1,4 @@
-"""DGL's chunked graph format: metadata.json and the files that it names, as a source."""
+"""Source for DGL's chunked graph format: metadata.json and the files that it names."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ from asterism_proto.errors import InvalidRequest
 
 
 class ChunkedSource:
-    """A graph in DGL's chunked format. Nodes are 0 .. n - 1 of each type; what their number is, the
-    metadata says.
+    """Graph in DGL's chunked format.
+
+    Nodes of each type are 0 .. n - 1; the metadata states n.
 
     Parameters
     ----------
     path : Path
-        metadata.json.
-    chunk_rows : int
-        Rows of a chunk at most.
-    weights : mapping
-        The feature that is the weight, per type; one that is called ``weight`` is it anyway.
-    rename : mapping
+        File metadata.json.
+    chunk_rows : int, default 262144
+        Largest number of rows per chunk.
+    weights : mapping, optional
+        Feature to use as weight, by type. A feature named ``weight`` is used in any case.
+    rename : mapping, optional
         New names of features.
     """
 
@@ -139,15 +140,19 @@ class ChunkedSource:
                 )
 
     def _stays_feature(self, owner: str, name: str) -> bool:
-        """Whether a feature stays one: a weight does, in its own precision, unless its name can not
-        be kept.
+        """Return True if a feature is kept as a feature.
+
+        A weight is kept too, in its own precision, unless its name is reserved.
         """
         return (
             self._weights.get(owner) != name or self._rename.get(name, name) not in RESERVED_NAMES
         )
 
     def _edge_count(self, etype: str) -> int | None:
-        """Edges of a type by its files, or by the metadata; InvalidRequest where the two differ."""
+        """Return the number of edges of a type, from its files or from the metadata.
+
+        Raises InvalidRequest if the two differ.
+        """
         per_file = self.metadata.edge_chunks.get(etype)
         declared = self.metadata.edge_types[etype]
         counts: list[int | None] = []
@@ -169,12 +174,12 @@ class ChunkedSource:
 
     @property
     def schema(self) -> Schema:
-        """As `GraphSource.schema`."""
+        """Schema of a space that can hold this graph; see `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `GraphSource.options`."""
+        """Options on which the chunks depend; see `GraphSource.options`."""
         return {
             "metadata": self.metadata.text,
             "chunk_rows": self.chunk_rows,
@@ -184,7 +189,7 @@ class ChunkedSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `GraphSource.files`."""
+        """File metadata.json and the files that it names."""
         series = (
             series_item.files
             for type_series in self._series.values()
@@ -195,7 +200,7 @@ class ChunkedSource:
 
     @property
     def total_rows(self) -> int | None:
-        """As `GraphSource.total_rows`."""
+        """Total number of nodes and edges, or None if unknown."""
         counts = list(self._edge_counts.values())
         return (
             None
@@ -206,7 +211,7 @@ class ChunkedSource:
 
     @property
     def total_bytes(self) -> int:
-        """As `GraphSource.total_bytes`."""
+        """Total input in bytes."""
         features = sum(
             series.nbytes
             for type_series in self._series.values()
@@ -218,8 +223,9 @@ class ChunkedSource:
         return max(1, min(self.chunk_rows, CHUNK_BYTES // row_bytes(tuple(features))))
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `GraphSource.node_chunks`. The numbering leaves no room for a node without its
-        features: a bad row is an error.
+        """Yield every node; see `GraphSource.node_chunks`.
+
+        Nodes are numbered by row, so a bad row cannot be left out and is an error.
         """
         for node_type in self._schema.node_types:
             limit = self._limit(node_type.features)
@@ -273,8 +279,9 @@ class ChunkedSource:
         return values
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `GraphSource.edge_chunks`. Ends are checked against the number of nodes; ``exists`` is
-        not asked.
+        """Yield every edge; see `GraphSource.edge_chunks`.
+
+        Ends are checked against the number of nodes; ``exists`` is not called.
         """
         for edge_type in self._schema.edge_types:
             limit = self._limit(edge_type.features)
@@ -301,7 +308,7 @@ class ChunkedSource:
         readers: Mapping[str, ColumnReader],
         limit: int,
     ) -> Generator[EdgeChunk, None, int]:
-        """The chunks of one file; gives back how many rows it had."""
+        """Yield the chunks of one file and return its number of rows."""
         label = self.metadata.edges[edge_type.name].files[file_index][1]
         src, dst = _end_columns(table, self.metadata.edges[edge_type.name].files[file_index])
         rows = 0
@@ -322,7 +329,7 @@ class ChunkedSource:
                         lambda value, ntype=ntype, count=count: (  # type: ignore[misc]
                             f"{ntype!r} has {count} nodes, 0 to {count - 1}"
                         ),
-                    )  # mypy does not type a lambda's default
+                    )  # mypy does not infer types of a lambda's defaults
             pieces = {name: reader.read(batch.size) for name, reader in readers.items()}
             yield from split_to_limit(
                 self._edge_chunk(edge_type.name, batch, ends, collector, pieces)
@@ -404,7 +411,7 @@ def _edge_table(data: DataFiles, file: tuple[Path, str]) -> TableReader:
 
 
 def _end_columns(table: TableReader, file: tuple[Path, str]) -> tuple[str, str]:
-    """What the columns of the two ends are called."""
+    """Return the names of the source and destination columns."""
     if isinstance(table, NpyTable):
         return ("src", "dst") if table.has_column("src") else ("edges[0]", "edges[1]")
     if isinstance(table, ParquetTable):

@@ -1,2 +1,4 @@
-"""Readers of Euler's JSON graphs, of 2.0 and 1.x, with its euler.meta.
-Euler's operators belong to `asterism.euler`."""
+"""Readers of Euler's JSON graphs of versions 2.0 and 1.x, and of euler.meta.
+
+Euler's operators belong to `asterism.euler`.
+"""

@@ -1,6 +1,4 @@
-"""JSON of Euler 1.x, a block for each node on a line of its own, as the rows that JSON of 2.0
-has.
-"""
+"""JSON of Euler 1.x, one block per node and line, converted to rows of the 2.0 format."""
 
 from __future__ import annotations
 
@@ -15,23 +13,23 @@ from asterism.formats.euler.rows import BadRowError
 from asterism_proto.errors import InvalidRequest
 
 FEATURE_KINDS = {"uint64": "sparse", "float": "dense", "binary": "binary"}
-"""What 2.0 calls the kinds of features."""
+"""Names of the feature kinds in 2.0."""
 COLUMN_NAMES = {
     "nodes": {"id": "node_id", "type": "node_type", "weight": "node_weight"},
     "edges": {"src": "src_id", "dst": "dst_id", "type": "edge_type"},
 }
-"""What blocks call the columns of 2.0."""
+"""Names in blocks for the columns of 2.0."""
 _METAS = ("{}_meta.json", "meta.json", "meta")
 
 
 class EulerBlocks:
-    """The nodes and edges of a file of blocks.
+    """Nodes and edges of a file of blocks.
 
     Parameters
     ----------
     path : Path
-        The file. The meta beside it (``NAME_meta.json``, ``meta.json`` or ``meta``) says how many
-        types and features there are.
+        File of blocks. The meta file next to it (``NAME_meta.json``, ``meta.json`` or ``meta``)
+        states the number of types and features.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,7 +43,7 @@ class EulerBlocks:
         )
 
     def meta(self) -> EulerMeta | None:
-        """The types by their numbers; None where no meta says how many there are."""
+        """Return the types by number, or None without a meta file."""
         if not self._limits:
             return None
         types = {
@@ -60,17 +58,18 @@ class EulerBlocks:
         )
 
     def has_array(self, array: str) -> bool:
-        """Blocks have both."""
+        """Return True: blocks have nodes and edges."""
         return True
 
     def elements(self) -> Iterator[ArrayElement]:
-        """The nodes, then the edges."""
+        """Yield the nodes, then the edges."""
         yield from self.elements_of("nodes")
         yield from self.elements_of("edges")
 
     def elements_of(self, array: str) -> Iterator[ArrayElement]:
-        """The nodes, or the edges, each with the line of its block; a value that is `BadRowError`
-        is no row.
+        """Yield the nodes or the edges, each with the line of its block.
+
+        A value of type `BadRowError` stands for a bad row.
         """
         for line, nbytes, block in self._blocks():
             if not isinstance(block, dict):
@@ -82,7 +81,8 @@ class EulerBlocks:
                         nbytes=nbytes,
                     )
             elif array == "nodes":
-                # The file is read once for each: half of its bytes count for one.
+                # The file is read twice, for nodes and for edges; each pass counts half of the
+                # bytes.
                 yield ArrayElement(
                     array=array, line=line, value=self._node(block), nbytes=nbytes // 2
                 )
@@ -93,7 +93,7 @@ class EulerBlocks:
                     remaining_bytes = 0
 
     def _blocks(self) -> Iterator[tuple[int, int, Any]]:
-        """Line, bytes and value of each block."""
+        """Yield line, size in bytes and value of each block."""
         with self._path.open("rb") as file:
             line = 0
             while text := file.readline(MAX_ELEMENT + 1):
@@ -137,8 +137,9 @@ class EulerBlocks:
             return error
 
     def _edges(self, block: Mapping[str, Any]) -> Iterator[Any]:
-        """Each neighbor as an edge, with the features of the ``edge`` that leads to it; or, where
-        there are no neighbors, each ``edge``.
+        """Yield each neighbor as an edge, with the features of the matching ``edge``.
+
+        If there are no neighbors, each ``edge`` is yielded.
         """
         node, weights = block.get("node_id", ""), {}
         neighbors_by_type = block.get("neighbor") or {}
@@ -174,7 +175,10 @@ class EulerBlocks:
             )
 
     def _edge(self, edge: Any, node: Any, weights: dict[tuple[str, Any], Any] | None) -> Any:
-        """An ``edge``, which then is no neighbor any more that waits for one."""
+        """Return the row of an ``edge``, and remove it from ``weights``.
+
+        ``weights`` holds the neighbors that still wait for their ``edge``.
+        """
         if not isinstance(edge, dict):
             return BadRowError("edge", edge, "expected an object")
         if edge.get("src_id", node) != node:
@@ -257,7 +261,7 @@ class EulerBlocks:
 
 
 def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; ValueError where a name is there twice, for one of the two would be lost."""
+    """Build an object; raise ValueError for a repeated name, as one value would be lost."""
     result = dict(pairs)
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
@@ -268,7 +272,7 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_meta(path: Path) -> dict[str, int]:
-    """How many types and features there are; InvalidRequest where it does not say."""
+    """Read the numbers of types and features; raise InvalidRequest if one is missing."""
     required = [f"{element}_type_num" for element in ("node", "edge")]
     required += [
         f"{element}_{kind}_feature_num" for element in ("node", "edge") for kind in FEATURE_KINDS

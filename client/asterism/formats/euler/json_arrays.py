@@ -1,6 +1,4 @@
-"""JSON files of one object whose arrays are too long for memory: read element by element, each with
-its line.
-"""
+"""Streaming reader of JSON objects with large arrays, element by element with lines."""
 
 from __future__ import annotations
 
@@ -14,23 +12,22 @@ from typing import Any
 from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 1 << 20
-"""Read at a time."""
+"""Number of bytes to read at a time."""
 MAX_ELEMENT = 64 << 20
-"""Letters of one element at most."""
+"""Largest length of one element, in characters."""
 _NUMBER_TAIL = 4
-"""Letters behind a value that may still belong to it: of 1e+5 the reader takes the 1 where the file
-is read up to the +.
-"""
+"""Number of characters after a value that may still belong to it.
+If the buffer ends within 1e+5, for example before the +, the decoder takes only the 1."""
 _WHITESPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayPosition:
-    """Where an array begins, behind its bracket."""
+    """Position of an array's first element, after the bracket."""
 
     offset: int
-    """In bytes."""
+    """Offset in bytes."""
     line: int
 
 
@@ -40,14 +37,14 @@ class ArrayElement:
 
     array: str
     line: int
-    """Of its first letter, from 1."""
+    """Line of the first character, from 1."""
     value: Any
     nbytes: int
-    """Of the file, with what stands before it."""
+    """Size in bytes, including the text before the element."""
 
 
 class _TextWindow:
-    """A file's text from some place on: a window of it, and where the window is."""
+    """Text of a file from some position on, with a buffered window."""
 
     def __init__(self, path: Path, position: ArrayPosition) -> None:
         self.path = path
@@ -65,11 +62,11 @@ class _TextWindow:
         self._file.close()
 
     def error(self, problem: str) -> InvalidRequest:
-        """The error for what stands here."""
+        """Return an error that names the file and the current line."""
         return InvalidRequest(f"{self.path}, line {self.line}: {problem}")
 
     def _read_more(self) -> bool:
-        """Read on; False at the end."""
+        """Read more text into the buffer; return False at the end of the file."""
         if self._ended:
             return False
         block = self._file.read(BLOCK_BYTES)
@@ -88,7 +85,7 @@ class _TextWindow:
         self._cursor = stop
 
     def peek(self) -> str:
-        """The next letter that is no space; "" at the end."""
+        """Return the next character that is not whitespace, or "" at the end."""
         while True:
             stop = self._cursor
             while stop < len(self._buffer) and self._buffer[stop] in _WHITESPACE:
@@ -100,7 +97,7 @@ class _TextWindow:
                 return ""
 
     def expect(self, allowed: str) -> str:
-        """Take the next letter, which must be one of these."""
+        """Consume the next character, which must be one of ``allowed``."""
         character = self.peek()
         if not character or character not in allowed:
             raise self.error(
@@ -110,10 +107,10 @@ class _TextWindow:
         return character
 
     def value(self) -> Any:
-        """Take the next value."""
+        """Consume and return the next value."""
         self.peek()
         while True:
-            start = self._cursor  # reading on moves the window
+            start = self._cursor  # _read_more moves the window
             try:
                 value, stop = _DECODER.raw_decode(self._buffer, start)
             except json.JSONDecodeError as error:
@@ -133,7 +130,7 @@ class _TextWindow:
             except RecursionError as error:
                 raise self.error("brackets are nested too deep") from error
             if len(self._buffer) - stop < _NUMBER_TAIL and self._read_more():
-                continue  # a number may go on
+                continue  # a number may continue
             self._advance(self._cursor + stop - start)
             return value
 
@@ -145,20 +142,25 @@ def read_elements(
     array: str | None = None,
     position: ArrayPosition | None = None,
 ) -> Iterator[ArrayElement]:
-    """The elements of a file's arrays, in order.
+    """Yield the elements of a file's arrays, in order.
 
     Parameters
     ----------
     path : Path
+        JSON file of one object.
     positions : mapping, optional
-        Told where each array begins.
+        Output: the position of each array.
     array, position : optional
-        Begin in this array, and end with it.
+        Name and position of the only array to read.
+
+    Yields
+    ------
+    ArrayElement
 
     Raises
     ------
     InvalidRequest
-        With file and line, where the text is no such JSON, or is cut off.
+        The text is not such JSON, or is cut off. The message names file and line.
     """
     text = _TextWindow(path, position or ArrayPosition(offset=0, line=1))
     try:
@@ -207,11 +209,12 @@ def _read_array(text: _TextWindow, name: str) -> Iterator[ArrayElement]:
 
 
 class JsonArrays:
-    """A file's arrays: read through once as they come, or again one of them.
+    """Arrays of a file: read all once in order, or one of them again.
 
     Parameters
     ----------
     path : Path
+        JSON file of one object.
     """
 
     def __init__(self, path: Path) -> None:
@@ -219,15 +222,15 @@ class JsonArrays:
         self._places: dict[str, ArrayPosition] = {}
 
     def has_array(self, array: str) -> bool:
-        """Whether an array was met."""
+        """Return True if an array was found so far."""
         return array in self._places
 
     def elements(self) -> Iterator[ArrayElement]:
-        """Every element, in the file's order."""
+        """Yield every element, in the order of the file."""
         return read_elements(self._path, self._places)
 
     def elements_of(self, array: str) -> Iterator[ArrayElement]:
-        """The elements of an array that was met; none of another one."""
+        """Yield the elements of an array that was found before; nothing for another one."""
         return (
             read_elements(self._path, array=array, position=self._places[array])
             if array in self._places

@@ -1,4 +1,4 @@
-"""euler.meta: what Euler's converter writes of a graph's types and features, read."""
+"""Reader of euler.meta, the types and features of a graph from Euler's converter."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ FEATURE_KINDS = ("sparse", "dense", "binary")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EulerMeta:
-    """What an euler.meta says."""
+    """Content of an euler.meta."""
 
     node_types: tuple[str, ...]
-    """By number."""
+    """Names of node types by number."""
     edge_types: tuple[str, ...]
     node_dimensions: Mapping[str, int]
-    """Of dense features."""
+    """Dimensions of dense features."""
     edge_dimensions: Mapping[str, int]
 
 
 def read_meta(path: Path) -> EulerMeta:
-    """Read an euler.meta; InvalidRequest where it is none."""
+    """Read an euler.meta; raise InvalidRequest if the file is invalid."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -50,7 +50,7 @@ def read_meta(path: Path) -> EulerMeta:
 
 
 class _Cursor:
-    """A place in the bytes: little-endian numbers, texts behind their length."""
+    """Cursor over binary data: little-endian integers, and length-prefixed strings."""
 
     def __init__(self, path: Path, data: bytes) -> None:
         self.path, self.data, self.offset = path, data, 0

@@ -1,4 +1,4 @@
-"""Rows of Euler's JSON: what a node or edge says, checked, and many of them as columns."""
+"""Rows of Euler's JSON: validation of nodes and edges, and their columns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class BadRowError(Exception):
-    """A row that can not be taken: its column, its value, and why."""
+    """Bad row, with its column, its value and the reason."""
 
     def __init__(self, column: str, value: object, reason: str) -> None:
-        # A text of JSON may have halves of letters, which no file can be written with.
+        # JSON may have lone surrogates, which cannot be written to a file.
         super().__init__(column, str(value)[:100].encode(errors="replace").decode(), reason)
 
 
 def parse_head(row: Any, id_columns: Sequence[str]) -> tuple[tuple[int, ...], str]:
-    """The ids and the type of a row; raises `BadRowError`."""
+    """Return the ids and the type of a row; raise `BadRowError` if invalid."""
     if isinstance(row, BadRowError):
         raise row
     if not isinstance(row, dict):
@@ -45,7 +45,7 @@ def parse_head(row: Any, id_columns: Sequence[str]) -> tuple[tuple[int, ...], st
 
 
 def parse_features(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """(name, kind, value) of each feature of a row; raises `BadRowError`."""
+    """Yield (name, kind, value) of each feature of a row; raise `BadRowError` if invalid."""
     features = row.get("features") or ()
     if not isinstance(features, list | tuple):
         raise BadRowError("features", features, "expected a list")
@@ -63,7 +63,7 @@ def parse_features(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def parse_weight(row: Mapping[str, Any]) -> float:
-    """The weight of a row; raises `BadRowError`."""
+    """Return the weight of a row; raise `BadRowError` if invalid."""
     weight = row.get("weight", "")
     if type(weight) not in (int, float) or not 0 <= weight <= _MAX_FLOAT32:
         raise BadRowError("weight", weight, weight_error(str(weight)))
@@ -71,7 +71,7 @@ def parse_weight(row: Mapping[str, Any]) -> float:
 
 
 def check_feature(feature: Feature, kind: str, value: Any) -> Any:
-    """A feature's value where it is what the schema says; raises `BadRowError`."""
+    """Return a feature's value if it fits the schema; raise `BadRowError` otherwise."""
     if kind != feature.kind:
         raise BadRowError(
             feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row"
@@ -107,12 +107,12 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
 
 
 def _exceeds_float32(number: float) -> bool:
-    """Whether a finite number is beyond float32."""
+    """Return True if a finite number exceeds the range of float32."""
     return -np.inf < number < np.inf and abs(number) > _MAX_FLOAT32
 
 
 class RowBuffer:
-    """Rows of one type that wait to be a chunk."""
+    """Buffer of rows of one type for a chunk."""
 
     def __init__(self, features: Sequence[Feature], id_columns: int) -> None:
         self._features = {feature.name: feature for feature in features}
@@ -127,7 +127,7 @@ class RowBuffer:
     def append(
         self, ids: tuple[int, ...], row: Mapping[str, Any], new_names: Mapping[str, str], line: int
     ) -> None:
-        """Add a row; raises `BadRowError`, and then has not added it."""
+        """Append a row; raise `BadRowError` without appending if it is invalid."""
         weight = parse_weight(row)
         values: dict[str, Any] = {}
         for original_name, kind, value in parse_features(row):
@@ -147,8 +147,9 @@ class RowBuffer:
             collected.append(values.get(name))
 
     def arrays(self) -> tuple[tuple[Ids, ...], Weights, dict[str, FeatureValue]]:
-        """The rows as columns: ids, weights, features. A feature that a row does not have is zeros,
-        or empty.
+        """Return the rows as columns: ids, weights and features.
+
+        A missing feature is zeros or empty.
         """
         features = {
             feature.name: _column(feature, self._values[feature.name])

@@ -1,6 +1,4 @@
-"""Euler's JSON graphs as sources: that of 2.0, with or without the euler.meta that its converter
-wrote, and the blocks of 1.x.
-"""
+"""Sources for Euler's JSON graphs: 2.0, with or without euler.meta, and blocks of 1.x."""
 
 from __future__ import annotations
 
@@ -36,15 +34,15 @@ from asterism_proto.errors import InvalidRequest
 META = "euler.meta"
 GRAPH_LABEL = "graph_label"
 _LOOKUP_BATCH = 1 << 16
-"""Edges whose ends are looked up at a time."""
+"""Number of edges to look up at a time."""
 Types = NDArray[np.int32]
 FoundFeatures = dict[str, tuple[str, int]]
-"""Features of a type: kind and, where dense, how many values."""
+"""Features of a type: the kind and, for dense features, the number of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """Rows of one type, and what was left out beside them."""
+    """Rows of one type, with the bad rows of the same section."""
 
     owner: str
     rows: RowBuffer
@@ -53,35 +51,35 @@ class _Batch:
 
     @property
     def line(self) -> int:
-        """Where it begins."""
+        """Line of the first row."""
         return self.rows.lines[0] if self.rows.lines else 0
 
 
 @dataclass(slots=True)
 class _Survey:
-    """What a first reading finds."""
+    """Result of the first pass over the file."""
 
     nodes: dict[str, FoundFeatures] = field(default_factory=dict)
     edges: dict[str, FoundFeatures] = field(default_factory=dict)
     triples: dict[tuple[str, str, str], None] = field(default_factory=dict)
-    """(relation, from, to), as they come."""
+    """Triples (relation, source type, destination type), in order of appearance."""
     rows: int = 0
 
 
 class _NodeTypeIndex:
-    """Of which type each node is: 12 bytes a node."""
+    """Index from nodes to types, 12 bytes per node."""
 
     def __init__(self) -> None:
         self._ids, self._types = array("q"), array("i")
         self._sorted: tuple[Ids, Types] | None = None
 
     def add(self, node: int, type_id: int) -> None:
-        """Note a node."""
+        """Add a node."""
         self._ids.append(node)
         self._types.append(type_id)
 
     def freeze(self, path: Path, names: list[str]) -> None:
-        """Sort, once; a node of two types is refused, for nobody could tell which is meant."""
+        """Sort the index once; raise InvalidRequest for a node with two types."""
         if self._sorted is not None:
             return
         ids, types = np.array(self._ids, np.int64), np.array(self._types, np.int32)
@@ -98,7 +96,7 @@ class _NodeTypeIndex:
         self._sorted = ids, types
 
     def types_of(self, nodes: Ids) -> Types:
-        """int32[n], -1 for what is no node."""
+        """Return the type of each node, -1 if unknown; int32, shape (n,)."""
         assert self._sorted is not None
         ids, types = self._sorted
         if not len(ids):
@@ -108,24 +106,24 @@ class _NodeTypeIndex:
 
 
 class EulerSource:
-    """A graph as Euler's tools take it: one object with the lists ``nodes`` and ``edges``, or, of
-    Euler 1.x, a block for each node.
+    """Graph in Euler's JSON.
 
-    It is read once when it is opened, for its types and features, and once for its rows, an element
-    at a time. An edge type of Euler's becomes a relation: a triple for each pair of node types that
-    it joins.
+    A file of 2.0 is one object with the lists ``nodes`` and ``edges``; a file of 1.x has a block
+    for each node. It is read once on opening, for types and features, and once for its rows,
+    element by element. An edge type of Euler becomes a relation, with a triple for each pair of
+    node types that it joins.
 
     Parameters
     ----------
     path : Path
-        The JSON file. An ``euler.meta`` beside it says which numbers types have, and how wide dense
-        features are; beside blocks, their meta.
-    chunk_rows : int
-        Rows of a chunk at most.
+        JSON file. An ``euler.meta`` next to it gives the numbers of types and the dimensions of
+        dense features; for blocks, their meta file does.
+    chunk_rows : int, default 262144
+        Largest number of rows per chunk.
     rename : mapping, optional
         New names of features.
-    blocks : bool
-        Whether the file is one of Euler 1.x.
+    blocks : bool, default False
+        True for files of Euler 1.x.
     """
 
     def __init__(
@@ -171,7 +169,7 @@ class EulerSource:
             elif element.array == "edges":
                 edges_first = not self._elements.has_array(
                     "nodes"
-                )  # nobody knows yet of which types their ends are
+                )  # the types of their ends are not known yet
                 if not edges_first:
                     self._node_index.freeze(self._path, list(survey.nodes))
                     self._note_edge(survey, element, pending)
@@ -195,7 +193,7 @@ class EulerSource:
                 self._meta.node_dimensions if self._meta else {},
             )
         except BadRowError:
-            return  # it is told when rows are read
+            return  # reported when rows are read
         self._node_index.add(node, list(survey.nodes).index(kind))
 
     def _note_edge(
@@ -215,7 +213,7 @@ class EulerSource:
             self._record_triples(survey, pending)
 
     def _record_triples(self, survey: _Survey, pending: list[tuple[int, int, str]]) -> None:
-        """Note which triples edges are of."""
+        """Record the triples of pending edges."""
         if not pending:
             return
         src_types, dst_types = (
@@ -260,7 +258,7 @@ class EulerSource:
             )
         edges = []
         for kind, features in survey.edges.items():
-            # A type that joins nothing keeps its number by a triple that is empty.
+            # An unused type keeps its number through an empty triple.
             type_pairs = [
                 (src_type, dst_type)
                 for relation, src_type, dst_type in survey.triples
@@ -289,35 +287,35 @@ class EulerSource:
             for name, (kind, width) in survey_features.items()
         )
 
-    # -- as `GraphSource` --------------------------------------------------------------------------
+    # -- `GraphSource` -----------------------------------------------------------------------------
 
     @property
     def schema(self) -> Schema:
-        """As `GraphSource.schema`."""
+        """Schema of a space that can hold this graph; see `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `GraphSource.options`."""
+        """Options on which the chunks depend; see `GraphSource.options`."""
         return {"chunk_rows": self._chunk_rows, "rename": self._rename}
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `GraphSource.files`."""
+        """JSON file, and its meta file if there is one."""
         return (self._path,) if self._meta_path is None else (self._path, self._meta_path)
 
     @property
     def total_rows(self) -> int | None:
-        """As `GraphSource.total_rows`."""
+        """Total number of nodes and edges, counted on opening."""
         return self._total_rows
 
     @property
     def total_bytes(self) -> int:
-        """As `GraphSource.total_bytes`."""
+        """Total input in bytes."""
         return self._path.stat().st_size
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `GraphSource.node_chunks`."""
+        """Yield every node; see `GraphSource.node_chunks`."""
         for batch in self._batches(
             "nodes", ("id",), {node.name: node.features for node in self._schema.node_types}
         ):
@@ -336,7 +334,7 @@ class EulerSource:
             )
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `GraphSource.edge_chunks`."""
+        """Yield every edge; see `GraphSource.edge_chunks`."""
         types = len(self._node_types)
         for batch in self._batches(
             "edges",
@@ -396,7 +394,7 @@ class EulerSource:
         end_columns: tuple[str, ...],
         features: Mapping[str, tuple[Feature, ...]],
     ) -> Iterator[_Batch]:
-        """The rows of one of the file's lists, by type, as many at a time as a chunk has."""
+        """Yield the rows of one array, grouped by type, as many at a time as fit a chunk."""
         rows_by_type: dict[str, RowBuffer] = {}
         bad_rows: list[BadRow] = []
         column_names = self._columns.get(array_name, {})
@@ -430,11 +428,11 @@ class EulerSource:
         yield from _flush(rows_by_type, bad_rows, nbytes, end_columns, features)
 
     def _node_types_of(self, nodes: Ids, exists: ExistsCheck | None) -> Types:
-        """The type of each node, -1 of what is none: it is not in the file, or was left out."""
+        """Return the type of each node, -1 for nodes that are unknown or were left out."""
         types = self._node_index.types_of(nodes)
         for type_id in np.unique(types[types >= 0]).tolist() if exists is not None else ():
             rows = np.flatnonzero(types == type_id)
-            # There is one, or there are no turns.
+            # The loop runs only if ``exists`` is given.
             types[rows[~exists(self._node_types[type_id], nodes[rows])]] = -1  # type: ignore[misc]
         return types
 
@@ -464,7 +462,7 @@ def _flush(
     end_columns: tuple[str, ...],
     features: Mapping[str, tuple[Feature, ...]],
 ) -> Iterator[_Batch]:
-    """What is held, type by type; the first has the bad rows and the bytes of all."""
+    """Yield the buffered rows by type; the first batch has all bad rows and bytes."""
     if not rows_by_type and not bad_rows:
         return
     remaining_bytes, remaining_bad = nbytes, tuple(bad_rows)

@@ -1,2 +1,4 @@
 """Readers of PGLBox's configurations and of the text files that they name.
-Batches of a configuration belong to `asterism.pglbox`."""
+
+Batches of a configuration belong to `asterism.pglbox`.
+"""

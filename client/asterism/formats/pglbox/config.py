@@ -1,6 +1,4 @@
-"""PGLBox's YAML configuration: every key of it and of Graph4Rec's, what it means here, and which
-ones mean nothing.
-"""
+"""PGLBox's YAML configuration: the keys of PGLBox and Graph4Rec, and the ignored ones."""
 
 from __future__ import annotations
 
@@ -18,9 +16,9 @@ from asterism_model.validation import validate_name
 from asterism_proto.errors import InvalidRequest
 
 DEFAULT_RELATION = "to"
-"""The relation of an edge type that is written without one: ``u2i`` is ``u:to:i``."""
+"""Relation of an edge type that is written without one: ``u2i`` is ``u:to:i``."""
 DONE_MARKER = "to.hadoop.done"
-"""The file that says that a window's data is complete."""
+"""File that marks the data of a window as complete."""
 _TIME = "%Y%m%d/%H"
 
 _ALIASES = {
@@ -29,7 +27,7 @@ _ALIASES = {
     "batch_pair_size": "batch_size",
     "shard_num": "num_part",
 }
-"""Graph4Rec's names."""
+"""Graph4Rec's names for PGLBox's keys."""
 
 _IGNORED_GROUPS = {
     "the model": """
@@ -56,7 +54,7 @@ _IGNORED_GROUPS = {
 IGNORED: Mapping[str, str] = {
     key: owner for owner, keys in _IGNORED_GROUPS.items() for key in keys.split()
 }
-"""Keys that mean nothing here, and whose they are."""
+"""Keys without effect here, with the component that they configure."""
 
 
 def _whole(minimum: int) -> Callable[[Any], Any]:
@@ -168,51 +166,49 @@ _READ: Mapping[str, tuple[Callable[[Any], Any], Any]] = {
     "newest_time": (_time, None),
     "time_delta": (_whole(1), 24),
 }
-"""Keys that mean something here: how each is read, and what it is where it is left out."""
+"""Keys with an effect: the parser and the default value of each."""
 
 KEYS = frozenset(_READ) | frozenset(_ALIASES)
-"""Keys that have an effect."""
+"""Keys that have an effect, including Graph4Rec's names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The data of one interval of a routine training."""
+    """Data of one interval of an online training."""
 
     time: datetime
     folder: Path
-    """What ``root`` is for its load."""
+    """Folder to pass as ``root`` when loading the window."""
     ready: bool
-    """Whether its data is complete."""
+    """True if the data is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A configuration, read and checked."""
+    """Validated configuration."""
 
     path: Path
     text: str
     root: Path
-    """The folder that its file names start from."""
+    """Folder to which file names are relative."""
     edge_files: Mapping[tuple[str, str, str], str]
-    """By triple: a file or folder."""
+    """File or folder of each triple (source type, relation, destination type)."""
     node_files: Mapping[str, str]
     metapaths: tuple[Metapath, ...]
     pair_labels: Mapping[tuple[str, str], int]
     infer_types: tuple[str, ...]
-    """The node types that inference covers."""
+    """Node types that inference covers."""
     values: Mapping[str, Any]
-    """Every key that has an effect, with its value or default."""
+    """Value or default of every key that has an effect."""
     ignored: Mapping[str, str]
-    """Keys of the file that mean nothing here, and whose they are."""
+    """Keys of the file without effect, with the component that they configure."""
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
 
     @property
     def triples(self) -> tuple[tuple[str, str, str], ...]:
-        """Every edge type: those of files, each followed by its way back where edges are
-        symmetric.
-        """
+        """Every edge type; with symmetric edges, each is followed by its reverse."""
         directions = [
             (triple, (triple[2], triple[1], triple[0])) if self["symmetry"] else (triple,)
             for triple in self.edge_files
@@ -220,8 +216,15 @@ class Config:
         return tuple(dict.fromkeys(triple for triples in directions for triple in triples))
 
     def windows(self) -> list[Window]:
-        """The windows of a routine training whose folders are there, in order, from ``newest_time``
-        or ``start_time`` on.
+        """Return the existing windows of an online training, in order.
+
+        They start at ``newest_time``, or else at ``start_time``, and end at the first missing
+        folder.
+
+        Raises
+        ------
+        InvalidRequest
+            The configuration is not one of an online training.
         """
         time = self["newest_time"] or self["start_time"]
         if self["train_mode"] != "online_train" or time is None:
@@ -240,16 +243,19 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
 
     Parameters
     ----------
-    path : path
-        The YAML file.
-    root : path, optional
-        The folder that its file names start from, in place of what it says itself.
+    path : str or Path
+        YAML file.
+    root : str or Path, optional
+        Folder to which file names are relative, instead of the configured one.
+
+    Returns
+    -------
+    Config
 
     Raises
     ------
     InvalidRequest
-        Naming the key: one that there is not, with the nearest one that there is; one with a value
-        that it can not have.
+        A key is unknown (the message names the closest known one) or has an invalid value.
     """
     path = Path(path)
     try:
@@ -345,7 +351,7 @@ def _data_root(path: Path, values: Mapping[str, Any], root: str | Path | None) -
 
 
 def _parse_files(key: str, text: str) -> dict[str, str]:
-    """``a:files,b:files`` as a mapping."""
+    """Parse ``a:files,b:files`` into a mapping."""
     files_by_type: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, colon, files = entry.partition(":")
@@ -358,7 +364,7 @@ def _parse_files(key: str, text: str) -> dict[str, str]:
 
 
 def _parse_triple(name: str) -> tuple[str, str, str]:
-    """``u2i`` or ``u2buy2i`` as a triple."""
+    """Parse ``u2i`` or ``u2buy2i`` into a triple."""
     parts = name.split("2")
     if len(parts) not in (2, 3) or not all(parts):
         raise InvalidRequest(f"edge type {name!r}: expected a2b or a2relation2b")

@@ -1,5 +1,7 @@
-"""Edges in part files: PGLBox's sharding tool puts each row into the part of its source, and once
-more into that of its destination.
+"""Edges in PGLBox's part files, in which rows may appear twice.
+
+PGLBox's sharding tool writes each row into the part of its source and, for symmetric edges, also
+into the part of its destination.
 """
 
 from __future__ import annotations
@@ -19,22 +21,22 @@ from asterism.formats.tables import ColumnDescription, RowBatch
 
 _PART = re.compile(r"part-0*(\d+)$")
 _PROBED_ROWS = 4096
-"""Rows of each file that tell whether rows are in it because of their destinations."""
+"""Number of rows per file that are checked for copies made for their destinations."""
 
 
 class PartFilesTable:
-    """Files ``part-00000`` and so on, of which each gives the rows whose source is of that part;
-    files of other names give all.
+    """Table of files ``part-00000`` and so on, without the copies made for destinations.
 
-    A row whose ends are both of a part stands there twice, one right behind the other, where the
-    tool was told that edges are symmetric: then every second one is left out.
+    A part file yields only the rows with a source in its part. Files with other names yield all
+    rows. If edges are symmetric, the tool writes a row with both ends in one part twice in
+    succession; every second one is then left out.
 
     Parameters
     ----------
     files : sequence of (str, CsvTable)
-        Each by its name.
+        Files with their names.
     parts : int
-        How many parts there are: a source belongs to part ``source % parts``.
+        Number of parts: a source belongs to part ``source % parts``.
     """
 
     def __init__(self, files: Sequence[tuple[str, CsvTable]], parts: int) -> None:
@@ -42,22 +44,22 @@ class PartFilesTable:
 
     @property
     def rows(self) -> int | None:
-        """Not known before the end."""
+        """None, because the number of rows is unknown before the end."""
         return None
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
         return sum(table.nbytes for _, table in self._files)
 
     def describe(self, column: str) -> ColumnDescription:
-        """Text."""
+        """Return the kind "text"."""
         return ColumnDescription(kind="text")
 
     def batches(
         self, column_types: Mapping[str, pa.DataType | None], limit: int
     ) -> Iterator[RowBatch]:
-        """As `Table.batches`."""
+        """Yield batches of rows; see `TableReader.batches`."""
         has_copies = self._has_destination_copies()
         for label, table in self._files:
             part = _part_number(label)
@@ -70,7 +72,7 @@ class PartFilesTable:
                 )
 
     def _has_destination_copies(self) -> bool:
-        """Whether a file has a row because of its destination."""
+        """Return True if a file has a row only because of its destination."""
         for label, table in self._files:
             part = _part_number(label)
             for batch in islice(
@@ -95,19 +97,19 @@ class PartFilesTable:
             )
         bad_mask = columns.union_masks(bad_src, bad_dst)
         if bad_mask is not None:
-            selected |= bad_mask  # it is told by whoever reads it
+            selected |= bad_mask  # reported by the reader of the rows
         return batch if selected.all() else _select_rows(batch, np.flatnonzero(selected))
 
 
 class _RepeatRuns:
-    """Equal rows behind each other in a file, from batch to batch."""
+    """Counter of consecutive equal rows of a file, across batches."""
 
     def __init__(self) -> None:
         self._last: tuple[int, int] | None = None
         self._length = 0
 
     def repeat_numbers(self, src: Ids, dst: Ids) -> Ids:
-        """int64[n]: how many rows before each one, without a gap, are equal to it."""
+        """Return the number of equal rows directly before each row; int64, shape (n,)."""
         if not len(src):
             return src
         is_new = np.ones(len(src), np.bool_)
@@ -122,7 +124,7 @@ class _RepeatRuns:
 
 
 def _part_number(label: str) -> int | None:
-    """Which part a file is; None of files of other names."""
+    """Return the part number of a file name, or None for other names."""
     match = _PART.search(label)
     return int(match[1]) if match else None
 

@@ -1,5 +1,6 @@
-"""PGLBox's node files: a type, an id, and slots behind them, which differ from line to line. A
-block of lines is cut up at once.
+"""PGLBox's node files: lines of a type, an id and slots, which vary from line to line.
+
+A block of lines is split at once.
 """
 
 from __future__ import annotations
@@ -23,24 +24,25 @@ from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
 _NAME_SEPARATOR = r"[:\x20]"
-"""What stands between a slot and its values."""
+"""Separator of a slot's name and its values."""
 _VALUE_SEPARATOR = r"[,\x20]+"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A feature that lines of nodes carry."""
+    """Feature in the lines of nodes."""
 
     name: str
-    """In the files."""
+    """Name in the files."""
     ntype: str
-    """The type that has it; "": every one."""
+    """Node type that has the feature; "" for all types."""
     feature: Feature
 
 
 def slots_of(config: Config) -> tuple[Slot, ...]:
-    """The features that a configuration names: ``slots``, lists of whole numbers; and Graph4Rec's
-    ``nfeat_info``.
+    """Return the features of a configuration.
+
+    These are the ``slots``, lists of integers, and the ``nfeat_info`` of Graph4Rec.
     """
     slots = [
         Slot(name=name, ntype="", feature=Feature(name=as_name(name), kind="ragged", dtype="int64"))
@@ -64,35 +66,35 @@ def slots_of(config: Config) -> tuple[Slot, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ParsedLines:
-    """Lines that are not blank."""
+    """Nonblank lines, split into columns."""
 
     numbers: Ids
-    """Where they stand, from 1."""
+    """Line numbers, from 1."""
     kinds: pa.Array
     ids: pa.Array
     rest: pa.Array
-    """What is behind the id; "" where there is nothing."""
+    """Text after the id; empty if there is none."""
     bad: tuple[BadRow, ...]
 
 
 class NodeLines:
-    """One file, of which the lines of some types are taken and those of others passed over.
+    """Reader of one file, which yields the lines of some types and skips the others.
 
     Parameters
     ----------
     path : Path
-        The file.
+        File of nodes.
     label : str
-        What it is called in messages.
+        Name of the file in messages.
     types : mapping of str to tuple of Slot
-        The types to take, each with the features to read.
+        Types to read, each with its features.
     """
 
     def __init__(self, path: Path, label: str, types: Mapping[str, tuple[Slot, ...]]) -> None:
         self._path, self._label, self._types = path, label, types
 
     def chunks(self, limit: int) -> Iterator[NodeChunk]:
-        """The nodes, a block of lines after the other, type by type."""
+        """Yield the nodes, block by block and type by type, at most ``limit`` per chunk."""
         for first, data in self._blocks():
             lines = self._lines(first, data)
             bad_rows, nbytes = lines.bad, len(data)
@@ -104,7 +106,7 @@ class NodeLines:
                         ntype, slots, lines, type_rows[start : start + limit], bad_rows, nbytes
                     )
                     bad_rows, nbytes, has_rows = (), 0, True
-            if not has_rows:  # what is bad has to be told all the same
+            if not has_rows:  # an empty chunk reports the bad rows
                 yield NodeChunk(
                     ntype=next(iter(self._types)),
                     file=self._label,
@@ -115,7 +117,7 @@ class NodeLines:
                 )
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, and the number of the first."""
+        """Yield blocks of complete lines, with the number of the first line."""
         line, incomplete = 1, b""
         with self._path.open("rb") as file:
             while True:
@@ -238,7 +240,7 @@ class NodeLines:
 
 
 class _SlotFields:
-    """What stands behind ids, as fields of rows: a name and values each."""
+    """Fields after the ids: each has a row, a name and values."""
 
     def __init__(self, slot_texts: pa.Array) -> None:
         split = pc.split_pattern(slot_texts, "\t")
@@ -257,9 +259,7 @@ class _SlotFields:
             self.has_unpaired[self._parents[item_counts < 2]] = True
 
     def feature(self, slot: Slot) -> tuple[FeatureValue, Mask | None]:
-        """The values of one name, row by row in the order in which they stand, and the rows that
-        have others.
-        """
+        """Return the values of one slot in row order, and a mask of rows with invalid values."""
         selected = np.flatnonzero(np.asarray(pc.equal(self._names, slot.name)))
         values, parents = self._values.take(pa.array(selected)), self._parents[selected]
         if slot.feature.kind == "bytes":
@@ -276,5 +276,5 @@ class _SlotFields:
 
 
 def _row_starts(lengths: Any) -> Ids:
-    """Where each row's values begin."""
+    """Return the offsets of the rows' values."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))

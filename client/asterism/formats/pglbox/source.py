@@ -1,6 +1,4 @@
-"""PGLBox's text files, which its configuration names, as a source: nodes of all types in common
-files, edges a folder for each type.
-"""
+"""Source for PGLBox's text files: shared files for nodes, a folder per edge type."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ _ENDS = ("src", "dst")
 
 
 def is_config(path: Path) -> bool:
-    """Whether a YAML file is a configuration of PGLBox or Graph4Rec."""
+    """Return True if a YAML file is a configuration of PGLBox or Graph4Rec."""
     try:
         return _CONFIG_PATTERN.search(path.read_text(encoding="utf-8")) is not None
     except (OSError, UnicodeDecodeError):
@@ -46,16 +44,16 @@ def is_config(path: Path) -> bool:
 
 
 class PglboxSource:
-    """The files that a configuration names.
+    """Graph in the files of a PGLBox configuration.
 
     Parameters
     ----------
     path : Path
-        The YAML file.
+        YAML file.
     root : Path, optional
-        The folder that its file names start from, in place of what it says itself.
-    chunk_rows : int
-        Rows of a chunk at most.
+        Folder to which file names are relative, instead of the configured one.
+    chunk_rows : int, default 262144
+        Largest number of rows per chunk.
     """
 
     def __init__(
@@ -126,12 +124,12 @@ class PglboxSource:
 
     @property
     def schema(self) -> Schema:
-        """As `GraphSource.schema`."""
+        """Schema of a space that can hold this graph; see `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `GraphSource.options`."""
+        """Options on which the chunks depend; see `GraphSource.options`."""
         return {
             "root": str(self.config.root.resolve()),
             "schema": self.config.text,
@@ -140,7 +138,7 @@ class PglboxSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `GraphSource.files`."""
+        """Configuration, followed by all data files."""
         edges = [path for edge in self._edges for path, _ in edge.table.files[""]]
         return (
             self.config.path,
@@ -151,39 +149,42 @@ class PglboxSource:
 
     @property
     def total_rows(self) -> int | None:
-        """As `GraphSource.total_rows`: text does not say."""
+        """None, because text files do not state their number of rows."""
         return None
 
     @property
     def total_bytes(self) -> int:
-        """As `GraphSource.total_bytes`."""
+        """Total input in bytes."""
         return sum(path.stat().st_size for path in self.files[1:])
 
     def limit(self, features: tuple[FeatureSpec, ...]) -> int:
-        """Rows of a batch."""
+        """Return the number of rows per batch."""
         return max(1, min(self.chunk_rows, CHUNK_BYTES // 20))
 
     def string_id_index(self, ntype: str) -> StringIdIndex | None:
-        """None: nodes are known by numbers."""
+        """Return None: nodes have integer ids."""
         return None
 
     @property
     def salt(self) -> int | None:
-        """None: ids are whole numbers."""
+        """None, because ids are integers."""
         return None
 
     def dense_count(self, ntype: str) -> int | None:
-        """None: nobody knows before the files are read."""
+        """Return None: the number of nodes is unknown before the files are read."""
         return None
 
     def nodes_of(self, ntype: str) -> Iterator[Ids]:
-        """The ids of one type, chunk by chunk."""
+        """Yield the ids of a node type, chunk by chunk."""
         for path, label in self._node_files[ntype]:
             for chunk in NodeLines(path, label, {ntype: ()}).chunks(self.chunk_rows):
                 yield chunk.ids
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `GraphSource.node_chunks`: a file that several types share is read once."""
+        """Yield every node; see `GraphSource.node_chunks`.
+
+        A file shared by several types is read once.
+        """
         types_by_file: dict[Path, tuple[str, dict[str, tuple[Slot, ...]]]] = {}
         for name, files in self._node_files.items():
             for path, label in files:
@@ -193,14 +194,15 @@ class PglboxSource:
                 yield from split_to_limit(chunk)
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `GraphSource.edge_chunks`."""
+        """Yield every edge; see `GraphSource.edge_chunks`."""
         for edge in self._edges:
             yield from edge_rows.read_edge_type(self, edge, exists)
 
 
 def list_files(config: Config, description: str, location: str) -> Files:
-    """A file, or the files of a folder by name; those that begin with ``_`` or ``.`` hold no
-    rows.
+    """Return a file, or the files of a folder by name.
+
+    Files with names that begin with ``_`` or ``.`` are skipped, because they hold no rows.
     """
     path = config.root / location
     if path.is_file():
@@ -226,7 +228,7 @@ def list_files(config: Config, description: str, location: str) -> Files:
 
 
 def _count_columns(path: Path) -> int:
-    """How many columns the first line that is not blank has."""
+    """Return the number of columns of the first nonblank line."""
     with path.open("rb") as file:
         for line in file:
             if line.strip():
@@ -235,12 +237,24 @@ def _count_columns(path: Path) -> int:
 
 
 def read_nodes(config: Config, key: str) -> dict[str, Ids]:
-    """The nodes that files name which a key of the configuration names: by type, int64, each once.
+    """Return the nodes in the files that a key of the configuration names.
+
+    Parameters
+    ----------
+    config : Config
+        Configuration.
+    key : str
+        Key with a file or a folder as value, such as "infer_nodes".
+
+    Returns
+    -------
+    dict of str to ndarray of int64
+        Distinct node ids in ascending order, by type.
 
     Raises
     ------
     InvalidRequest
-        Naming file, line and value of the first row that is none.
+        A row is invalid. The message names file, line and value.
     """
     ids_by_type: dict[str, list[Ids]] = {}
     types: dict[str, tuple[Slot, ...]] = dict.fromkeys(config.node_files, ())
