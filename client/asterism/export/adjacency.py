@@ -38,6 +38,11 @@ class MetisGraph:
 
 @kernel
 def _fill(pairs: NDArray[Any], next_slot: NDArray[Any], neighbors: NDArray[Any]) -> None:
+    """Write both directions of each edge into the rows of its ends, skipping self-loops.
+
+    ``pairs``, shape (k, 2), ``next_slot``, shape (n,), and ``neighbors``, shape (m,), are int32 or
+    int64. ``next_slot`` holds the next free position of each row and is advanced.
+    """
     for i in range(pairs.shape[0]):
         u, v = pairs[i, 0], pairs[i, 1]
         if u != v:

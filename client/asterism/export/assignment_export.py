@@ -44,11 +44,15 @@ class AssignmentReport:
     version: int
     """Version of the space that the assignment covers."""
     seed: int
+    """Seed of the assignment."""
     assign: str
+    """Assignment method, or the folder that the assignment was read from."""
     nodes: Mapping[str, tuple[int, ...]]
     """Number of nodes in each partition, by node type."""
     warnings: tuple[str, ...]
+    """Problems that DGL will have, and repairs that were made."""
     seconds: float
+    """Duration in seconds."""
 
 
 def assignment(

@@ -30,6 +30,7 @@ _LINES_BYTES, _LINES = 8 << 20, 1 << 20
 def _hash_with_key(
     ids: NDArray[np.int64], key: np.uint64, parts: np.uint64, out: NDArray[np.int32]
 ) -> None:
+    """Write a partition per id, hashed with a key, to ``out``; both of shape (n,)."""
     for i in range(ids.shape[0]):
         out[i] = np.int32(bounded(word(key, np.uint64(ids[i])), parts))
 
@@ -57,6 +58,7 @@ def random_owners(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
 
 @kernel
 def _hash_ids(ids: NDArray[np.int64], parts: np.uint64, out: NDArray[np.int32]) -> None:
+    """Write a partition per id, hashed without a key, to ``out``; both of shape (n,)."""
     for i in range(ids.shape[0]):
         out[i] = np.int32(bounded(mix64(np.uint64(ids[i])), parts))
 

@@ -42,14 +42,21 @@ class AssignmentOptions:
     method: str | Path = "random"
     """One of `METHODS`, or a folder that holds an assignment."""
     parts: int
+    """Number of partitions."""
     trainers: int = 1
     """Trainers per machine: slots into which each partition is divided."""
     seed: int = 0
+    """Seed of the assignment."""
     balance_ntypes: Balance = True
+    """Node types or values to balance separately."""
     balance_edges: bool = False
+    """Also balance the in-degrees over the partitions."""
     objective: str = "cut"
+    """Quantity that METIS minimizes: ``cut`` or ``vol``."""
     imbalance: float = 0.03
+    """Share by which a partition may be larger than the others."""
     passes: int = 1
+    """Number of passes of a streaming partitioner over the nodes."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.parts <= MAX_PARTS:

@@ -21,6 +21,10 @@ _MASK = (1 << 64) - 1
 
 @kernel
 def _sum_rows(ids: NDArray[np.int64], rows: NDArray[np.uint8]) -> np.uint64:
+    """Sum the hashes of rows, modulo 2^64.
+
+    ``ids`` is int64, shape (n,); ``rows`` is uint8, shape (n, width).
+    """
     width = rows.shape[1]
     total = np.uint64(0)
     for i in range(ids.shape[0]):

@@ -46,14 +46,21 @@ class ChunksReport:
     """Summary of an export to chunks."""
 
     out: str | Path
+    """Folder or address of the export."""
     metadata: str | Path
     """Metadata file that DGL's tools and `asterism load` take."""
     version: int
+    """Version of the space that was exported."""
     nodes: int
+    """Number of exported nodes."""
     edges: int
+    """Number of exported edges."""
     files: int
+    """Number of files."""
     warnings: tuple[str, ...]
+    """Data that was left out, and other remarks."""
     seconds: float
+    """Duration in seconds."""
 
 
 def chunks(

@@ -28,7 +28,11 @@ _PURPOSE = 0x434F4152
 """Key of the random words used here.
 Part of the sampling contract: changing it changes results for a given seed."""
 _PASSES = 10
+"""Largest number of refinement passes per level.
+Part of the sampling contract: changing it changes results for a given seed."""
 _MIN_SHRINKAGE = 0.95
+"""Share of remaining nodes above which coarsening stops.
+Part of the sampling contract: changing it changes results for a given seed."""
 
 
 @kernel

@@ -51,6 +51,7 @@ class PartReport:
     """Sizes of one exported partition."""
 
     part: int
+    """Number of the partition."""
     nodes: Mapping[str, int]
     """Number of nodes that the partition owns, by type."""
     edges: Mapping[str, int]
@@ -72,14 +73,17 @@ class ExportReport:
     version: int
     """Version of the space that was exported."""
     seed: int
+    """Seed of the assignment."""
     assign: str
     """Assignment method, or the folder that the assignment was read from."""
     parts: tuple[PartReport, ...]
+    """Sizes of each partition."""
     edge_cut: int
     """Number of edges between different partitions."""
     warnings: tuple[str, ...]
     """Problems that DGL will have with the export, and data that was left out."""
     seconds: float
+    """Duration in seconds."""
 
     @classmethod
     def from_manifest(

@@ -39,8 +39,11 @@ class DestinationReport:
     address: str
     """Address without secrets."""
     parts: tuple[int, ...]
+    """Partitions at the address."""
     files: int
+    """Number of files, without the manifest."""
     bytes: int
+    """Total size of these files in bytes."""
     copied: bool
     """False if the files were already there."""
 
@@ -50,7 +53,9 @@ class DispatchReport:
     """Result of `dispatch`: the destinations of an export's partitions."""
 
     places: tuple[DestinationReport, ...]
+    """Destinations in the order of their first partition."""
     warnings: tuple[str, ...]
+    """Problems that DGL's launcher will have."""
 
 
 def is_template(out: str | Path) -> bool:

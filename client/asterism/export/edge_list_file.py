@@ -62,6 +62,11 @@ def _count(
     degrees: NDArray[np.int64],
     in_degrees: NDArray[np.int64],
 ) -> None:
+    """Add a batch of edges to the degrees.
+
+    All arrays are int64: ``src`` and ``dst`` of shape (k,), ``degrees`` and ``in_degrees`` of shape
+    (n,), updated in place.
+    """
     for i in range(src.shape[0]):
         in_degrees[dst[i]] += 1
         if src[i] != dst[i]:

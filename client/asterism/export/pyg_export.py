@@ -35,12 +35,19 @@ class PygReport:
     """Summary of an export in PyG's layout."""
 
     out: str | Path
+    """Folder or address of the partitions."""
     version: int
+    """Version of the space that was exported."""
     parts: int
+    """Number of partitions."""
     nodes: int
+    """Number of nodes."""
     edges: int
+    """Number of edges."""
     files: int
+    """Number of files."""
     seconds: float
+    """Duration in seconds."""
 
 
 def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> PygReport:

@@ -296,6 +296,12 @@ def _distribute(
 def _fill(
     rows: NDArray[Any], first: np.int64, next_slot: NDArray[np.int64], neighbors: NDArray[Any]
 ) -> None:
+    """Group the neighbors in ``rows`` by node.
+
+    ``rows`` has shape (k, 2) with (position, neighbor), and ``neighbors`` shape (m,), both int32 or
+    int64. ``next_slot`` is int64, shape (nodes,): the next free slot of each node, advanced in
+    place.
+    """
     for i in range(rows.shape[0]):
         local_row = rows[i, 0] - first
         neighbors[next_slot[local_row]] = rows[i, 1]

@@ -32,16 +32,21 @@ class VerifyReport:
     """Result of a verification."""
 
     out: str
+    """Folder, address or template of the export."""
     version: int
+    """Version of the space that was exported."""
     parts: int
     """Number of partitions of the export."""
     verified: tuple[int, ...]
     """Partitions that were present: all, or those of one machine."""
     nodes: int
+    """Number of nodes of all partitions."""
     edges: int
     """Number of edges of all partitions."""
     files: int
+    """Number of files in the manifest."""
     bytes: int
+    """Total size of these files in bytes."""
     problems: tuple[str, ...]
     """Errors and their locations; empty if the export is correct."""
 
