@@ -29,11 +29,13 @@ class LoadProgress:
     phase: str
     """``nodes``, ``edges`` or ``commit``."""
     rows_done: int
+    """Number of rows written so far."""
     rows_total: int | None
     """Total number of rows, or None if the files do not state it."""
     bytes_done: int
     """Bytes of input read so far."""
     bytes_total: int
+    """Total size of the input in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +43,19 @@ class LoadReport:
     """Result of a load."""
 
     nodes: int
+    """Number of nodes written."""
     edges: int
+    """Number of edges written."""
     rejected: int
     """Number of bad rows that were left out."""
     rejects: Path | None
     """File that lists the rejected rows, or None if there are none."""
     load_id: int
+    """Id of the load."""
     commit: int
     """Position in the order of writes. A build requested from now on includes the load."""
     seconds: float
+    """Duration in seconds."""
     already: bool = False
     """True if these files were in the space already.
     Nothing was written then, and ``commit`` is that of their load."""
