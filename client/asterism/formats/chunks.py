@@ -36,11 +36,15 @@ class BadRow:
     """Rejected row, and the reason."""
 
     file: str
+    """Name of the file, relative to its source if possible."""
     row: int
     """Row number: from 1 for lines of text, from 0 for arrays and tables."""
     column: str
+    """Name of the column, or an empty string for the row as a whole."""
     value: str
+    """Rejected value as text."""
     reason: str
+    """Reason of the rejection."""
 
     def __str__(self) -> str:
         return (
@@ -57,11 +61,17 @@ class NodeChunk:
     """
 
     ntype: str
+    """Node type."""
     file: str
+    """Name of the file."""
     first_row: int
+    """Number of the first row in the file."""
     ids: Ids
+    """Node ids; ndarray of int64, shape (n,)."""
     weights: Weights | None = None
+    """Node weights, ndarray of float32, shape (n,), or None."""
     features: Features = field(default_factory=dict)
+    """Values by feature name."""
     bad: tuple[BadRow, ...] = ()
     """Rejected rows from the same section of the file."""
     nbytes: int = 0
@@ -79,14 +89,23 @@ class EdgeChunk:
     """
 
     etype: str
+    """Edge type as ``src:relation:dst``."""
     file: str
+    """Name of the file."""
     first_row: int
+    """Number of the first row in the file."""
     src: Ids
+    """Source ids; ndarray of int64, shape (n,)."""
     dst: Ids
+    """Destination ids; ndarray of int64, shape (n,)."""
     weights: Weights | None = None
+    """Edge weights, ndarray of float32, shape (n,), or None."""
     features: Features = field(default_factory=dict)
+    """Values by feature name."""
     bad: tuple[BadRow, ...] = ()
+    """Rejected rows from the same section of the file."""
     nbytes: int = 0
+    """Bytes of input that the chunk covers."""
 
     def __len__(self) -> int:
         return len(self.src)

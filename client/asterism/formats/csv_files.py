@@ -35,6 +35,7 @@ class CsvOptions:
     """Options for splitting text into fields."""
 
     delimiter: str = ","
+    """Text between two fields, one or more characters."""
     header: bool = True
     """True if the first line holds column names."""
     columns: tuple[str, ...] = ()
@@ -42,7 +43,9 @@ class CsvOptions:
     quote: str = '"'
     """Quote character; empty if quotes have no special meaning."""
     nulls: tuple[str, ...] = ("",)
+    """Texts that represent a null."""
     encoding: str = "utf-8"
+    """Encoding of the files; line ends must be the byte 10."""
     multiline: bool = False
     """True if quoted fields may contain line ends."""
 
@@ -227,6 +230,8 @@ def _row_end(data: bytes, options: CsvOptions) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ParsedBlock:
+    """Columns of a block, and the rows with a wrong number of fields."""
+
     columns: Mapping[str, Column]
     rows: int
     null_texts: tuple[str, ...]

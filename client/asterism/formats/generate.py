@@ -16,9 +16,11 @@ from asterism.formats.rmat import rmat
 from asterism_proto.errors import InvalidRequest
 
 CHUNK_ROWS = 1_000_000
-"""Number of rows per file."""
+"""Number of rows per file.
+Part of the sampling contract: changing it changes results for a given seed."""
 TASTE_DIMENSION, LOOK_DIMENSION = 8, 16
-"""Dimensions of the vectors of users and items."""
+"""Dimensions of the vectors of users and items.
+Part of the sampling contract: changing them changes results for a given seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +32,19 @@ class Shop:
     """
 
     users: int = 20_000
+    """Number of users."""
     items: int = 5_000
+    """Number of items."""
     categories: int = 40
+    """Number of categories."""
     clicks: int = 200_000
+    """Number of edges from users to items that they click."""
     buys: int = 40_000
+    """Number of edges from users to items that they buy."""
     follows: int = 60_000
+    """Number of edges between users."""
     seed: int = 0
+    """Seed of all content."""
 
     def __post_init__(self) -> None:
         for name in ("users", "items", "categories"):

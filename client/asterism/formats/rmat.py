@@ -13,9 +13,12 @@ from asterism_graphkit.random.rng import derive, key_of, word
 # Chakrabarti, Zhan & Faloutsos 2004, "R-MAT: A recursive model for graph mining", with Graph500's
 # probabilities 0.57, 0.19, 0.19, 0.05 as bounds of a 16-bit number.
 _A, _B, _C = np.uint64(37356), np.uint64(49807), np.uint64(62259)
+"""Quadrant bounds.
+Part of the sampling contract: changing them changes results for a given seed."""
 _SPREAD = 2_654_435_761
 """Prime multiplier, modulo n, that spreads hubs over all ids.
-RMAT puts hubs at low ids."""
+RMAT puts hubs at low ids. Part of the sampling contract: changing it changes results for a given
+seed."""
 
 
 @kernel

@@ -34,12 +34,16 @@ class FeatureSpec:
     """Feature, and the columns from which it is read."""
 
     feature: Feature
+    """Name, kind, dtype and shape."""
     columns: tuple[str, ...]
+    """Columns of the files."""
     declared: frozenset[str] = frozenset()
     """Attributes among kind, dtype and shape that the schema file states.
     The others follow from the data files if these are typed."""
     split: str | None = None
+    """Separator of values in text, or None."""
     fill: float | None = None
+    """Value of nulls, or None if a null is a bad row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +51,11 @@ class TableSpec:
     """Files of one format."""
 
     format: str
+    """File format: ``csv``, ``parquet`` or ``numpy``."""
     files: Mapping[str, Files]
     """Files of each column for numpy, otherwise all files under the empty name."""
     csv: CsvOptions = field(default_factory=CsvOptions)
+    """Options of CSV files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +63,17 @@ class NodeSpec:
     """Description of a node type's files."""
 
     name: str
+    """Name of the node type."""
     table: TableSpec | None = None
+    """Files of the type; None if only ``count`` is given."""
     count: int | None = None
+    """Number of nodes of a type without files."""
     id: str | None = None
+    """Column of ids; None if nodes are numbered by row or by key."""
     key: str | None = None
+    """Column of strings that are numbered by first appearance."""
     weight: str | None = None
+    """Column of weights."""
     features: tuple[FeatureSpec, ...] = ()
     tables: tuple[WeightTable, ...] = ()
     graph_label: str = ""
@@ -77,22 +89,32 @@ class EdgeSpec:
     """Description of an edge type's files."""
 
     name: str
+    """Edge type as ``src:relation:dst``."""
     table: TableSpec
     src: str
+    """Column of sources."""
     dst: str
+    """Column of destinations."""
     weight: str | None = None
+    """Column of weights."""
     features: tuple[FeatureSpec, ...] = ()
     tables: tuple[WeightTable, ...] = ()
     edges: str = "multi"
+    """``unique`` if repeated pairs are rejected, else ``multi``."""
     missing: str = "reject"
+    """Handling of edges with unknown ends: ``reject``, or ``create`` the nodes."""
     time: str = ""
     """Feature with the timestamp of an edge; "" if there is none."""
     index: tuple[str, ...] = ()
     """Columns by which every version keeps an ordered index of its rows."""
     reverse: str | None = None
+    """Relation of the reverse edges to create, or None."""
     symmetry: bool = False
+    """Also create the reverse edges within the same type."""
     self_loops: bool = False
+    """Add an edge from every node to itself."""
     aggregate: str | None = None
+    """Weight of merged rows: ``count``, ``sum``, or None to keep rows separate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +122,11 @@ class SpaceSpec:
     """Content of a schema file."""
 
     path: Path
+    """Path of the schema file."""
     root: Path
+    """Folder to which file names are relative."""
     space: str | None
+    """Name of the space, if given."""
     settings: Mapping[str, Any]
     """Settings of the space that are given: parts, ids, salt, placement, direction."""
     nodes: tuple[NodeSpec, ...]

@@ -20,6 +20,7 @@ class RowBatch:
     """Consecutive rows of a file, as columns."""
 
     file: str
+    """Name of the file in messages."""
     first_row: int
     """Number of the first row that the batch stands for, as in `BadRow.row`."""
     size: int
@@ -27,6 +28,7 @@ class RowBatch:
     rows: int
     """Number of rows in ``columns``."""
     columns: Mapping[str, Column]
+    """Columns by name."""
     ordinals: Ids | None = None
     """Positions of the rows in ``columns`` among the ``size`` rows; None if no row is missing."""
     lines: Ids | None = None
@@ -36,6 +38,7 @@ class RowBatch:
     bad: tuple[BadRow, ...] = ()
     """Rows without columns, because they are too short or too long."""
     nbytes: int = 0
+    """Bytes of input that the batch covers."""
     retry: Callable[[], RowBatch] | None = None
     """Function that returns the same rows as raw text, to identify bad rows in a slower pass."""
 
