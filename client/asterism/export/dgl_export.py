@@ -180,7 +180,7 @@ def dgl(
     out : str or Path
         New folder, or an address as fsspec names it. A folder appears once everything is written;
         at an address, ``manifest.json`` is written last. With ``{part}`` or ``{host}`` in it, this
-        is a template with an address per partition: the export is written to a folder next to
+        is a template with an address per partition: the export is written to a folder in
         ``scratch`` and copied with `dispatch`.
     parts : int
         Number of partitions.

@@ -364,7 +364,7 @@ def collect_export(
     Yields
     ------
     CollectedExport
-        Valid until the context ends; remote files are copied to a temporary folder.
+        Its folders are valid until the context ends. Remote files are copied to a temporary one.
 
     Raises
     ------

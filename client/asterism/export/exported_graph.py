@@ -1,6 +1,6 @@
 """Finished export, read back from its files: id ranges, maps and partition graphs.
 
-The reader is independent of the code that writes exports.
+Verification, dispatch and the conversion to PyG read exports through this module.
 """
 
 from __future__ import annotations

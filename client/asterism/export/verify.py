@@ -95,6 +95,8 @@ def verify(
         An address is invalid.
     NotFound
         There is no ``manifest.json`` at an address.
+    Corrupt
+        The addresses hold partitions of different exports.
     """
     with collect_export(out, ip_config) as collected_export:
         check = _Verification(collected_export, progress)
