@@ -19,8 +19,8 @@ Mask = NDArray[np.bool_]
 Weights = NDArray[np.float32]
 FeatureValue = Array | tuple[Ids, Array]
 """Values of a feature.
-A dense feature has an array of shape (n, *shape). A ragged or bytes (uint8) feature has ``(indptr,
-values)`` with ``indptr`` of int64, shape (n + 1,)."""
+A dense feature has an array of shape (n, *shape). A ragged or bytes (uint8) feature has
+``(indptr, values)`` with ``indptr`` of int64, shape (n + 1,)."""
 Features = Mapping[str, FeatureValue]
 ExistsCheck = Callable[[str, Ids], Mask]
 """Function that returns which ids of a node type exist."""

@@ -140,8 +140,8 @@ def load(
     chunk_rows : int, default 262144
         Largest number of rows per chunk.
     weights : mapping, optional
-        For a DGL folder: the feature to use as weight, by type, such as ``{"author:writes:paper":
-        "w"}``.
+        For a DGL folder: the feature to use as weight, by type, such as
+        ``{"author:writes:paper": "w"}``.
     rename : mapping, optional
         For a DGL folder or Euler's JSON: new names of features.
     root : str or Path, optional
