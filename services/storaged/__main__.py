@@ -1,4 +1,4 @@
-"""Starts a storaged: ``python -m storaged --data /var/lib/asterism --metad metad:9559``."""
+"""Entry point: ``python -m storaged --data /var/lib/asterism --metad metad:9559``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from storaged.settings import StoragedSettings
 
 
 def main(arguments: list[str]) -> int:
-    """Run until SIGTERM or SIGINT; 2 where a setting is wrong, a port taken or the folder not to be
-    had.
+    """Run until SIGTERM or SIGINT and return the exit status.
+
+    The status is 2 if a setting is invalid, a port is taken or the data folder is unavailable.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -26,7 +27,7 @@ def main(arguments: list[str]) -> int:
     try:
         settings = StoragedSettings.read(arguments)
         fork_server = ForkServer()
-        fork_server.fork()  # before any thread
+        fork_server.fork()  # Must precede any thread.
         exit_on_lost_threads()
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
         storaged = Storaged(

@@ -1,6 +1,4 @@
-"""How a storaged is composed: its folder, what it holds, the builds, the conversation with metad,
-the doors.
-"""
+"""Composition of a storaged: folder, local spaces, tasks, link to metad, and endpoints."""
 
 from __future__ import annotations
 
@@ -56,9 +54,9 @@ logger = logging.getLogger(__name__)
 
 _SERVICE = STORE["write_blocks"].service
 _INVENTORY_INTERVAL_S = 2.0
-"""How often a metad that is not followed is sent what lies in the folder."""
+"""Seconds between two inventories sent to a metad that is not followed."""
 _CALL_TIMEOUT_S = 10.0
-"""How long a question to metad may take."""
+"""Timeout of a call to metad in seconds."""
 _STATES = {
     tasks.QUEUED: common_pb.QUEUE,
     tasks.RUNNING: common_pb.RUNNING,
@@ -69,18 +67,17 @@ _STATES = {
 
 
 class Storaged:
-    """One storaged, without its doors until `open_ports`.
+    """One storaged; its ports are closed until `open_ports`.
 
     Parameters
     ----------
     settings : StoragedSettings
-        What it was told.
     metad : Transport
         Carries calls to metad.
     fenced : bool
-        Whether a copied folder is refused while a storaged on the original is online.
+        Refuse a copied folder while a storaged on the original is online. Default True.
     fork_server : ForkServer, optional
-        Starts the processes of tasks; None: one that is started at the first write or task.
+        Starts the processes of tasks. By default, a new one is started at the first write or task.
     """
 
     def __init__(
@@ -232,11 +229,11 @@ class Storaged:
 
     @property
     def address(self) -> str:
-        """Where graphds reach it, as metad is told."""
+        """Address at which graphds reach this storaged, as reported to metad."""
         return self._heartbeats.address
 
     def start(self) -> None:
-        """Begin to talk to metad, and compile; opens no port."""
+        """Start the threads that compile kernels and talk to metad; open no port."""
         threading.Thread(target=self._compile_kernels, name="warm", daemon=True).start()
         self._version_loader.start()
         self._scrubber.start()
@@ -244,7 +241,7 @@ class Storaged:
         self._heartbeats.start()
 
     def ready(self) -> list[str]:
-        """What is missing before it can answer; empty when it can."""
+        """Return a message for each reason why calls cannot be served yet; empty when ready."""
         fault = self._catalog_fault()
         missing = (
             [fault]
@@ -258,7 +255,7 @@ class Storaged:
         return missing + self._local_spaces.unready()
 
     def _catalog_fault(self) -> str:
-        """Return why metad's desired state is not followed; empty where it is."""
+        """Return why metad's desired state is not followed; empty if it is."""
         refusal, fault = self._heartbeats.fault, self._cluster.fault or self._catalog_position.fault
         if refusal is not None and not fault:
             foreign = isinstance(refusal, Conflict) and "cluster" in refusal.message
@@ -274,7 +271,7 @@ class Storaged:
         return fault
 
     def open_ports(self) -> None:
-        """Open the stream, gRPC and HTTP doors."""
+        """Open the binary RPC, gRPC and HTTP endpoints."""
         settings = self._settings
         clear_ports(settings.ports_file)
         if settings.stream_listen:
@@ -313,7 +310,7 @@ class Storaged:
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
 
     def stop(self) -> None:
-        """Close the doors, let calls under way end, reap builds, leave the folder clean."""
+        """Close the endpoints, drain calls, stop tasks, and leave the folder clean."""
         self._stopping.set()
         if self._grpc is not None:
             self._grpc.set_serving(False)
@@ -328,8 +325,8 @@ class Storaged:
         self._task_runner.stop()
         self._garbage_collector.stop()
         self._quarantine.close()
-        # Images that were to be verified and were not, or were found damaged, keep the folder
-        # unclean.
+        # The folder stays unclean if images that were due for verification were not verified, or
+        # were found damaged.
         verified = self._was_clean and not self._scrubber.versions_damaged
         verified = verified or (
             self._heartbeats.has_desired_state() and not self._local_spaces.unserved_reasons()
@@ -340,7 +337,7 @@ class Storaged:
         self._identity.release()
 
     def status(self) -> dict[str, Any]:
-        """What it holds and builds."""
+        """Return the state shown at /status: versions, builds, quarantine and lease."""
         return {
             "uuid": self._identity.uuid,
             "address": self.address,
@@ -386,12 +383,13 @@ class Storaged:
         self._garbage_collector.recheck()
 
     def _apply_desired_state(self, reply: metad_pb.PollReply) -> None:
-        """Take over the whole desired state: orders are withdrawn first, for what they use may be
-        removed.
+        """Apply a complete desired state.
+
+        Tasks are withdrawn first, because the files they use may be removed.
         """
         self._cluster.check(reply.cluster)
         if reply.adopted:
-            # metad orders away what was given up, before its catalog is followed
+            # metad orders removed what was given up, before its catalog is followed.
             self._send_inventory()
         self._catalog_position.follow(reply.position)
         schemas = {
@@ -422,8 +420,9 @@ class Storaged:
         self._heartbeats.send_now()
 
     def _report_inventory(self) -> None:
-        """Let a metad that is not followed know what lies here, so that it can say what an adoption
-        would give up.
+        """Send the inventory of the folder to a metad that is not followed.
+
+        It can then report the data that an adoption would give up.
         """
         with self._reporting:
             now = time.monotonic()
@@ -459,7 +458,7 @@ class Storaged:
         return list(cast(metad_pb.FindDeadLoadsReply, reply).loads)
 
     def _admit(self, space_id: int, load_id: int, chunk: int, timeout_s: float) -> Admission:
-        """Ask metad whether a chunk of a load may be written."""
+        """Request metad's permission to write a chunk of a load."""
         if fault := self._catalog_fault():
             raise Conflict(fault)
         request = metad_pb.AdmitLoadRequest(
@@ -473,7 +472,7 @@ class Storaged:
             metad_pb.AdmitLoadReply,
             self._metad.call(HEARTBEATS["admit_load"], request, min(timeout_s, _CALL_TIMEOUT_S)),
         )
-        self._fork_server.prepare()  # a load is followed by a build
+        self._fork_server.prepare()  # A load is followed by a build.
         registration = reply.chunk
         registered = RegisteredChunk(
             is_nodes=registration.element == common_pb.NODE,
@@ -486,7 +485,10 @@ class Storaged:
     def _fingerprints(
         self, space_id: int, watermark: int, parts: Sequence[int]
     ) -> Sequence[LoadFingerprint]:
-        """Ask metad what committed loads wrote to some partitions, in commit order."""
+        """Return the fingerprints of the committed loads of some partitions, in commit order.
+
+        metad's catalog keeps them; they are fetched page by page.
+        """
         request = metad_pb.ListFingerprintsRequest(
             uuid=self._identity.uuid,
             cluster=self._cluster.cluster_id,
@@ -506,7 +508,8 @@ class Storaged:
                 return fingerprints
 
     def _start_task(self, assignment: tasks.TaskAssignment) -> tasks.TaskHandle:
-        with self._local_spaces.lock:  # nobody decides meanwhile that its folder is a leftover
+        # Garbage collection must not take its folder for a leftover meanwhile.
+        with self._local_spaces.lock:
             return self._task_runner.start_unassigned(assignment)
 
     def _commits(self, space: DesiredSpace) -> Sequence[tuple[int, int]]:
@@ -546,8 +549,8 @@ class Storaged:
 
     def _report(self) -> HeartbeatPayload:
         return HeartbeatPayload(
-            # What was ordered under a lease that is over is reported only once metad has said that
-            # it still stands.
+            # Tasks assigned under an expired lease are reported only once metad has confirmed that
+            # they still stand.
             tasks=[_task_report(progress) for progress in self._task_runner.progress()]
             if self._heartbeats.has_lease()
             else [],
@@ -563,9 +566,7 @@ class Storaged:
         )
 
     def _highest_now(self) -> metad_pb.HighestIds:
-        """Return the highest identifiers of what is here: folders as of the last inventory, loads
-        as of now.
-        """
+        """Return the highest ids: of folders at the last inventory, of loads now."""
         highest = self._highest
         return metad_pb.HighestIds(
             space_id=highest.space_id,
@@ -591,9 +592,7 @@ class Storaged:
 
 
 def _raise_file_limit() -> None:
-    """Let this process open as many files as the host allows: every array of an image is a mapped
-    one.
-    """
+    """Raise the limit of open files to the host's maximum: every array of an image is mapped."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""The cluster that a data folder belongs to; tasks of any other cluster's metad are refused."""
+"""The cluster that a data folder belongs to; tasks of another cluster's metad are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ClusterIdentity:
     Parameters
     ----------
     file : Path
-        The file that stores its id.
+        File that stores the cluster id.
     """
 
     def __init__(self, file: Path) -> None:
@@ -26,15 +26,21 @@ class ClusterIdentity:
         self.cluster_id = (
             (file.read_text(errors="replace").strip() or _UNREADABLE) if file.exists() else ""
         )
-        """Its id; empty before the first heartbeat."""
+        """Id of the cluster; empty before the first heartbeat."""
         self.fault = ""
-        """Why metad's last reply was refused; empty if it was accepted."""
+        """Reason why metad's last reply was refused; empty if it was accepted."""
 
     def check_identity(self) -> None:
-        """Refuse a folder with data whose uuid or cluster id is missing.
+        """Refuse a folder that has data but no uuid or no cluster id.
 
         With a new uuid, or as a member of another cluster, the host would be ordered to remove its
-        data."""
+        data.
+
+        Raises
+        ------
+        Corrupt
+            One of the two identity files is missing.
+        """
         identity = self._file.with_name(IDENTITY)
         if self.cluster_id and not identity.exists():
             raise Corrupt(
@@ -52,8 +58,12 @@ class ClusterIdentity:
             )
 
     def check(self, cluster_id: str) -> None:
-        """Accept a reply of the cluster ``cluster_id``; Conflict if the folder belongs to another
-        cluster.
+        """Accept a reply of a cluster, and join the cluster if the folder has none yet.
+
+        Raises
+        ------
+        Conflict
+            The folder belongs to another cluster.
         """
         if not self.cluster_id and cluster_id:
             write_durably(self._file, cluster_id.encode())
@@ -67,7 +77,7 @@ class ClusterIdentity:
             raise Conflict(self.fault)
 
     def mismatch_error(self, reason: str) -> str:
-        """Return the error for a metad of another cluster, with the remedy."""
+        """Return the error message for a metad of another cluster, with the remedy."""
         return (
             f"data={self._file.parent}: belongs to the cluster {self.cluster_id or 'none'}, "
             f"but {reason}; its tasks are refused. "

@@ -1,4 +1,4 @@
-"""The contents of a storaged's folder, reported to a metad whose catalog may not contain them."""
+"""Inventory of a data folder, for a metad with a catalog that may not know the contents."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from storaged.paths import DataPaths, read_space_label, used_bytes
 from storaged.store.block_store import BlockStore
 
 _EMPTY_SCHEMA = Schema(node_types=(NodeType(name="any"),))
-"""A schema without types: finding the loads with blocks needs none."""
+"""Schema without types, sufficient to list the loads that have blocks."""
 
 
 def highest_ids(paths: DataPaths, local_spaces: LocalSpaces) -> metad_pb.HighestIds:
-    """Return the highest identifiers in a data folder; of loads, those seen since the start."""
+    """Return the highest ids in a data folder; of loads, only those seen since the start."""
     spaces, jobs = [0], [0]
     for folder in _numeric_folders(paths.spaces):
         spaces.append(int(folder.name))
@@ -28,7 +28,7 @@ def highest_ids(paths: DataPaths, local_spaces: LocalSpaces) -> metad_pb.Highest
 
 
 def collect_inventory(paths: DataPaths, local_spaces: LocalSpaces) -> list[metad_pb.InventorySpace]:
-    """Return the contents of a data folder, by space."""
+    """Return the contents of a data folder, one entry per space."""
     open_spaces = {space.space_id: space for space in local_spaces.spaces()}
     entries = []
     for folder in _numeric_folders(paths.spaces):
@@ -65,7 +65,7 @@ def _loads(paths: DataPaths, local_spaces: LocalSpaces, space_id: int) -> list[i
     try:
         return local_spaces.store(space_id).loads()
     except AsterismError:
-        pass  # not open: it is read without being changed
+        pass  # The space is not open; read its database without changing it.
     if not paths.graph(space_id).exists():
         return []
     try:

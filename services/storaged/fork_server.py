@@ -1,12 +1,13 @@
-"""A process that has imported what tasks need, and forks a child for each of them.
+"""A server process that has imported the modules of tasks, and forks one child per task.
 
-A forked child begins within milliseconds. One that was executed would begin with an interpreter and
-its imports, a second or more of a core each time. The daemon forks its server before it starts a
-thread; where that cannot be, as in a program that opens a folder, the server is executed at the
-first write or task.
+A forked child starts within milliseconds. An executed one would first start an interpreter and
+import its modules, which takes a second or more of a core. The daemon forks its server before it
+starts a thread. Where that is impossible, as in a program that opens a folder directly, the server
+is executed at the first write or task.
 
-No task outlives its daemon: the server ends when its parent does, and the kernel ends the children
-with the server."""
+No task outlives its daemon: the server ends when its parent does, and the kernel kills the children
+with the server.
+"""
 
 from __future__ import annotations
 
@@ -30,22 +31,23 @@ from typing import IO, NoReturn
 from storaged.subprocesses import die_with_parent, set_process_name
 
 PROCESS_NAMES = {"storaged.build": "storaged.build", "storaged.version_tasks": "storaged.reader"}
-"""By package with a ``__main__.main`` that carries out a task: its processes' name, at most 15
-characters.
-"""
+"""Process name by package, at most 15 characters; ``__main__.main`` of each runs a task."""
 _MAX_MESSAGE = 1 << 16
 _M_ARENA_MAX, _ARENAS = -8, 2
-"""Of `mallopt`: few arenas. RocksDB's threads would keep one each, outside the limit of a build."""
+"""Option and value for `mallopt`: two arenas.
+
+Each of RocksDB's threads would otherwise keep an arena, outside the memory limit of a build.
+"""
 
 
 class TaskProcess:
-    """A child that carries out one task.
+    """A child process that runs one task.
 
     Attributes
     ----------
     pid : int
     stdout : file of str
-        What it writes; ends with it.
+        Output of the child; ends when the child does.
     """
 
     def __init__(self, pid: int, stdout: IO[str], channel: socket.socket) -> None:
@@ -53,24 +55,27 @@ class TaskProcess:
         self._channel = channel
 
     def send_signal(self, number: int) -> None:
-        """Send a signal. The server passes it on only while it has not reaped the child, so it
-        never reaches another process.
+        """Send a signal to the child.
+
+        The server delivers it only while the child is not reaped, so it never reaches another
+        process.
         """
         with contextlib.suppress(OSError):
             self._channel.send(str(int(number)).encode())
 
     def wait(self) -> int:
-        """Wait for the end; return the exit status, negative for a signal."""
+        """Wait for the child to end; return its exit status, negative for a signal."""
         with self._channel:
             status = self._channel.recv(_MAX_MESSAGE)
         return (
             int(status) if status else -int(signal.SIGKILL)
-        )  # the server is gone, and its children with it
+        )  # An empty message: the server is gone, and its children with it.
 
 
 class ForkServer:
-    """The fork server of a daemon, started by `fork`, by `prepare` or at the first task; any thread
-    may use it.
+    """The fork server of a daemon. Thread-safe.
+
+    `fork`, `prepare` or the first task starts it.
     """
 
     def __init__(self) -> None:
@@ -80,9 +85,9 @@ class ForkServer:
         self._pid = 0
 
     def fork(self) -> None:
-        """Start the server as a fork of this process, which must not have started a thread yet.
+        """Start the server as a fork of this process, which must be single-threaded.
 
-        Where the system has no process for it now, the server is executed at the first task.
+        If the system cannot create a process now, the server is executed at the first task instead.
         """
         if threading.active_count() != 1:
             raise RuntimeError(f"{threading.enumerate()} run: a fork would lack all but one")
@@ -104,10 +109,11 @@ class ForkServer:
         self._requests = requests
 
     def prepare(self) -> None:
-        """Start the server where none runs, without waiting for it: it imports while a load is
-        written.
+        """Start the server if none runs, without waiting for it.
+
+        It imports its modules while a load is written.
         """
-        if self._lock.acquire(blocking=False):  # else it is being started
+        if self._lock.acquire(blocking=False):  # Otherwise another thread is starting it.
             try:
                 if self._requests is None:
                     self._execute()
@@ -115,25 +121,25 @@ class ForkServer:
                 self._lock.release()
 
     def start_task(self, module: str, task: Path, stderr: IO[str]) -> TaskProcess:
-        """Fork a child that carries out the task in a file.
+        """Fork a child that runs the task described by a file.
 
         Raises
         ------
         OSError
-            Where the system has no process for it.
+            The system cannot create a process.
         """
         with self._lock:
             if self._requests is None:
                 self._execute()
             try:
                 return self._ask(module, task, stderr)
-            except ConnectionError:  # it was killed
+            except ConnectionError:  # The server was killed.
                 self._end()
                 self._execute()
                 return self._ask(module, task, stderr)
 
     def close(self) -> None:
-        """End the server, and with it what children are left."""
+        """End the server and its remaining children."""
         with self._lock:
             self._end()
 
@@ -187,7 +193,7 @@ class ForkServer:
         if self._requests is not None:
             self._requests.close()
             self._requests = None
-        if self._process is not None:  # at once: it may be importing still
+        if self._process is not None:  # Kill it: it may still be importing.
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -199,7 +205,7 @@ class ForkServer:
 
 
 class _Server:
-    """The loop of the server's process: forks, passes signals on, reaps."""
+    """Event loop of the server process: fork children, deliver signals, reap."""
 
     def __init__(self, requests: socket.socket, parent: int) -> None:
         self._requests = requests
@@ -209,10 +215,10 @@ class _Server:
         self._parent = -1
         with contextlib.suppress(
             AttributeError, OSError
-        ):  # not every Python and every kernel has it
+        ):  # Not every Python and kernel supports it.
             self._parent = os.pidfd_open(
                 parent
-            )  # a fork of the parent may keep its end of the socket open
+            )  # A fork of the parent may keep its end of the socket open.
             self._selector.register(self._parent, selectors.EVENT_READ)
         self._wake, wake_writer = os.pipe()
         for fd in (self._wake, wake_writer):
@@ -223,11 +229,11 @@ class _Server:
         for number in (
             signal.SIGINT,
             signal.SIGTERM,
-        ):  # sent to the daemon's group; the daemon ends its tasks in order
+        ):  # Both reach the whole group of the daemon, which ends its tasks in order.
             signal.signal(number, signal.SIG_IGN)
 
     def run(self) -> None:
-        """Serve until the parent closes its end, or ends."""
+        """Serve until the parent closes its end of the socket, or ends."""
         while True:
             ready = {key.fileobj for key, _ in self._selector.select()}
             if self._parent in ready:
@@ -245,7 +251,7 @@ class _Server:
         data, fds, _, _ = socket.recv_fds(self._requests, _MAX_MESSAGE, 3)
         if not data:
             return False
-        if len(fds) < 3:  # too many files are open: the parent sees its channel closed
+        if len(fds) < 3:  # Too many open files: the parent sees its channel closed.
             for fd in fds:
                 os.close(fd)
             return True
@@ -276,7 +282,7 @@ class _Server:
             data = b""
         if data:
             os.kill(pid, int(data))
-        else:  # the daemon has dropped the task
+        else:  # The daemon has dropped the task.
             self._selector.unregister(channel)
             os.kill(pid, signal.SIGKILL)
 
@@ -297,13 +303,13 @@ def _socket_pair() -> tuple[socket.socket, socket.socket]:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        # The threads that the system counts are those of BLAS, which ends them before a fork.
+        # The threads that the system counts belong to BLAS, which ends them before a fork.
         warnings.filterwarnings("ignore", message=".*multi-threaded", category=DeprecationWarning)
         return os.fork()
 
 
 def _become(request: dict[str, str], server: int, stdout: int, stderr: int) -> NoReturn:
-    """Carry out the requested task in this process, a new fork, and end it."""
+    """Run the requested task in this process, a new fork, and end the process."""
     status = 1
     try:
         os.setsid()
@@ -317,7 +323,7 @@ def _become(request: dict[str, str], server: int, stdout: int, stderr: int) -> N
         os.chdir(request["folder"])
         module, task = request["module"], request["task"]
         set_process_name(PROCESS_NAMES.get(module, module))
-        with contextlib.suppress(AttributeError):  # a C library without arenas
+        with contextlib.suppress(AttributeError):  # A C library without arenas.
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
         status = importlib.import_module(f"{module}.__main__").main([task, str(server)])
     except SystemExit as error:
@@ -332,7 +338,7 @@ def _become(request: dict[str, str], server: int, stdout: int, stderr: int) -> N
 
 
 def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
-    """Serve in this process, and end it."""
+    """Serve in this process until the parent ends, then end the process."""
     status = 1
     try:
         null = os.open(os.devnull, os.O_RDONLY)
@@ -342,7 +348,7 @@ def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
         server = _Server(requests, parent)
         for name in PROCESS_NAMES:
             importlib.import_module(f"{name}.__main__")
-        gc.freeze()  # collections of children leave the shared pages alone
+        gc.freeze()  # Garbage collection in the children leaves the shared pages alone.
         server.run()
         status = 0
     except BaseException:
@@ -352,7 +358,10 @@ def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Serve the socket with the number of the first argument for the process of the second one."""
+    """Serve a socket for a parent process.
+
+    The arguments are the socket's file descriptor and the parent's process id.
+    """
     _serve_to_the_end(socket.socket(fileno=int(arguments[0])), int(arguments[1]))
 
 

@@ -1,7 +1,8 @@
-"""The spaces that this storaged holds parts of: their stores, and the versions it serves.
+"""Spaces with partitions on this storaged: their stores, and the versions it serves.
 
-`storaged.app` brings each desired state in; `storaged.version_loader` opens versions,
-`storaged.garbage_collector` removes what orders name; `storaged.api` reads."""
+`storaged.app` applies each desired state. `storaged.version_loader` opens versions,
+`storaged.garbage_collector` removes what metad orders removed, and `storaged.api` reads.
+"""
 
 from __future__ import annotations
 
@@ -33,31 +34,31 @@ class DesiredVersion:
     job_id: int
     digest: str
     cut: int = 0
-    """Of the commits that it shows, the last one."""
+    """Commit watermark: the last commit that the version contains."""
     totals: Mapping[TotalsKey, PartitionTotals]
-    """Of every part of the space."""
+    """Totals of every partition of the space."""
     named_totals: Mapping[str, Mapping[TotalsKey, PartitionTotals]]
-    """The same of each further weight name."""
+    """The same totals for each additional weight name."""
     images: Mapping[int, str]
-    """part -> digest of its image."""
+    """Digest of each partition's image."""
     indexes: tuple[Index, ...] = ()
-    """That its parts have."""
+    """Indexes of the version's partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredSpace:
-    """A space that this storaged holds parts of."""
+    """A space with partitions on this storaged."""
 
     space_id: int
     name: str
     schema: Schema
     parts: tuple[int, ...]
-    """Held here."""
+    """Partitions held by this storaged."""
     versions: tuple[DesiredVersion, ...]
     abandoned_loads: tuple[int, ...] = ()
-    """Whose blocks are to go, of this space or of another one."""
+    """Abandoned loads with blocks to remove, of this space or of another one."""
     kept_jobs: tuple[int, ...] = ()
-    """Jobs that are not served, but may go on with what they left."""
+    """Jobs that are not served but may be resumed from the files they left."""
 
 
 @dataclass(slots=True)
@@ -66,23 +67,24 @@ class _SpaceState:
     store: BlockStore
     versions: dict[int, LocalVersion] = field(default_factory=dict)
     load_faults: dict[int, str] = field(default_factory=dict)
-    """Versions that can not be served, and why."""
+    """Cause for each version that cannot be served."""
     new: frozenset[int] = frozenset()
-    """Versions that were published since the space was opened here."""
+    """Versions published since the space was opened here."""
     dropped_loads: frozenset[int] = frozenset()
-    """Of the abandoned loads: those without a block here."""
+    """Abandoned loads that have no block here."""
 
 
 class LocalSpaces:
-    """What is held here.
+    """The spaces of this storaged, their stores and their loaded versions.
 
     Parameters
     ----------
     paths : DataPaths
     quarantine : Quarantine, optional
-        Where folders come back from that are wanted again, as after an older catalog was adopted.
+        Source of folders to restore if they are wanted again, as after the adoption of an older
+        catalog.
     owner : callable, optional
-        Returns the owner of a space's graph database here, which its folder must record.
+        Returns the owner of a space's graph database, which the database's folder must record.
     """
 
     def __init__(
@@ -95,17 +97,19 @@ class LocalSpaces:
         self._paths, self._quarantine, self._owner = paths, quarantine, owner
         self._highest_load = 0
         self.lock = threading.RLock()
-        """Held while a desired state is taken over, orders included, and while it is decided what
-        goes.
+        """Lock held while a desired state and its tasks are applied or removals are decided.
         """
         self._spaces: dict[int, _SpaceState] = {}
         self._open_faults: dict[int, str] = {}
-        """Spaces that can not be opened, and why."""
+        """Error message for each space that cannot be opened."""
         self._desired_ids: frozenset[int] = frozenset()
         self._loading: tuple[int, int, int] | None = None
 
     def apply(self, desired_spaces: Sequence[DesiredSpace]) -> None:
-        """Open the stores of new spaces, let go of what is not wanted any more."""
+        """Apply a desired state: open the stores of new spaces and close those no longer wanted.
+
+        A space that cannot be opened does not affect other spaces.
+        """
         with self.lock:
             self._desired_ids = frozenset(space.space_id for space in desired_spaces)
             for space_id in [
@@ -117,7 +121,8 @@ class LocalSpaces:
             for space in desired_spaces:
                 try:
                     self._apply_space(space)
-                except (AsterismError, OSError) as error:  # one space's trouble is not the others'
+                # The failure of one space leaves other spaces alone.
+                except (AsterismError, OSError) as error:
                     cause = error.message if isinstance(error, AsterismError) else str(error)
                     faults[space.space_id] = f"space {space.name} can not be opened: {cause}"
                     logger.error("space_refused", extra={"space": space.name, "cause": cause})
@@ -143,7 +148,7 @@ class LocalSpaces:
         for desired in space.versions:
             self._restore_folder(self._paths.build(space.space_id, desired.job_id))
         digests = {desired.version: desired.digest for desired in space.versions}
-        # Draws under way keep their arrays mapped; files go when the folder is swept.
+        # Calls in flight keep their arrays mapped; files are deleted by garbage collection.
         state.versions = {
             version: loaded
             for version, loaded in state.versions.items()
@@ -159,13 +164,11 @@ class LocalSpaces:
             self._quarantine.restore(path)
 
     def note_load(self, load_id: int) -> None:
-        """Note that there are blocks of a load."""
+        """Record that blocks of a load exist here."""
         self._highest_load = max(self._highest_load, load_id)
 
     def highest_load(self) -> int:
-        """Return the highest load that was seen in a store, or written since the start; 0 for
-        none.
-        """
+        """Return the highest load seen in a store or written since the start; 0 for none."""
         return max(
             [
                 self._highest_load,
@@ -173,10 +176,10 @@ class LocalSpaces:
             ]
         )
 
-    # -- what is to be opened ----------------------------------------------------------------------
+    # -- versions to load --------------------------------------------------------------------------
 
     def unloaded_versions(self) -> list[tuple[DesiredSpace, DesiredVersion]]:
-        """The versions that are to be served and are not, newest first."""
+        """Return the versions to be served that are not loaded, newest first."""
         with self.lock:
             versions = [
                 (state.desired, desired)
@@ -187,7 +190,7 @@ class LocalSpaces:
         return sorted(versions, key=lambda pair: -pair[1].version)
 
     def is_desired(self, space_id: int, desired: DesiredVersion) -> bool:
-        """Whether a version is still to be served."""
+        """Return whether a version is still to be served."""
         state = self._spaces.get(space_id)
         return state is not None and any(
             other is desired or (other.version, other.digest) == (desired.version, desired.digest)
@@ -195,11 +198,11 @@ class LocalSpaces:
         )
 
     def note_loading(self, space_id: int, version: int, part: int) -> None:
-        """Note what is being opened, for whoever asks what is missing."""
+        """Record the partition being opened, for reports on missing versions."""
         self._loading = (space_id, version, part)
 
     def serve(self, space_id: int, desired: DesiredVersion, version: LocalVersion) -> bool:
-        """Serve a version from now on; False where it is not wanted any more."""
+        """Start serving a version; return False if it is no longer wanted."""
         with self.lock:
             self._loading = None
             if not self.is_desired(space_id, desired):
@@ -210,15 +213,16 @@ class LocalSpaces:
             return True
 
     def note_fault(self, space_id: int, desired: DesiredVersion, cause: str) -> None:
-        """Note why a version can not be served."""
+        """Record why a version cannot be served."""
         with self.lock:
             self._loading = None
             if self.is_desired(space_id, desired):
                 self._spaces[space_id].load_faults[desired.version] = cause
 
     def withdraw(self, space_id: int, desired: DesiredVersion, cause: str) -> bool:
-        """Stop serving a version; False where it was not served. Draws under way keep their arrays
-        mapped.
+        """Stop serving a version; return False if it was not served.
+
+        Calls in flight keep their arrays mapped.
         """
         with self.lock:
             state = self._spaces.get(space_id)
@@ -237,7 +241,7 @@ class LocalSpaces:
             return True
 
     def served_versions(self) -> list[tuple[DesiredSpace, DesiredVersion]]:
-        """Return the versions that are served, the newest first."""
+        """Return the versions that are served, newest first."""
         with self.lock:
             versions = [
                 (state.desired, desired)
@@ -248,7 +252,7 @@ class LocalSpaces:
         return sorted(versions, key=lambda pair: -pair[1].version)
 
     def desired_versions(self) -> frozenset[tuple[int, int]]:
-        """Return (space, version) of all that is to be served."""
+        """Return (space, version) of every version to be served."""
         with self.lock:
             return frozenset(
                 (space_id, desired.version)
@@ -256,20 +260,20 @@ class LocalSpaces:
                 for desired in state.desired.versions
             )
 
-    # -- what is to go -----------------------------------------------------------------------------
+    # -- removals ----------------------------------------------------------------------------------
 
     @property
     def desired_space_ids(self) -> frozenset[int]:
-        """Every space that metad's last word names, those that can not be opened too."""
+        """Ids of all spaces in metad's last desired state, even those that cannot be opened."""
         return self._desired_ids
 
     def spaces(self) -> list[DesiredSpace]:
-        """The spaces that are open."""
+        """Return the open spaces."""
         with self.lock:
             return [state.desired for state in self._spaces.values()]
 
     def loads_to_drop(self) -> list[tuple[int, BlockStore, list[int]]]:
-        """(space, its store, abandoned loads that may have blocks in it), where there are any."""
+        """Return (space, store, abandoned loads) where a store may have blocks of such loads."""
         with self.lock:
             candidates = [
                 (space_id, state, sorted(set(state.desired.abandoned_loads) - state.dropped_loads))
@@ -280,29 +284,27 @@ class LocalSpaces:
             ]
 
     def note_dropped(self, space_id: int, loads: Sequence[int]) -> None:
-        """Note that there is no block of these loads any more."""
+        """Record that no block of these loads remains in a space."""
         with self.lock:
             state = self._spaces.get(space_id)
             if state is not None:
                 state.dropped_loads |= frozenset(loads)
 
     def dropped_loads(self) -> list[int]:
-        """The abandoned loads that no space here holds a block of; none while a space can not be
-        looked into.
-        """
+        """Return the abandoned loads without blocks here; none while any space is not open."""
         states = list(self._spaces.values())
         if self._open_faults or not states:
             return []
         return sorted(frozenset.intersection(*(space.dropped_loads for space in states)))
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- lookups -----------------------------------------------------------------------------------
 
     def space(self, space_id: int) -> DesiredSpace:
-        """A space; Stale where none of its parts are here."""
+        """Return a space; raise Stale if this storaged holds none of its partitions."""
         return self._space_state(space_id).desired
 
     def store(self, space_id: int) -> BlockStore:
-        """The graph store of a space."""
+        """Return the graph store of a space."""
         return self._space_state(space_id).store
 
     def _space_state(self, space_id: int) -> _SpaceState:
@@ -315,7 +317,13 @@ class LocalSpaces:
         return state
 
     def version(self, space_id: int, version: int, digest: str) -> LocalVersion:
-        """A version to draw from; Stale where it is not held, or under another digest."""
+        """Return a loaded version.
+
+        Raises
+        ------
+        Stale
+            The version is not loaded here, or has another digest.
+        """
         state = self._space_state(space_id)
         loaded = state.versions.get(version)
         if loaded is None:
@@ -337,9 +345,9 @@ class LocalSpaces:
         return loaded
 
     def versions(self) -> list[tuple[int, int]]:
-        """(space, version) of all that can be drawn from."""
-        # Without the lock, which `apply` holds while it opens stores: beats ask this, and a lease
-        # does not wait.
+        """Return (space, version) of every loaded version."""
+        # Without the lock, which `apply` holds while it opens stores: heartbeats call this, and a
+        # lease does not wait.
         return [
             (space_id, version)
             for space_id, state in list(self._spaces.items())
@@ -347,8 +355,9 @@ class LocalSpaces:
         ]
 
     def served_jobs(self, space_id: int) -> list[int]:
-        """The jobs that built what is drawn from in a space, newest version first: none whose
-        images were found damaged.
+        """Return the jobs that built the loaded versions of a space, newest version first.
+
+        Versions with damaged images are not among them.
         """
         with self.lock:
             state = self._spaces.get(space_id)
@@ -364,12 +373,13 @@ class LocalSpaces:
             ]
 
     def unserved_reasons(self) -> list[str]:
-        """Return what should be served and is not, in words."""
+        """Return a message for each space or version that should be served and is not."""
         return self._missing(new=True)
 
     def unready(self) -> list[str]:
-        """Return what is missing, but for new versions that are being opened: what was served
-        before is served meanwhile.
+        """Return the same messages without new versions that are still being opened.
+
+        The versions served before stay available meanwhile.
         """
         return self._missing(new=False)
 

@@ -1,8 +1,9 @@
-"""Owners of graph databases: a folder that was moved to another space, storaged or cluster is
-refused.
+"""Ownership records of graph databases, which detect a misplaced folder.
 
-RocksDB opens any folder that holds a database. Without a record of its own, a folder in the place
-of another one would take writes that belong elsewhere."""
+RocksDB opens any folder that holds a database. Without a record, a folder put in the place of
+another one would accept writes that belong elsewhere. A folder that was moved to another space,
+storaged or cluster is therefore refused.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from asterism_io.durable_files import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt
 
 OWNER_FILE = "owner.json"
-"""In the folder of a graph database: RocksDB leaves files alone that are not of its kinds."""
+"""File in the folder of a graph database; RocksDB ignores files of foreign kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseOwner:
-    """The one place of a graph database."""
+    """The space, storaged and cluster that a graph database belongs to."""
 
     cluster: str
     host: str
@@ -29,33 +30,33 @@ class DatabaseOwner:
     space_id: int
 
     def __str__(self) -> str:
-        """The place, as errors name it."""
+        """Return the owner in the form used by error messages."""
         return (
             f"space {self.space_id} of storaged {self.host} in cluster {self.cluster or '(none)'}"
         )
 
 
 def claim(folder: Path, owner: DatabaseOwner) -> None:
-    """Record the owner of a graph database, or compare it with the one on record.
+    """Record the owner of a graph database, or compare it with the recorded one.
 
     Parameters
     ----------
     folder : Path
-        Of the database; made when missing.
+        Folder of the database; created if missing.
     owner : DatabaseOwner
-        The place that the folder is found in.
+        Owner that the folder is opened for.
 
     Raises
     ------
     Conflict
-        The folder belongs elsewhere.
+        The folder belongs to another owner.
     Corrupt
-        The record cannot be read.
+        The record is unreadable.
     """
     file = folder / OWNER_FILE
     recorded_owner = _read(file)
     if recorded_owner is None:
-        with contextlib.suppress(OSError):  # a full disk: the next start records it
+        with contextlib.suppress(OSError):  # A full disk: the next start records the owner.
             make_folder(folder)
             write_durably(file, json.dumps({**asdict(owner), "crc32": _checksum(owner)}).encode())
     elif recorded_owner != owner:

@@ -1,4 +1,4 @@
-"""Where things lie in a storaged's data folder."""
+"""Layout of a storaged's data folder."""
 
 from __future__ import annotations
 
@@ -11,54 +11,54 @@ from asterism_io.durable_files import write_durably
 
 
 class DataPaths:
-    """The paths under a data folder: ``spaces/<space>/{graph, builds/<job>,
-    checkpoints/<job>}``.
-    """
+    """Paths in a data folder: ``spaces/<space>/{graph, builds/<job>, checkpoints/<job>}``."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
         self.spaces = data / "spaces"
         self.exports = data / "exports"
-        """Exported tables, a folder for each job: they stay until somebody removes them."""
+        """Exported tables, one folder per job; they stay until an operator removes them."""
         self.cluster = data / "cluster"
-        """uuid of the metad whose word the folder follows; there from the first word on."""
+        """File with the uuid of the folder's cluster, written at the first contact.
+        """
         self.position = data / "position"
-        """The newest position of metad's catalog that was acted on."""
+        """File with the newest position of metad's catalog that was acted on."""
         self.quarantine = data / "quarantine"
-        """What was ordered away and is not unlinked yet."""
+        """Folders that metad ordered removed and that are not deleted yet."""
         self.running_time = data / "running"
-        """Seconds that storageds have run on the folder, over all starts."""
+        """File with the seconds that storageds have run on the folder, over all starts."""
         self.clean_marker = data / "CLEAN"
-        """There after a clean stop only: without it, images are verified whole before they are
-        served.
+        """Marker that exists only after a clean stop.
+
+        Without it, images are verified completely before they are served.
         """
 
     def space(self, space_id: int) -> Path:
-        """All of a space."""
+        """Return the folder of a space."""
         return self.spaces / str(space_id)
 
     def graph(self, space_id: int) -> Path:
-        """Its blocks as loaded."""
+        """Return the folder of a space's graph database, which stores the loaded blocks."""
         return self.space(space_id) / "graph"
 
     def builds(self, space_id: int) -> Path:
-        """Its builds, by job."""
+        """Return the folder of a space's builds, one subfolder per job."""
         return self.space(space_id) / "builds"
 
     def build(self, space_id: int, job_id: int) -> Path:
-        """What a job built: tables and images."""
+        """Return the output folder of a job: its tables and images."""
         return self.builds(space_id) / str(job_id)
 
     def repair_build(self, space_id: int, job_id: int) -> Path:
-        """Where damaged parts of what a job built are built again."""
+        """Return the folder in which damaged images of a job's build are rebuilt."""
         return self.builds(space_id) / f"{job_id}.making"
 
     def checkpoints(self, space_id: int) -> Path:
-        """What its jobs read, by job."""
+        """Return the folder of the checkpoints that a space's jobs read, one subfolder per job."""
         return self.space(space_id) / "checkpoints"
 
     def checkpoint(self, space_id: int, job_id: int) -> Path:
-        """What a job reads."""
+        """Return the checkpoint that a job reads."""
         return self.checkpoints(space_id) / str(job_id)
 
 
@@ -66,11 +66,12 @@ SPACE_LABEL = "space.json"
 
 
 def write_space_label(folder: Path, name: str) -> None:
-    """Write the name of a space into its folder, for people and inventories that find the folder
-    alone.
+    """Write the name of a space into its folder, for operators and inventories.
+
+    Both may find the folder without a catalog that knows its id.
     """
     if read_space_label(folder) != name:
-        with contextlib.suppress(OSError):  # a full disk: nothing depends on it
+        with contextlib.suppress(OSError):  # A full disk: nothing depends on the label.
             write_durably(
                 folder / SPACE_LABEL,
                 json.dumps({"space_id": int(folder.name), "name": name}).encode(),
@@ -78,7 +79,7 @@ def write_space_label(folder: Path, name: str) -> None:
 
 
 def read_space_label(folder: Path) -> str:
-    """Return the name in a space's folder; empty where there is none that can be read."""
+    """Return the name stored in a space's folder; empty if it is missing or unreadable."""
     try:
         return str(json.loads((folder / SPACE_LABEL).read_text())["name"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -86,8 +87,9 @@ def read_space_label(folder: Path) -> str:
 
 
 def used_bytes(folder: Path) -> int:
-    """What all files below a folder take of the disk, linked ones once; those that go meanwhile may
-    count or not.
+    """Return the disk space that the files below a folder occupy, in bytes.
+
+    Files with several hard links count once. Files deleted during the scan may or may not count.
     """
     seen: set[tuple[int, int]] = set()
     total, pending = 0, [os.fspath(folder)]

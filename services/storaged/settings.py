@@ -1,6 +1,4 @@
-"""What a storaged is told at its start: flags, then ``ASTERISM_STORAGED_...``, then these
-defaults.
-"""
+"""Settings of a storaged: flags, then ``ASTERISM_STORAGED_...``, then these defaults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The children of a storaged: what each kind of order has one do, and what all of them have in
-common.
+"""Child processes of a storaged: their task files and their common entry point.
 
-`storaged.fork_server` forks them; their ``__main__`` runs `main`.
+`storaged.fork_server` forks the children; the ``__main__`` of each runs `main`.
 """
 
 from __future__ import annotations
@@ -36,8 +35,17 @@ def build_task(
     sources: Sequence[int],
     fingerprints: Sequence[LoadFingerprint],
 ) -> tuple[str, Path]:
-    """The module and the task file of a build, which reads a checkpoint that is there and links
-    from what jobs ``sources`` built.
+    """Write the task file of a build.
+
+    The build reads the job's checkpoint, which must exist, and links unchanged files from the
+    output of the jobs ``sources``.
+
+    Returns
+    -------
+    module : str
+        Package to run.
+    task : Path
+        The task file.
     """
     output = (paths.repair_build if assignment.kind == REPAIR else paths.build)(
         assignment.space_id, assignment.job_id
@@ -68,10 +76,21 @@ def version_task(
     addresses: AllowedAddresses,
     remote_timeout_s: float,
 ) -> tuple[str, Path]:
-    """The module and the task file of an audit or an export; NotFound where the version is not
-    served any more.
+    """Write the task file of an audit or an export.
 
-    InvalidRequest where an export's address is not allowed.
+    Returns
+    -------
+    module : str
+        Package to run.
+    task : Path
+        The task file.
+
+    Raises
+    ------
+    NotFound
+        The version is no longer served.
+    InvalidRequest
+        The address of an export is not allowed.
     """
     published = assignment.published
     if published is None:
@@ -113,7 +132,7 @@ def version_task(
 
 
 def export_folder(assignment: TaskAssignment, paths: DataPaths) -> str:
-    """Where an export goes: a folder of its own, here or below the address that was asked for."""
+    """Return the target folder of an export, local or below the requested address."""
     name = f"{assignment.space}-v{assignment.version}-job{assignment.job_id}"
     address = assignment.options.get("to")
     return str((paths.exports / name).absolute()) if address is None else f"{address}/{name}"
@@ -127,8 +146,9 @@ def _write_task(folder: Path, task: Mapping[str, Any]) -> Path:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent is gone, even where it is stopped; end at
-    once where it is gone already.
+    """Have the kernel kill this process when its parent dies, even if it is stopped.
+
+    If the parent is gone already, kill the process at once.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
@@ -136,7 +156,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def set_process_name(name: str) -> None:
-    """Set the name of this process that `ps -o comm` and `top` show: 15 characters at most."""
+    """Set the name that `ps -o comm` and `top` show for this process, at most 15 characters."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
@@ -146,8 +166,10 @@ def main(
     *,
     permanent: tuple[type[AsterismError], ...] = (),
 ) -> int:
-    """Run one task with its progress on stdout; the last line says how it ended, and whether
-    another attempt would end alike.
+    """Run one task, report its progress on stdout, and return the exit status.
+
+    The last line of the output is ``finished`` with the result, or ``failed`` with the cause and
+    whether another attempt would fail the same way. Errors of the classes ``permanent`` would.
     """
     if len(arguments) > 1:
         die_with_parent(int(arguments[1]))
@@ -174,7 +196,7 @@ def main(
         progress.write_line({"failed": f"Unavailable: {memory_error(error).message}"})
         return 1
     except Exception as error:
-        # The process's last word, whatever it was: storaged reads this line, not a traceback.
+        # Must be the last line, whatever the error: storaged reads it and no traceback.
         progress.write_line({"failed": f"{type(error).__name__}: {error}"})
         return 1
     progress.write_line({"finished": result})

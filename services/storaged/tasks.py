@@ -1,5 +1,6 @@
-"""What a storaged is asked to do, and where it is with it: the records that `storaged.app`,
-`task_runner` and `subprocesses` pass on.
+"""Task assignments of a storaged and their progress.
+
+`storaged.app`, `task_runner` and `subprocesses` exchange these records.
 """
 
 from __future__ import annotations
@@ -15,28 +16,29 @@ from asterism_model.schema import Schema
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
 REPAIR = "remake"
-"""The kind of the orders that a storaged gives itself: damaged parts of a served version, built
-again.
+"""Kind of a storaged's self-assigned tasks: rebuild damaged images of a served version.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedVersion:
-    """A published version, as far as a reading of it needs to know."""
+    """The fields of a published version that a task needs to read it."""
 
     job_id: int
-    """The build that made it."""
+    """Job that built the version."""
     cut: int
     digest: str
     images: Mapping[int, str]
-    """part -> digest."""
+    """Digest of each partition's image."""
     totals: tuple[PartitionStats, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAssignment:
-    """What metad wants done. The same (task_id, attempt) is one order, however often it is
-    repeated.
+    """A task that metad wants done.
+
+    The pair (task_id, attempt) identifies an assignment: metad repeats it in every reply, and a
+    repetition starts nothing.
     """
 
     task_id: int
@@ -51,23 +53,22 @@ class TaskAssignment:
     loads: tuple[int, ...]
     commits: tuple[int, ...]
     readable_jobs: tuple[int, ...] = ()
-    """Jobs whose versions are served while it begins: it may read what they built, so that they
-    stay until it ends.
+    """Jobs that built the versions served when the task starts.
+
+    The task may read their output, so their folders stay until it ends.
     """
     options: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
-    """The one to read; 0 where none is."""
+    """Version to read; 0 if the task reads none."""
     indexes: tuple[Index, ...] = ()
-    """Of a build: that its version is to have."""
+    """Indexes that the version is built with; used by builds only."""
     published: PublishedVersion | None = None
-    """What was published as that version, or for a restore is to be; None where it is not served
-    any more.
-    """
+    """Manifest of ``version``, or of the version to restore; None if it is no longer served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
-    """Where an order is."""
+    """Progress of a task."""
 
     task_id: int
     attempt: int
@@ -77,16 +78,25 @@ class TaskProgress:
     rows_total: int = 0
     cause: str = ""
     permanent: bool = False
-    """Another attempt would come to the same."""
+    """True if another attempt would fail the same way."""
     result: dict[str, Any] = field(default_factory=dict)
-    """Of a finished one: ``totals``, ``images``, and ``made`` as common.proto's TaskResult."""
+    """Result of a finished task: ``totals``, ``images``, and ``made`` (a TaskResult message).
+    """
 
 
 class TaskHandle(Protocol):
-    """An order that is being carried out."""
+    """Handle of a running task.
+
+    Attributes
+    ----------
+    progress : TaskProgress
+        Latest progress; replaced as a whole.
+    done : threading.Event
+        Set once the task has ended and its child process, if any, is reaped.
+    """
 
     progress: TaskProgress
     done: threading.Event
 
     def cancel(self) -> None:
-        """End it soon."""
+        """Request the end of the task without waiting for it; ``done`` is set afterwards."""
