@@ -1,12 +1,14 @@
-"""Removal of what metad orders away by name: dropped spaces, retired versions, leftovers of jobs,
-abandoned loads.
+"""Removal of folders and loads that metad ordered removed.
 
-What an order names is moved into quarantine (`storaged.quarantine`) by one rename, under the lock
-that new desired states are taken over under, so that no build begins in a folder that is about to
-go. Blocks of loads lie inside a database and are deleted there. What no order names stays, however
-little the desired state knows of it, and is reported as unreferenced. Three things this storaged
-removes by itself, for it made them and nothing refers to them: ``checkpoints/<job>.making`` and
-``builds/<job>.making`` without a task of that job here, and ``scratch`` in a build that is served.
+The requests name dropped spaces, retired versions, leftovers of jobs and abandoned loads. Each
+folder moves into quarantine (`storaged.quarantine`) by one rename. This happens under the lock
+under which new desired states are applied, so no build starts in a folder about to be removed.
+Blocks of loads lie inside a database and are deleted there.
+
+Folders that no request names stay, even if the desired state does not mention them, and are
+reported as unreferenced. This storaged removes three kinds of folders without a request, because it
+created them and nothing refers to them: ``checkpoints/<job>.making`` and ``builds/<job>.making``
+without a task of that job here, and ``scratch`` in a build that is served.
 """
 
 from __future__ import annotations
@@ -30,31 +32,31 @@ from storaged.quarantine import DELETING_SUFFIX, Quarantine
 logger = logging.getLogger(__name__)
 
 BUILDING_SUFFIX = ".making"
-"""Ends the names of folders that are being made."""
+"""Suffix of folders under construction."""
 _STOP_S = 5.0
 _MEASURE_INTERVAL_S = 30.0
-"""How old the measure of the folder grows before the next one: it looks at every file."""
+"""Seconds between two measurements of the folder's size, each of which visits every file."""
 
 
 class GarbageCollector:
-    """Carries out removal orders, in a thread of its own.
+    """Carries out removal requests, in a separate thread.
 
     Parameters
     ----------
     local_spaces : LocalSpaces
-        What is wanted.
     paths : DataPaths
     quarantine : Quarantine
     busy_jobs : callable
-        The jobs of a space whose folders a build here reads or writes.
+        Returns the jobs of a space with folders that a build here reads or writes.
     query_dead_loads : callable
-        Which loads of a space, of those given, metad knows to be neither open nor committed.
+        Returns the loads of a space, out of those given, that metad knows to be neither open nor
+        committed.
     is_following : callable
-        Whether metad's catalog is followed; while it is not, nothing is removed.
+        Returns whether metad's catalog is followed; nothing is removed while it is not.
     interval_s : float
-        How often it looks where nothing else gives a reason.
+        Seconds between two rounds without another trigger.
     on_change : callable
-        Called when orders were carried out: there is something to report.
+        Called when requests were carried out and can be reported.
     """
 
     def __init__(
@@ -77,12 +79,12 @@ class GarbageCollector:
         )
         self._interval_s, self._on_change = interval_s, on_change
         self.held_bytes = 0
-        """That the folder took of the disk when it was measured last; 0: not yet."""
+        """Disk space of the folder at the last measurement, in bytes; 0 before the first one."""
         self._removals: dict[int, RemovalRequest] = {}
         self._done: frozenset[int] = frozenset()
-        """Orders that are carried out."""
+        """Ids of the requests that were carried out."""
         self.unreferenced: tuple[str, ...] = ()
-        """Folders that nothing refers to and no order names, relative to the data folder."""
+        """Folders without a reference or a removal request, relative to the data folder."""
         self._logged: frozenset[str] = frozenset()
         self._stopping = False
         self._catalog_seen = False
@@ -90,32 +92,35 @@ class GarbageCollector:
         self._thread = threading.Thread(target=self._run, name="garbage-collection", daemon=True)
 
     def start(self) -> None:
-        """Begin to look; nothing goes before metad was heard."""
+        """Start the thread; nothing is removed before the first contact with metad."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Metad was heard, or a build ended: there may be something to remove."""
+        """Wake the thread after a desired state was applied."""
         self._catalog_seen = True
         self._due.set()
 
     def recheck(self) -> None:
-        """A build ended: its folder may go by metad's last orders, if there were any."""
+        """Wake the thread after a task ended, since its folder may be removed now.
+
+        Has no effect before the first contact with metad.
+        """
         self._due.set()
 
     def stop(self) -> None:
-        """End between two folders, without waiting for long."""
+        """Stop after the current folder, without waiting for long."""
         self._stopping = True
         self._due.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_S)
 
     def set_removals(self, removals: Sequence[RemovalRequest]) -> None:
-        """Replace the orders that are to be carried out. Called under the lock of the holdings."""
+        """Replace the removal requests. The caller holds the lock of the local spaces."""
         self._removals = {removal.removal_id: removal for removal in removals}
         self._done &= self._removals.keys()
 
     def removed_ids(self) -> list[int]:
-        """Return the orders that are carried out, for as long as metad repeats them."""
+        """Return the ids of completed requests, for as long as metad repeats them."""
         return sorted(self._done)
 
     def _run(self) -> None:
@@ -144,7 +149,7 @@ class GarbageCollector:
             self._due.clear()
 
     def _run_chore(self, chore: Callable[[], object]) -> None:
-        """Do a chore; what stands in its way now may not at the next round."""
+        """Run one step and log its failure; the next round tries again."""
         try:
             chore()
         except AsterismError as error:
@@ -155,15 +160,13 @@ class GarbageCollector:
             logger.exception("garbage_collection_crashed", extra={"chore": chore.__name__})
 
     def measure(self) -> None:
-        """Look how much of the disk the folder takes."""
+        """Measure how much disk space the folder occupies."""
         self.held_bytes = used_bytes(self._paths.data)
 
     # -- folders -----------------------------------------------------------------------------------
 
     def collect(self) -> None:
-        """Carry out the removal orders, and remove what this storaged's own tasks left half
-        made.
-        """
+        """Carry out the removal requests, and remove unfinished output of this storaged's tasks."""
         completed = set()
         for removal in list(self._removals.values()):
             if self._stopping or removal.removal_id in self._done:
@@ -192,7 +195,7 @@ class GarbageCollector:
             self._on_change()
 
     def _quarantine_folders(self, removal: RemovalRequest) -> bool:
-        """Move what an order names into quarantine; False where something still needs it."""
+        """Move the folders of a request into quarantine; return False if one is still in use."""
         with self._local_spaces.lock:
             if removal.removal_id not in self._removals:
                 return False
@@ -238,13 +241,15 @@ class GarbageCollector:
                 return free
 
     def _remove_loads(self, removal: RemovalRequest) -> bool:
-        """Delete the blocks of loads, of which the quarantine keeps a copy (of the whole database,
-        by hard links).
+        """Delete the blocks of loads.
+
+        The quarantine keeps a copy of the whole database, made of hard links.
         """
         try:
             store = self._local_spaces.store(removal.space_id)
         except AsterismError:
-            # its space is not open yet, or not held any more: then the order of its space comes
+            # The space is not open yet, or no longer here; in that case a request for the space
+            # follows.
             return False
         if set(store.loads()) & set(removal.loads):
             self._quarantine.add_copy(
@@ -254,13 +259,11 @@ class GarbageCollector:
         return True
 
     def _leftovers(self) -> Iterator[Path]:
-        """What this storaged's own tasks left half made, under names that nobody looks for any
-        more.
-        """
+        """Yield unfinished output of this storaged's own tasks, under names no longer in use."""
         for folder in _children(self._paths.spaces):
             if folder.name.endswith(
                 DELETING_SUFFIX
-            ):  # by an earlier release, which decided so from the desired state
+            ):  # From an earlier release, which decided by the desired state.
                 yield folder
         for space in self._local_spaces.spaces():
             busy = self._busy_jobs(space.space_id)
@@ -276,7 +279,7 @@ class GarbageCollector:
                     elif child.name != name and name.isdigit() and int(name) not in busy:
                         yield from _rename_for_deletion(child)
             for job_id in served - busy - set(space.kept_jobs):
-                # Sealed and idle: what was scratch while it was built can only be what a kill left.
+                # Sealed and idle: the scratch folder of its build can only be left from a kill.
                 scratch = self._paths.build(space.space_id, job_id) / "scratch"
                 if scratch.is_dir():
                     yield from _rename_for_deletion(scratch)
@@ -285,7 +288,7 @@ class GarbageCollector:
                 yield folder
 
     def _find_unreferenced(self) -> Iterator[Path]:
-        """What nothing refers to and no order names."""
+        """Yield the folders without a reference or a removal request."""
         local_spaces = {space.space_id: space for space in self._local_spaces.spaces()}
         ordered_spaces = {
             removal.space_id
@@ -320,8 +323,9 @@ class GarbageCollector:
                     yield child
 
     def _log_unreferenced(self) -> None:
-        """Log what has been unreferenced for a whole interval, once; an order for it may have been
-        under way.
+        """Log, once, the paths that have been unreferenced for a whole interval.
+
+        After a shorter time, a removal request may still be on its way.
         """
         unreferenced = frozenset(self.unreferenced)
         new_paths = sorted(unreferenced - self._logged)
@@ -334,7 +338,7 @@ class GarbageCollector:
     # -- loads -------------------------------------------------------------------------------------
 
     def drop_loads(self) -> None:
-        """Remove the blocks of loads that metad calls abandoned."""
+        """Delete the blocks of loads that metad calls abandoned."""
         for space_id, store, loads in self._local_spaces.loads_to_drop():
             if self._stopping:
                 return
@@ -343,10 +347,11 @@ class GarbageCollector:
             self._on_change()
 
     def find_dead_loads(self) -> None:
-        """Remove the blocks of loads that came to nothing in ways that nobody remembers.
+        """Delete the blocks of loads that are neither open nor committed.
 
-        A block that was under way when its load was abandoned may be written after all others were
-        removed."""
+        A block that was in flight when its load was abandoned may be written after all other blocks
+        of the load were removed.
+        """
         for space in self._local_spaces.spaces():
             if self._stopping:
                 return
@@ -362,8 +367,9 @@ class GarbageCollector:
 
 
 def _is_unfinished_export(folder: Path, job_id: int) -> bool:
-    """Return whether a folder is an export of a job that is not sealed by its manifest: a sealed
-    one belongs to its user.
+    """Return whether a folder is an export of a job without a manifest.
+
+    An export with a manifest is complete and belongs to its user.
     """
     return folder.name.endswith(f"-job{job_id}") and not any(folder.glob("manifest-*.json"))
 
@@ -383,7 +389,7 @@ def _remove(path: Path) -> None:
 
 
 def _rename_for_deletion(folder: Path) -> Iterator[Path]:
-    """Give the folder under another name."""
+    """Rename a folder so that nothing opens it, and yield its new path."""
     deleting = folder.with_name(folder.name + DELETING_SUFFIX)
     _remove(deleting)
     folder.rename(deleting)
@@ -392,7 +398,7 @@ def _rename_for_deletion(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _exclusive_locks(builds: Sequence[Path]) -> Iterator[bool]:
-    """Keep readers of other processes from opening these builds; False where one is being read."""
+    """Lock builds against readers in other processes; yield False if one is being read."""
     locks = []
     try:
         try:

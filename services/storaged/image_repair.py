@@ -1,9 +1,11 @@
-"""Making damaged images of served versions again, from the blocks that they were built of.
+"""Repair of damaged images of served versions, from the blocks that they were built from.
 
-A version is a function of its loads, which the graph database keeps: a build of the same parts at
-the same cut comes to the same bytes, in a folder beside; if its digest is the one that the version
-was sealed with, it takes the damaged one's place. Nobody orders this, and nothing of it is reported
-but why a version is not served. `storaged.version_loader` asks for it."""
+A version is a function of its loads, which the graph database keeps. A build of the same partitions
+at the same commit watermark therefore yields the same bytes, in a separate folder. If its digest is
+that of the sealed version, the new image replaces the damaged one. `storaged.version_loader` starts
+repairs; metad neither assigns them nor receives reports of them. A repair is visible only in the
+reason why a version is not served.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,20 @@ logger = logging.getLogger(__name__)
 _POLL_S = 0.2
 
 ListCommits = Callable[[DesiredSpace], Sequence[tuple[int, int]]]
-"""(commit, load) of all that was committed to a space, in commit order."""
+"""Function that returns (commit, load) of all commits of a space, in commit order."""
 
 
 class ImageRepair:
-    """One version whose damaged parts are made again, in a thread that watches over it."""
+    """The repair of one version's damaged partitions, which runs in a thread."""
 
     def __init__(self, space: DesiredSpace, desired: DesiredVersion, parts: Sequence[int]) -> None:
         self.space, self.desired, self.parts = space, desired, tuple(parts)
         self.is_done = False
         self.fault = ""
-        """Once it is over: why the parts are not what they were; empty where they are."""
+        """Reason for a failed repair; empty if it succeeded or still runs."""
 
     def __str__(self) -> str:
-        """What there is to say of it to whoever asks why the version is not served."""
+        """Return the status of the repair, as shown in the reason why a version is not served."""
         parts_text = (
             f"part {self.parts[0]}"
             if len(self.parts) == 1
@@ -54,16 +56,16 @@ class ImageRepair:
 
 
 class ImageRepairer:
-    """Makes images again.
+    """Repairs images.
 
     Parameters
     ----------
     start_task : callable
-        Carries an order out, beside those of metad.
+        Runs a task that metad did not assign.
     is_desired : callable
-        Whether a version of a space is still to be served.
+        Returns whether a version of a space is still to be served.
     list_commits : callable
-        Asks metad what was committed.
+        Requests the commits of a space from metad.
     paths : DataPaths
     """
 
@@ -82,11 +84,11 @@ class ImageRepairer:
             paths,
         )
         self._active: frozenset[tuple[int, int]] = frozenset()
-        """(space, job) of the builds whose parts are made again."""
+        """(space, job) of the builds under repair."""
         self._lock = threading.Lock()
 
     def busy_jobs(self, space_id: int) -> set[int]:
-        """The jobs of a space whose folders are in use."""
+        """Return the jobs of a space with folders in use."""
         return {job_id for space, job_id in self._active if space == space_id}
 
     def start(
@@ -96,7 +98,7 @@ class ImageRepairer:
         parts: Sequence[int],
         on_done: Callable[[], None],
     ) -> ImageRepair:
-        """Begin with these parts of a version; ``on_done`` is called when it is over."""
+        """Start the repair of some partitions of a version; call ``on_done`` when it has ended."""
         repair = ImageRepair(space, desired, parts)
         logger.warning(
             "image_repaired",
@@ -117,7 +119,7 @@ class ImageRepairer:
             repair.fault = error.message
         except OSError as error:
             repair.fault = disk_error(error, self._paths.data).message
-        except Exception as error:  # whoever asks why the version is not served has to hear of it
+        except Exception as error:  # The status of the version must show the cause.
             logger.exception("image_repair_crashed")
             repair.fault = repr(error)
         if repair.fault:
@@ -169,8 +171,9 @@ class ImageRepairer:
         return difference
 
     def _install(self, repair: ImageRepair) -> None:
-        """Let the new images be those of the version. A crash between leaves a part without one,
-        which is made again.
+        """Replace the damaged images by the rebuilt ones.
+
+        A crash in between leaves a partition without an image, which is then repaired again.
         """
         space_id, job_id = repair.space.space_id, repair.desired.job_id
         build, rebuilt = (
@@ -180,16 +183,15 @@ class ImageRepairer:
         make_folder(build / "parts")
         for part in repair.parts:
             target = part_folder(build, part)
-            shutil.rmtree(target, ignore_errors=True)  # unlinked: whoever has it mapped goes on
+            # Unlinked only: existing mappings stay valid.
+            shutil.rmtree(target, ignore_errors=True)
             part_folder(rebuilt, part).rename(target)
         sync_folder(build / "parts")
         shutil.rmtree(rebuilt, ignore_errors=True)
 
 
 def _digest_mismatch(rebuilt_digests: dict[int, str], desired: DesiredVersion) -> str:
-    """How images that were made again differ from those that a version was sealed with; empty where
-    they do not.
-    """
+    """Return how rebuilt images differ from those of the sealed version; empty if they do not."""
     for part, digest in sorted(rebuilt_digests.items()):
         if digest != desired.images.get(part):
             return (

@@ -1,13 +1,13 @@
-"""Quarantine: keeps folders that metad ordered removed for a grace period before they are deleted.
+"""Quarantine: keep removed folders for a grace period, then delete them.
 
-``<data>/quarantine/<entry>/data`` is the folder itself, moved there by one rename; ``entry.json``
-beside it records its origin and the reason. An entry is deleted when its grace period is over,
-which is counted in seconds that a storaged has run on the folder: no jump of the wall clock ends
-it. The oldest entries are deleted earlier while all entries together exceed a limit or the disk is
-short of room. Files that are hard links to files of a served version count in full, although
-deleting them frees nothing.
+``<data>/quarantine/<entry>/data`` is the folder itself, moved there by one rename. ``entry.json``
+next to it records its origin and the reason. An entry is deleted when its grace period is over. The
+period counts only the seconds that a storaged runs on the folder, so a jump of the wall clock does
+not end it. The oldest entries are deleted earlier while all entries together exceed a limit or the
+disk is low on free space. Files that are hard links to files of a served version count in full,
+although deleting them frees nothing.
 
-``python -m storaged.quarantine --data FOLDER list`` shows the entries; ``restore ENTRY`` moves one
+``python -m storaged.quarantine --data FOLDER list`` shows the entries. ``restore ENTRY`` moves one
 back while no storaged has the folder open.
 """
 
@@ -46,22 +46,24 @@ class QuarantineEntry:
 
     name: str
     origin: str
-    """Its original path, relative to the data folder."""
+    """Original path, relative to the data folder."""
     reason: str
     quarantined_ms: int
-    """By the wall clock."""
+    """Time of the removal by the wall clock, in milliseconds since the epoch."""
     bytes: int
     running_s: float = -1.0
-    """Running time at which it was quarantined; -1: by a release that did not record it."""
+    """Running time in seconds at the removal; -1 if an old release did not record it."""
 
 
 class RunningTime:
-    """Seconds that storageds have run on a folder, over all starts.
+    """The seconds that storageds have run on a folder, over all starts.
 
     Parameters
     ----------
     file : Path
+        File that stores the running time and its checksum.
     monotonic : callable, optional
+        Monotonic clock in seconds.
     """
 
     def __init__(self, file: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -69,13 +71,16 @@ class RunningTime:
         self._earlier_s, self._started = self._read(), monotonic()
 
     def now(self) -> float:
-        """Return the running time."""
+        """Return the running time in seconds."""
         return self._earlier_s + self._monotonic() - self._started
 
     def save(self) -> None:
-        """Record it. What was not recorded before a kill is not counted: entries stay longer."""
+        """Record the running time.
+
+        Time that was not recorded before a kill does not count, so entries stay longer.
+        """
         content = f"{self.now():.0f}"
-        with contextlib.suppress(OSError):  # a full disk
+        with contextlib.suppress(OSError):  # A full disk.
             write_durably(self._file, f"{content} {zlib.crc32(content.encode())}".encode())
 
     def _read(self) -> float:
@@ -93,15 +98,15 @@ class Quarantine:
     ----------
     paths : DataPaths
     grace_s : float
-        Age at which an entry is deleted.
+        Age in seconds at which an entry is deleted.
     limit_bytes : int
         Size of all entries together; above it, the oldest are deleted early.
     free_bytes : int
-        While the disk has less free, the oldest entries are deleted early.
+        While the disk has fewer bytes free, the oldest entries are deleted early.
     now : callable, optional
-        Seconds since the epoch.
+        Wall clock, in seconds since the epoch.
     monotonic : callable, optional
-        Seconds of a clock that is never set.
+        Monotonic clock in seconds.
     """
 
     def __init__(
@@ -123,8 +128,9 @@ class Quarantine:
         self._entries = {entry.name: self._with_age(entry) for entry in _entries(paths)}
 
     def _with_age(self, entry: QuarantineEntry) -> QuarantineEntry:
-        """An entry whose age is known: one of no age, or of a time to come, is as old as this
-        start.
+        """Return an entry with a known age.
+
+        If its age is unknown or lies in the future, the grace period starts at this start.
         """
         has_known_age = 0 <= entry.running_s <= self._running.now()
         return entry if has_known_age else replace(entry, running_s=self._running.now())
@@ -137,12 +143,13 @@ class Quarantine:
             )
 
     def close(self) -> None:
-        """Record how long this storaged has run."""
+        """Record the running time."""
         self._running.save()
 
     def add(self, path: Path, reason: str) -> None:
-        """Move a folder into quarantine by one rename, or, on a disk short of room, delete it at
-        the next `purge`.
+        """Move a folder into quarantine by one rename.
+
+        If the disk is low on free space, delete the folder at the next `purge` instead.
         """
         if not self._is_disk_low():
             try:
@@ -168,9 +175,7 @@ class Quarantine:
     def add_copy(
         self, origin: Path, reason: str, write_content: Callable[[Path], object]
     ) -> QuarantineEntry:
-        """Add an entry that ``write_content`` writes to the path that it is given, as a copy of
-        ``origin``.
-        """
+        """Add an entry as a copy of ``origin``; ``write_content`` writes it to the given path."""
         with self._lock:
             relative = origin.relative_to(self._paths.data)
             now_ms = int(self._now() * 1000)
@@ -196,9 +201,7 @@ class Quarantine:
             return self._entries[name]
 
     def restore(self, path: Path) -> bool:
-        """Move the newest entry of ``path`` back to its place, if there is one and the place is
-        free.
-        """
+        """Move the newest entry of ``path`` back, if there is one and the path is free."""
         with self._lock:
             origin = str(path.relative_to(self._paths.data))
             entry = max(
@@ -223,7 +226,7 @@ class Quarantine:
             shutil.rmtree(path, ignore_errors=True)
         for folder in _children(self._paths.quarantine):
             if not (folder / DATA_FOLDER).exists():
-                with self._lock:  # an entry is being made
+                with self._lock:  # An entry may be under construction.
                     empty = folder.name not in self._entries and not (folder / DATA_FOLDER).exists()
                 if empty:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -249,7 +252,7 @@ class Quarantine:
         with self._lock:
             if self._entries.pop(entry.name, None) is None:
                 return
-            # From here on it is not an entry, even after a crash during the deletion.
+            # From here on it is no entry any more, even after a crash during the deletion.
             (folder / DATA_FOLDER).rename(folder / "gone")
         shutil.rmtree(folder, ignore_errors=True)
         logger.info("quarantine_unlinked", extra={"entry": entry.name, "bytes": entry.bytes})
@@ -263,7 +266,7 @@ def _entries(paths: DataPaths) -> list[QuarantineEntry]:
         try:
             entry = QuarantineEntry(**json.loads((folder / ENTRY_FILE).read_text()))
         except (OSError, ValueError, TypeError):
-            # Kept: without its record, neither its age nor its origin is known.
+            # The folder stays: without its record, neither its age nor its origin is known.
             logger.warning("quarantine_entry_unreadable", extra={"path": str(folder / ENTRY_FILE)})
             continue
         entries.append(_with_size(folder, entry))

@@ -1,8 +1,9 @@
-"""Scrub: served images are checked at intervals; damaged versions are withdrawn and repaired.
+"""Scrub: check served images at intervals; withdraw and repair damaged versions.
 
-An image is mapped: where its file is altered under a running storaged, and the altered page is
-read, samples are taken from it. The scrub bounds for how long. It reads the files through the page
-cache, where a mapping sees the same bytes."""
+Images are mapped. If a file is altered under a running storaged, samples are taken from the altered
+pages. The scrub limits how long this lasts. It reads the files through the page cache, where a
+mapping sees the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +33,18 @@ class _Stopped(Exception):
 
 
 class Scrubber:
-    """Checks what `LocalSpaces` serves, one version at a time, in a thread of its own.
+    """Checks the versions that `LocalSpaces` serves, one at a time, in a separate thread.
 
     Parameters
     ----------
     local_spaces : LocalSpaces
     paths : DataPaths
     interval_s : float
-        Seconds between the ends of two checks of a version; 0 checks nothing.
+        Seconds between the ends of two checks of a version; 0 disables the scrub.
     mib_per_s : float
-        MiB read per second at most.
+        Limit of the read rate, in MiB per second.
     on_damage : callable
-        Called with a version of which a file is altered or missing, and the cause.
+        Called with a version that has an altered or missing file, and with the cause.
     """
 
     def __init__(
@@ -58,14 +59,15 @@ class Scrubber:
         self._local_spaces, self._paths = local_spaces, paths
         self._interval_s, self._mib_per_s, self._on_damage = interval_s, mib_per_s, on_damage
         self._checked: dict[VersionKey, float] = {}
-        """The end of the last check of each version, by the monotonic clock."""
+        """End of the last check of each version, by the monotonic clock."""
         self._lock = threading.Lock()
         self.bytes_read = 0
-        """Since the start."""
+        """Bytes read since the start."""
         self.versions_damaged = 0
-        """Versions found damaged since the start."""
+        """Number of versions found damaged since the start."""
         self._is_unthrottled = False
-        """Read without a limit: damage was found, and other versions may share the file."""
+        """True to read without rate limit: damage was found, and other versions may share the file.
+        """
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
 
@@ -90,7 +92,7 @@ class Scrubber:
             try:
                 if self.check_next():
                     continue
-            except Exception:  # the thread must not end
+            except Exception:  # The thread must not end.
                 logger.exception("scrub_crashed")
             self._stopping.wait(min(_POLL_S, self._interval_s))
 
@@ -122,7 +124,7 @@ class Scrubber:
             "image_damaged",
             extra={"space": space.name, "version": desired.version, "cause": error.message},
         )
-        with self._lock:  # versions share files: the others of the space are checked next
+        with self._lock:  # Versions share files: check all versions of the space next.
             self._checked = {
                 key: checked_at
                 for key, checked_at in self._checked.items()

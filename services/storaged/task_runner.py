@@ -1,8 +1,9 @@
-"""Tasks of jobs: begun on metad's order, watched, ended when the order is withdrawn.
+"""Execution of task assignments: start tasks, watch them, and stop withdrawn ones.
 
-A child process does the work (`storaged.build`, `storaged.version_tasks`), so that its memory and
-its faults are its own, and stopping it is killing and reaping it; only a compaction is this
-process's own, for RocksDB has one writer. `storaged.app` brings orders in and carries reports out.
+A child process does the work (`storaged.build`, `storaged.version_tasks`). Its memory and its
+faults are its own, and it is stopped by killing and reaping it. Compactions, backups and restores
+run in this process, because RocksDB has a single writer. `storaged.app` delivers assignments and
+reports progress to metad.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ from storaged.tasks import (
 logger = logging.getLogger(__name__)
 
 _BUILD_KINDS = ("build", "index", REPAIR)
-"""Kinds of orders that a build's child carries out."""
+"""Kinds of tasks that the child process of a build runs."""
 _STDERR_TAIL = 2000
 _POLL_S = 0.2
 
 
 class _RunningTask:
-    """One order being carried out, in a thread that reads its child."""
+    """One task that runs in a thread, which reads the output of its child process."""
 
     def __init__(self, assignment: TaskAssignment, runner: TaskRunner) -> None:
         self.assignment = assignment
@@ -71,14 +72,14 @@ class _RunningTask:
         self._thread.start()
 
     def cancel(self) -> None:
-        """Kill the child, if there is one; `done` is set once it is reaped."""
+        """Kill the child process, if there is one; `done` is set once it is reaped."""
         with self._lock:
             self._cancelled = True
             if self._child is not None:
                 self._child.send_signal(signal.SIGKILL)
 
     def pause_or_resume(self) -> None:
-        """Stop the child where it is, or let it go on: as `TaskRunner.lease_held` says."""
+        """Suspend the child process, or resume it, according to `TaskRunner.lease_held`."""
         with self._lock:
             if self._child is not None:
                 self._child.send_signal(
@@ -125,7 +126,7 @@ class _RunningTask:
             self._set_progress(
                 STOPPED if self._cancelled else FAILED, cause=memory_error(error).message
             )
-        except Exception as error:  # whatever it was, metad has to hear of it
+        except Exception as error:  # metad must learn of the failure, whatever it is.
             logger.exception("task_crashed", extra={"job": self.assignment.job_id})
             self._set_progress(FAILED, cause=redact(repr(error)))
         finally:
@@ -138,8 +139,10 @@ class _RunningTask:
         )
 
     def _compact(self) -> None:
-        """Compact in this process; a withdrawal is seen between two looks at RocksDB, which ends
-        what it has begun by itself.
+        """Compact the space's database in this process.
+
+        A withdrawal takes effect between two column families; RocksDB completes a running
+        compaction.
         """
         store = self._runner.store(self.assignment.space_id)
         size_before = store.size()
@@ -157,7 +160,7 @@ class _RunningTask:
         )
 
     def _transfer(self) -> None:
-        """Carry out a backup or a restore in this process: the blocks are its own."""
+        """Run a backup or a restore in this process, which owns the blocks."""
         assignment, paths, published = (
             self.assignment,
             self._runner.paths,
@@ -211,7 +214,7 @@ class _RunningTask:
         )
 
     def _backup_folder(self, address: Address) -> RemoteFolder:
-        """Open the folder of a backup as it was checked: with its symbolic links resolved."""
+        """Open the folder of a backup, with symbolic links resolved as they were when checked."""
         return RemoteFolder(
             str(address.resolved()),
             display_address=address.redacted(),
@@ -220,13 +223,13 @@ class _RunningTask:
         )
 
     def _report_transfer(self, phase: str, done: int, total: int) -> None:
-        """Tell how far a transfer is; it ends here where it was withdrawn."""
+        """Record the progress of a transfer; raise if the task was withdrawn."""
         if self._cancelled:
             raise AsterismError("stopped")
         self._set_progress(RUNNING, phase=phase, rows_done=done, rows_total=total)
 
     def _subprocess_task(self) -> tuple[str, Path]:
-        """The module of the child, and the file that says what it is to do."""
+        """Return the package that the child process runs, and its task file."""
         assignment, paths = self.assignment, self._runner.paths
         if assignment.kind in ("audit", "export-tables"):
             if assignment.kind == "audit" and assignment.published is not None:
@@ -242,7 +245,8 @@ class _RunningTask:
             raise InvalidRequest(f"this storaged knows no jobs of kind {assignment.kind!r}")
         checkpoint = paths.checkpoint(assignment.space_id, assignment.job_id)
         make_folder(checkpoint.parent)
-        if assignment.kind == REPAIR:  # an earlier attempt's has the damage that it failed by
+        # The checkpoint of an earlier attempt contains the damage that made the attempt fail.
+        if assignment.kind == REPAIR:
             shutil.rmtree(checkpoint, ignore_errors=True)
         self._runner.store(assignment.space_id).checkpoint(checkpoint)
         sources = [
@@ -259,8 +263,9 @@ class _RunningTask:
         )
 
     def _catalog_fingerprints(self, watermark: int) -> Sequence[LoadFingerprint]:
-        """Return what loads committed up to a cut wrote to the order's partitions, as the catalog
-        knows.
+        """Return the catalog's fingerprints of loads committed up to a watermark.
+
+        They cover the partitions of the task.
         """
         expected = self._runner.fingerprints(
             self.assignment.space_id, watermark, self.assignment.parts
@@ -274,7 +279,7 @@ class _RunningTask:
         return expected
 
     def _verify(self, expected: Sequence[LoadFingerprint]) -> None:
-        """Compare the blocks of the order's partitions with the catalog's fingerprints."""
+        """Compare the blocks of the task's partitions with the catalog's fingerprints."""
         store = self._runner.store(self.assignment.space_id)
         for part in self.assignment.parts:
             if self._cancelled:
@@ -286,8 +291,8 @@ class _RunningTask:
         module, task = self._subprocess_task()
         if self._cancelled:
             raise AsterismError("stopped before it began")
-        # Not under the lock, which `pause_or_resume` takes in the thread of the heartbeats: the
-        # server may be importing still.
+        # Without the lock, which `pause_or_resume` takes in the heartbeat thread: the fork server
+        # may still be importing.
         child = self._runner.fork_server.start_task(module, task, stderr)
         with self._lock:
             self._child = child
@@ -297,7 +302,7 @@ class _RunningTask:
         return child
 
     def _wait_exit(self, child: TaskProcess) -> int:
-        """Return its exit status, once it has ended."""
+        """Wait for the child process to end; return its exit status."""
         status = child.wait()
         with self._lock:
             self._child = None
@@ -369,8 +374,9 @@ class _RunningTask:
             )
 
     def _remove_partial_export(self) -> None:
-        """Remove what an export has left half done here. What a build has done stays: another
-        attempt goes on from there.
+        """Remove the unfinished output of an export to this host.
+
+        The output of a build stays: another attempt resumes from it.
         """
         if self.assignment.kind == "export-tables" and "to" not in self.assignment.options:
             shutil.rmtree(
@@ -387,36 +393,36 @@ _SIGNALS = {
     -signal.SIGKILL: _OUT_OF_MEMORY,
     -signal.SIGABRT: _OUT_OF_MEMORY,
 }
-"""Likely causes of a child that ended by a signal, by exit status."""
+"""Likely causes of a child's end by a signal, by exit status."""
 
 
 class TaskRunner:
-    """The orders of this storaged and how far they are.
+    """The tasks of this storaged and their progress. Thread-safe.
 
     Parameters
     ----------
     paths : DataPaths
     store : callable
-        The graph store of a space.
+        Returns the graph store of a space.
     host : str
         uuid of this storaged.
     served_jobs : callable
-        The jobs whose versions of a space are served, from which a build may link.
+        Returns the jobs that built the served versions of a space; a build may link their files.
     fingerprints : callable
-        ``(space id, cut, partitions)``: what loads committed up to a cut wrote, as the catalog
-        knows.
+        ``(space id, cut, partitions)``: returns the catalog's fingerprints of the loads committed
+        up to the watermark ``cut``.
     memory_limit_mib : int
-        For each child.
+        Memory limit of each child process, in MiB.
     concurrent : int
-        Tasks at a time.
+        Number of tasks that run at the same time.
     addresses : AllowedAddresses
-        What tasks may open.
+        Addresses that tasks may open.
     remote_timeout_s : float
         Seconds that the host of an address may be silent.
     on_change : callable
-        Called when an order ended: there is something to report.
+        Called when a task has ended and its result can be reported.
     fork_server : ForkServer
-        Starts the children.
+        Starts the child processes.
     """
 
     def __init__(
@@ -440,17 +446,18 @@ class TaskRunner:
         self.addresses, self.remote_timeout_s = addresses, remote_timeout_s
         self._slots = threading.BoundedSemaphore(concurrent)
         self.lease_held = threading.Event()
-        """Set while metad's orders hold: without a lease they may be somebody else's by now."""
+        """Set while the lease holds. Without a lease, metad may have reassigned the tasks."""
         self._lock = threading.Lock()
         self._tasks: dict[tuple[int, int], _RunningTask] = {}
         self._stopping: list[_RunningTask] = []
         self._unassigned: list[_RunningTask] = []
-        """What nobody ordered: remakings."""
+        """Tasks that metad did not assign: image repairs."""
 
     @contextlib.contextmanager
     def slot(self, cancelled: Callable[[], bool]) -> Iterator[bool]:
-        """One of the places for tasks while the block runs; False where the wait for it was
-        cancelled.
+        """Hold one of the slots for tasks while the block runs.
+
+        Yields False if the task was cancelled before a slot was free.
         """
         while not cancelled():
             if self._slots.acquire(timeout=_POLL_S):
@@ -462,7 +469,7 @@ class TaskRunner:
         yield False
 
     def withdraw(self, assignments: Sequence[TaskAssignment]) -> None:
-        """Kill what is not among ``assignments`` any more."""
+        """Cancel the tasks that are not among ``assignments`` any more."""
         with self._lock:
             assigned = {(assignment.task_id, assignment.attempt) for assignment in assignments}
             for key in [key for key in self._tasks if key not in assigned]:
@@ -477,9 +484,10 @@ class TaskRunner:
             self._stopping = [task for task in self._stopping if not task.done.is_set()]
 
     def apply(self, assignments: Sequence[TaskAssignment]) -> None:
-        """Begin what is new among ``assignments``.
+        """Start the tasks among ``assignments`` that are new.
 
-        A new attempt begins only after the child of the old one is reaped: they share a folder.
+        A new attempt starts only after the child process of the previous one is reaped, because
+        both use the same folder.
         """
         with self._lock:
             stopping = {task.assignment.job_id: task for task in self._stopping}
@@ -501,8 +509,9 @@ class TaskRunner:
                 ).start()
 
     def start_unassigned(self, assignment: TaskAssignment) -> TaskHandle:
-        """Carry an order out that metad did not give, beside its orders and within the same slots;
-        it is not reported.
+        """Run a task that metad did not assign.
+
+        It shares the slots with assigned tasks and is not reported to metad.
         """
         task = _RunningTask(assignment, self)
         with self._lock:
@@ -514,8 +523,9 @@ class TaskRunner:
         return task
 
     def set_lease(self, leased: bool) -> None:
-        """Let builds go on where the lease holds; else stop them where they are: after a short
-        silence nothing is lost.
+        """Resume the child processes if the lease holds, else suspend them.
+
+        A short loss of contact to metad therefore loses no work.
         """
         with self._lock:
             tasks = [*self._tasks.values(), *self._stopping, *self._unassigned]
@@ -527,16 +537,18 @@ class TaskRunner:
             task.pause_or_resume()
 
     def progress(self) -> list[TaskProgress]:
-        """Every order's progress; one that was withdrawn is still running until its child is
-        reaped.
+        """Return the progress of every task.
+
+        A withdrawn task still counts as running until its child process is reaped.
         """
         with self._lock:
             stopping = [task.progress for task in self._stopping if not task.done.is_set()]
             return [task.progress for task in self._tasks.values()] + stopping
 
     def busy_jobs(self, space_id: int) -> set[int]:
-        """The jobs of a space that have an order here, and those whose folders a build that is not
-        over may read.
+        """Return the jobs of a space with folders in use.
+
+        These are the jobs with a task here, and the jobs that an unfinished build may read.
         """
         with self._lock:
             stopping = [task for task in self._stopping if not task.done.is_set()]
@@ -551,7 +563,7 @@ class TaskRunner:
         }
 
     def stop(self) -> None:
-        """Kill all children and reap them."""
+        """Kill all child processes and reap them."""
         with self._lock:
             tasks = [*self._tasks.values(), *self._stopping, *self._unassigned]
         for task in tasks:

@@ -1,7 +1,7 @@
-"""Opening versions, in a thread of its own: an image may take minutes to verify, and orders, beats
-and stops do not wait.
+"""Loading of versions, in a separate thread.
 
-What is damaged is not served, but made again where somebody can (`storaged.image_repair`).
+Verifying an image may take minutes; tasks, heartbeats and stops must not wait for it. A damaged
+version is not served; its images are repaired if possible (`storaged.image_repair`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ logger = logging.getLogger(__name__)
 _STOP_S = 5.0
 _MAX_RETRY_S = 3600.0
 _DOUBLINGS = 20
-"""Of a rest, at most: it has long become the longest by then."""
+"""Limit of the exponent in the retry delay, which has long reached its maximum by then."""
 _FIRST_RETRY_S = 0.25
-"""Of a version whose image was not seen to be damaged: what stood in the way, such as too many open
-files, may be over in a moment.
+"""Seconds until the first retry of a version without known damage.
+
+Its cause, such as too many open files, may be over in a moment.
 """
 
 StartRepair = Callable[
@@ -41,22 +42,24 @@ StartRepair = Callable[
 
 @dataclass(slots=True)
 class _LoadAttempt:
-    """A version that could not be opened."""
+    """The retry state of a version that could not be opened."""
 
     last_attempt_at: float
-    """When it was looked at last."""
+    """Monotonic time of the last attempt, in seconds."""
     repair: ImageRepair | None = None
-    """The latest one."""
+    """The latest repair."""
     repairs_started: int = 0
-    """How often its parts were begun to be made again."""
+    """Number of repairs started."""
     retry_at: float = 0.0
-    """Not before; 0 until the latest remaking was seen to its end."""
+    """Monotonic time before which no repair is started; 0 until the latest repair has ended."""
     consecutive_failures: int = 0
-    """How often in a row it could not be looked at for another reason than damage."""
+    """Number of consecutive attempts that failed for a reason other than damage."""
 
     def wait_s(self, now: float, retry_s: float) -> float:
-        """How long not to look at it: while it is made again, no longer; after damage ``retry_s``,
-        else twice as long each time.
+        """Return the seconds until the next attempt.
+
+        The version rests while a repair runs and is retried as soon as it ends. After damage the
+        delay is ``retry_s``; after other failures it doubles each time, up to ``retry_s``.
         """
         if self.repair is not None:
             if not self.repair.is_done:
@@ -72,7 +75,7 @@ class _LoadAttempt:
 
 
 class VersionLoader:
-    """Opens what `LocalSpaces` wants served, one version at a time, the newest first.
+    """Loads the versions that `LocalSpaces` should serve, one at a time, newest first.
 
     Parameters
     ----------
@@ -81,18 +84,17 @@ class VersionLoader:
     verify : bool
         Check every byte of an image before it is served.
     verify_bytes : int
-        Without ``verify``: check every byte of versions up to this size here, and of larger ones
-        the files that hold offsets; the rest is left to `storaged.scrub`.
+        Without ``verify``: check every byte of versions up to this size in bytes, and only the
+        files with offsets of larger ones. `storaged.scrub` checks the rest.
     retry_s : float
-        How long a version that could not be opened rests at most before it is tried again: the
-        cause may be gone by then. Damaged parts are made again after such a rest, then after twice
-        as long, and so on.
+        Longest delay in seconds before a version that could not be opened is tried again. Damaged
+        partitions are repaired again after this delay, which doubles with each repair.
     on_change : callable
-        Called when a version was opened, or refused.
+        Called when a version was opened or refused.
     start_repair : callable, optional
-        Begins to make parts of a version again, and calls back when that is over.
+        Starts a repair of some partitions of a version; calls back when it has ended.
     on_verified : callable
-        Called with each version whose every byte was checked before it was opened.
+        Called with each version that was verified completely before it was served.
     """
 
     def __init__(
@@ -110,27 +112,29 @@ class VersionLoader:
         self._local_spaces, self._paths, self._verify = local_spaces, paths, verify
         self._verify_bytes, self._on_verified = verify_bytes, on_verified
         self._suspect_versions: frozenset[tuple[int, int]] = frozenset()
-        """(space, version) of what was withdrawn: read whole before it is served again."""
+        """(space, version) of withdrawn versions, to verify completely before they are served.
+        """
         self._retry_s, self._on_change, self._start_repair = retry_s, on_change, start_repair
         self._attempts: dict[tuple[int, int, str], _LoadAttempt] = {}
-        """(space, version, digest) of what was refused."""
+        """Retry states by (space, version, digest)."""
         self._stopping = False
         self._due = threading.Event()
         self._wait_s = retry_s
-        """Until the next version is due."""
+        """Seconds until the next version is due."""
         self._thread = threading.Thread(target=self._run, name="version-loading", daemon=True)
 
     def start(self) -> None:
-        """Begin to open."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be something to open."""
+        """Wake the thread: there may be a version to load."""
         self._due.set()
 
     def reload(self, space: DesiredSpace, desired: DesiredVersion, cause: str) -> None:
-        """Withdraw a version that was found damaged; it is read whole, and made again where need
-        be, before it is served.
+        """Withdraw a version that was found damaged, then load it again.
+
+        It is verified completely, and repaired if necessary, before it is served.
         """
         with self._local_spaces.lock:
             self._suspect_versions |= {(space.space_id, desired.version)}
@@ -143,7 +147,7 @@ class VersionLoader:
         self._due.set()
 
     def stop(self) -> None:
-        """End between two parts, without waiting for long."""
+        """Stop after the current partition, without waiting for long."""
         self._stopping = True
         self._due.set()
         if self._thread.is_alive():
@@ -155,12 +159,12 @@ class VersionLoader:
             try:
                 if self._load_next():
                     continue
-            except Exception:  # this thread goes on, whatever it was
+            except Exception:  # The thread must not end, whatever the error.
                 logger.exception("version_loading_crashed")
             self._due.wait(self._wait_s)
 
     def _load_next(self) -> bool:
-        """Open the newest version that is due; False where none is."""
+        """Load the newest version that is due; return False if none is due."""
         now = time.monotonic()
         unloaded = self._local_spaces.unloaded_versions()
         keys = {(space.space_id, desired.version, desired.digest) for space, desired in unloaded}
@@ -180,7 +184,7 @@ class VersionLoader:
                     self._load(space, desired, attempt)
                 except (
                     Exception
-                ) as error:  # one version's trouble, whatever it was, is not the others'
+                ) as error:  # The failure of one version leaves other versions alone.
                     logger.exception(
                         "version_loading_failed",
                         extra={"space": space.name, "version": desired.version},
@@ -199,7 +203,7 @@ class VersionLoader:
             verify = self._verifies_all(space, desired)
             for part in space.parts:
                 if self._stopping or not self._local_spaces.is_desired(space.space_id, desired):
-                    attempt.last_attempt_at = -math.inf  # at once where it is wanted again
+                    attempt.last_attempt_at = -math.inf  # No delay if it is wanted again.
                     self._on_change()
                     return
                 self._local_spaces.note_loading(space.space_id, desired.version, part)
@@ -258,7 +262,7 @@ class VersionLoader:
         verify: bool,
         huge_pages: bool,
     ) -> PartImage:
-        """A part's image, if it is the one that the version was sealed with."""
+        """Open the image of a partition and compare its digest with that of the version."""
         folder = self._folder(space, desired, part)
         return open_part(
             folder,
@@ -275,7 +279,10 @@ class VersionLoader:
         attempt: _LoadAttempt,
         parts: Sequence[int],
     ) -> str:
-        """What is done about damaged parts, in words that follow those of the damage."""
+        """Return the status of the repair of damaged partitions, as a suffix to the cause.
+
+        Starts a repair if one is due.
+        """
         if self._start_repair is None:
             return ""
         if attempt.repair is not None and not attempt.retry_at:
