@@ -1,12 +1,14 @@
-"""Loads that may be written on this host: admissions by metad, and the seals that end them.
+"""Loads that may be written on this host: admissions by metad, and seals that end them.
 
 A block is accepted only under an admission: metad has confirmed, since this process started, that
-the load is open and the chunk registered. Before a load is committed it is sealed on every host
-that was admitted: writes under way end, the fingerprint is taken, and later writes need a new
-admission. Both carry numbers from one counter of metad's, and metad commits a load only where
-every host's seal is at least as new as its last admission. So each write is in the fingerprint or
-refused, whatever is lost or restarted in between; nothing here needs to survive a restart, for
-without an admission nothing is accepted.
+the load is open and the chunk registered. Before a load is committed, it is sealed on every host
+that was admitted. Writes in progress end, the fingerprint is taken, and later writes need a new
+admission.
+
+Admissions and seals carry numbers from one counter of metad. metad commits a load only if every
+host's seal is at least as new as its last admission. Each write is therefore either in the
+fingerprint or refused, even if messages are lost or processes restart in between. No state needs to
+survive a restart: without an admission, no write is accepted.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import Unavailable
 
 _MAX_LOADS = 4096
-"""The most loads in memory; others are admitted again at their next write."""
+"""Maximum number of loads in memory; others are admitted again at their next write."""
 
 _MAX_ADMISSIONS = 8
-"""The most admissions that one write requests while the load is sealed again and again."""
+"""Maximum number of admissions that one write requests if the load is sealed repeatedly."""
 
 BlockExtent = tuple[int, int, int]
 """(partition, kind, type) of blocks."""
@@ -37,16 +39,16 @@ class RegisteredChunk:
     type_id: int
     rows: int
     first_edge_id: int
-    """The id of its first edge."""
+    """Id of the first edge of the chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """metad's permission to write a load."""
+    """Permission of metad to write a load."""
 
     number: int
     is_first: bool
-    """Whether the host was never admitted to the load before, and so holds no block of it."""
+    """True if the host was never admitted to the load before, so it has no blocks of the load."""
     chunk: RegisteredChunk
 
 
@@ -56,10 +58,10 @@ class _LoadState:
     last_seal: int = 0
     writers: int = 0
     users: int = 0
-    """Calls that refer to this record."""
+    """Number of calls that refer to this record."""
     chunks: dict[int, RegisteredChunk] = field(default_factory=dict)
     extents: set[BlockExtent] | None = None
-    """The extents that have blocks of it; None if not known."""
+    """Extents that have blocks of the load; None if unknown."""
 
     @property
     def is_open(self) -> bool:
@@ -71,21 +73,21 @@ class LoadSeal:
     """A load without writes in progress."""
 
     number: int
-    """All writes that were admitted under this number or a lower one have ended."""
+    """Number of the seal: writes admitted under this number or a lower one have ended."""
     has_writes: bool
-    """False if this process was never admitted to it."""
+    """False if this process was never admitted to the load."""
     extents: frozenset[BlockExtent] | None
-    """The extents that have blocks of it; None if not known."""
+    """Extents that have blocks of the load; None if unknown."""
 
 
 class Admissions:
-    """The loads that this process was admitted to.
+    """The loads that this process was admitted to. Thread-safe.
 
     Parameters
     ----------
     request_admission : callable
-        ``(space id, load id, chunk, timeout in seconds)``: asks metad for an admission; raises
-        Conflict where the load is not open.
+        ``(space id, load id, chunk, timeout in seconds)``: requests an admission from metad; raises
+        Conflict if the load is not open.
     """
 
     def __init__(self, request_admission: Callable[[int, int, int, float], Admission]) -> None:
@@ -97,16 +99,16 @@ class Admissions:
     def admit_write(
         self, space_id: int, load_id: int, chunk: int, extents: set[BlockExtent], call: CallContext
     ) -> Iterator[RegisteredChunk]:
-        """Keep a load open while blocks of it are written.
+        """Keep a load open while the block writes to it.
 
         Raises
         ------
         Conflict
-            For a load that is not open, or of another space.
+            The load is not open, or belongs to another space.
         InvalidRequest
-            For a chunk that was not registered.
+            The chunk is not registered.
         Unavailable
-            Where metad does not answer.
+            metad does not reply, or the load is sealed repeatedly.
         """
         with self._load_state(space_id, load_id) as load:
             registered = self._acquire(load, space_id, load_id, chunk, extents, call)
@@ -148,9 +150,15 @@ class Admissions:
     def seal(
         self, space_id: int, load_id: int, number: int, call: CallContext
     ) -> Iterator[LoadSeal]:
-        """Seal a load up to ``number`` (0: up to its last admission) once no write is under way.
+        """Seal a load up to ``number`` once no write is in progress.
 
-        A later write is admitted again by metad, which then refuses a commit with this seal.
+        A ``number`` of 0 means the last admission. A later write is admitted again by metad,
+        which then refuses a commit with this seal.
+
+        Raises
+        ------
+        Unavailable
+            The writes in progress do not end before the call's deadline.
         """
         with self._load_state(space_id, load_id) as load:
             with self._changed:
@@ -183,7 +191,7 @@ class Admissions:
                     self._evict()
 
     def _evict(self) -> None:
-        """Drop the older half of the loads that no call refers to."""
+        """Drop the older half of the loads, except those that a call refers to."""
         for key in list(self._loads)[: _MAX_LOADS // 2]:
             if not self._loads[key].users:
                 del self._loads[key]

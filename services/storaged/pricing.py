@@ -18,13 +18,13 @@ from storaged.sampling.scans import DEFAULT_ROWS
 
 Head_co = TypeVar("Head_co", bound=VersionFields, covariant=True)
 VersionLookup = Callable[[int, int, str], LocalVersion]
-"""Version by space id, number and digest; raises `Stale` where it is not held."""
+"""Function that returns a version by space id, number and digest; Stale if not held."""
 _FREE_NEIGHBORS = 1 << 12
-"""Neighbors per node up to which the number of edges does not matter."""
+"""Number of neighbors per node up to which the number of edges does not affect the price."""
 
 
 class _RequestSizes(Generic[Head_co]):
-    """One request's numbers."""
+    """The sizes of one request, from which its price is computed."""
 
     def __init__(self, request: Frame[Head_co], version_lookup: VersionLookup) -> None:
         self.head = request.head
@@ -36,7 +36,7 @@ class _RequestSizes(Generic[Head_co]):
         return 0 if array is None else int(array.size)
 
     def count(self, element: int, types: Iterable[int] | None) -> int:
-        """Return the rows of some types in the version; None: of all."""
+        """Return the number of rows of some types in the version; None means all types."""
         version_ref = self.head.version_ref
         version = self._versions(version_ref.space_id, version_ref.version, version_ref.digest)
         type_ids = None if types is None else frozenset(types)
@@ -160,7 +160,7 @@ def _read_page(
     request: _RequestSizes[storaged_pb.ReadNodesRequest | storaged_pb.ReadEdgesRequest],
 ) -> Price:
     head, nodes = request.head, isinstance(request.head, storaged_pb.ReadNodesRequest)
-    # Fewer rows than the server would choose itself are never refused.
+    # A page that is no larger than the default is never refused.
     rows = (
         head.limit
         if head.limit <= DEFAULT_ROWS
@@ -210,15 +210,20 @@ UNPRICED_METHODS: dict[str, str] = {
 def with_price_checks(
     handlers: Mapping[str, Handler], limits: Limits, version_lookup: VersionLookup
 ) -> dict[str, Handler]:
-    """Return the handlers with each request's price checked before it runs.
+    """Return the handlers with a price check added before each priced method.
 
     Parameters
     ----------
     handlers : mapping
         Handlers of the Store service by method path.
     limits : Limits
-    version_lookup : callable
-        As of `VersionLookup`.
+    version_lookup : VersionLookup
+        Returns the version that a request names.
+
+    Returns
+    -------
+    dict
+        Handlers by method path. Each raises InvalidRequest for a request above the limits.
     """
     out = dict(handlers)
     for name, price in PRICES.items():

@@ -1,8 +1,8 @@
 """Validation of Store requests.
 
-Compiled kernels have no bounds checks, so every field and section of a request is checked before a
-kernel reads it, against the schema and the version that the request names. Errors read
-``field=value: expected ...``. The cost of requests is checked elsewhere (`storaged.pricing`).
+Compiled kernels have no bounds checks. Every field and section of a request is therefore checked
+before a kernel reads it, against the schema and the version that the request names. Error messages
+have the form ``field=value: expected ...``. The cost of requests is checked in `storaged.pricing`.
 
 Node and edge ids that do not exist are accepted, negative ones included: they are unknown ids, for
 which every call documents its result.
@@ -23,20 +23,20 @@ from storaged import sampling
 from storaged.sampling.version import MAX_OUTPUTS
 
 MAX_ATTEMPT = 1 << 62
-"""The largest attempt of a biased step: attempts are counted on from it in 64 bits."""
+"""Largest attempt number of a biased step; later attempts are counted from it in 64 bits."""
 _SHOWN = 8
-"""The most values of a list in a message."""
+"""Maximum number of list values shown in a message."""
 _NODE_SECTIONS = ("types", "positions", "times", "groups")
 
 
 class VersionFields(Protocol):
-    """Fields of every request that names a version."""
+    """The fields of every request that names a version."""
 
     version_ref: storaged_pb.VersionRef
 
 
 def check_types(name: str, values: Collection[int], type_count: int) -> None:
-    """Raise InvalidRequest where a type id is not in the schema."""
+    """Raise InvalidRequest if a type id is not in the schema."""
     for value in values:
         if not 0 <= value < type_count:
             raise InvalidRequest(
@@ -45,7 +45,7 @@ def check_types(name: str, values: Collection[int], type_count: int) -> None:
 
 
 def check_distinct(name: str, values: Sequence[object]) -> None:
-    """Raise InvalidRequest where a value is given twice."""
+    """Raise InvalidRequest if a value occurs twice."""
     if len(values) > 1 and len(set(values)) != len(values):
         duplicate = next(value for value in values if values.count(value) > 1)
         raise InvalidRequest(
@@ -55,9 +55,7 @@ def check_distinct(name: str, values: Sequence[object]) -> None:
 
 
 def check_parts(name: str, parts: Sequence[int], version: sampling.LocalVersion) -> None:
-    """Raise InvalidRequest for a partition out of range, Unavailable for one that is not held
-    here.
-    """
+    """Raise InvalidRequest for a partition out of range, Unavailable for one not held here."""
     local_parts, part_count = version.parts, version.schema.parts
     for part in parts:
         if not 0 <= part < part_count:
@@ -65,11 +63,11 @@ def check_parts(name: str, parts: Sequence[int], version: sampling.LocalVersion)
                 f"{name}={part}: expected a partition of the space, 0 to {part_count - 1}"
             )
         if part not in local_parts:
-            version.image(part)  # raises Unavailable
+            version.image(part)  # Raises Unavailable.
 
 
 def check_element(name: str, value: int) -> None:
-    """Raise InvalidRequest where an element is neither nodes nor edges."""
+    """Raise InvalidRequest if an element is neither nodes nor edges."""
     if value not in (sampling.NODE, sampling.EDGE):
         raise InvalidRequest(
             f"{name}={value}: expected {sampling.NODE} (nodes) or {sampling.EDGE} (edges)"
@@ -77,13 +75,13 @@ def check_element(name: str, value: int) -> None:
 
 
 def check_range(name: str, value: float, minimum: float, maximum: float) -> None:
-    """Raise InvalidRequest where a number is out of a range, or NaN."""
+    """Raise InvalidRequest if a number is out of range or NaN."""
     if not minimum <= value <= maximum:
         raise InvalidRequest(f"{name}={value}: expected {minimum} to {maximum}")
 
 
 def check_sections(request: Frame[object], length: int, names: Collection[str]) -> None:
-    """Raise InvalidRequest where a section that is present is not of shape ``(length,)``."""
+    """Raise InvalidRequest if a section is present and its shape is not ``(length,)``."""
     arrays, expected = request.arrays, (length,)
     for name in names:
         array = arrays.get(name)
@@ -96,18 +94,17 @@ def check_sections(request: Frame[object], length: int, names: Collection[str]) 
 def check_kinds(
     request: Frame[object], name: str, type_count: int, *, required: bool = False
 ) -> None:
-    """Raise InvalidRequest where a section of type ids has one that is neither -1 nor in the
-    schema.
+    """Raise InvalidRequest if a section has a type id that is neither -1 nor in the schema.
 
     Parameters
     ----------
     request : Frame
     name : str
-        Of a section of int32.
+        Name of a section of int32.
     type_count : int
-        The number of types.
+        Number of types in the schema.
     required : bool
-        Whether the section must be present.
+        Also raise if the section is missing. Default False.
     """
     if not required and name not in request.arrays:
         return
@@ -115,10 +112,10 @@ def check_kinds(
 
 
 def check_values(name: str, values: NDArray[Any] | None, minimum: int, maximum: int) -> None:
-    """Raise InvalidRequest where an integer of a section is out of a range."""
+    """Raise InvalidRequest if an integer of a section is out of range."""
     if values is None:
         return
-    # Nonnegative integers do not exceed their bitwise or: one reduction for almost all requests.
+    # The bitwise or of nonnegative integers bounds them, so one reduction settles most requests.
     if minimum <= 0 <= np.bitwise_or.reduce(values) <= maximum or not values.size:
         return
     low, high = int(values.min()), int(values.max())
@@ -130,7 +127,7 @@ def check_values(name: str, values: NDArray[Any] | None, minimum: int, maximum: 
 
 
 def check_nonnegative(name: str, values: NDArray[Any] | None, *, finite: bool) -> None:
-    """Raise InvalidRequest where a float is negative, or, with ``finite``, infinite or NaN."""
+    """Raise InvalidRequest if a float is negative, or, with ``finite``, infinite or NaN."""
     if values is None or not values.size:
         return
     wrong = values < 0
@@ -145,7 +142,7 @@ def check_nonnegative(name: str, values: NDArray[Any] | None, *, finite: bool) -
 
 
 def check_times(name: str, values: NDArray[Any]) -> None:
-    """Raise InvalidRequest where a time is NaN, which compares with no other time."""
+    """Raise InvalidRequest if a time is NaN, which compares with no other time."""
     if values.dtype.kind == "f" and bool(np.isnan(values).any()):
         position = int(np.argmax(np.isnan(values)))
         raise InvalidRequest(f"{name}[{position}]={values[position]}: expected a time")
@@ -265,7 +262,7 @@ def _check_fanouts(
         for name, finite in (
             ("levels", False),
             ("importances", True),
-        ):  # the level of a node that expands to nothing is infinite, or no number
+        ):  # The level of a node without eligible edges is infinite or NaN.
             check_nonnegative(
                 f"{name}.{fanout.edge_type}",
                 request.optional_array(f"{name}.{fanout.edge_type}", "float64"),
@@ -488,17 +485,17 @@ _CHECKS: Mapping[type, Callable[[Frame[Any], sampling.LocalVersion], None]] = {
     storaged_pb.PushPagerankRequest: _check_push_pagerank,
     storaged_pb.UpdateImportanceRequest: _check_fanouts,
 }
-"""The checks of every request that names a version."""
+"""The check of each request that names a version."""
 
 
 def validate(request: Frame[VersionFields], version: sampling.LocalVersion) -> None:
-    """Check that all fields and sections of a request are in range of its version.
+    """Check all fields and sections of a request against its version.
 
     Raises
     ------
     InvalidRequest
-        Naming the field and the value.
+        A value is out of range; the message names the field and the value.
     Unavailable
-        Where it names a partition that is not held here.
+        A partition is not held here.
     """
     _CHECKS[type(request.head)](request, version)

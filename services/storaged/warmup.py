@@ -1,5 +1,6 @@
-"""Compiles what draws call, before the storaged says that it serves: each of them once, on a graph
-of three nodes.
+"""Kernel compilation: run every kernel once, on a graph of three nodes per type.
+
+The storaged reports that it is ready only afterwards.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ def _sample_packed(
     positions: np.ndarray[tuple[int], np.dtype[np.int64]],
     uniform: bool,
 ) -> None:
-    """Draw from packed rows."""
+    """Compile the kernels that sample from packed rows."""
     sampling.sample_neighbors(
         version,
         edge_types=[2],
@@ -209,7 +210,7 @@ def _sample_packed(
 def _sample_temporal(
     version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> None:
-    """Draw until times."""
+    """Compile the kernels of temporal sampling."""
     temporal_filter = sampling.TemporalFilter(times=ids, strict=False, last=False, want_times=True)
     for edge_types in ([0], [0, 1]):
         sampling.sample_temporal_neighbors(
@@ -251,7 +252,7 @@ def _sample_temporal(
 def _sample_filtered(
     version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> None:
-    """Look for what satisfies conditions, and draw from indexes."""
+    """Compile the kernels of filters and of sampling from indexes."""
     filter_cache = sampling.FilterCache(1 << 20)
     for text, element in (("id > 3", sampling.NODE), ("weight > 1 and id > 0", sampling.EDGE)):
         filter_cache.filtered_totals(
@@ -297,7 +298,7 @@ def _sample_filtered(
 def _sample_subgraphs(
     version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool
 ) -> None:
-    """Subgraphs, and neighbors that are kept by variates."""
+    """Compile the kernels of subgraph sampling, LABOR included."""
     expansion = sampling.Expansion(
         seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True
     )
@@ -331,10 +332,10 @@ def _sample_subgraphs(
 
 
 def compile_kernels() -> None:
-    """Run every kernel of draws and reads, on arrays of the types that requests bring."""
+    """Run every kernel of sampling and reading, on arrays of the dtypes that requests have."""
     version = _version()
     ids, positions = np.array([3, 5, 9, 4], np.int64), np.arange(4, dtype=np.int64)
-    for buckets in (2, 1000):  # counted in two ways
+    for buckets in (2, 1000):  # Few and many buckets are counted by different kernels.
         partition_choice.group_by_key(partition_choice.part_of(ids, 2, "mix64"), buckets)
     excluded, types = np.array([3], np.int64), np.array([0], np.int32)
     for uniform in (False, True):
@@ -346,7 +347,7 @@ def compile_kernels() -> None:
             "uniform": uniform,
             "want_probabilities": True,
         }
-        # A plain dict of the common arguments.
+        # The arguments are a plain dict, shared by several calls.
         sampling.sample_nodes(version, start=0, **share)  # type: ignore[arg-type]
         sampling.sample_edges(version, start=0, **share)  # type: ignore[arg-type]
         sampling.sample_distinct_nodes(
@@ -484,7 +485,7 @@ def compile_kernels() -> None:
             direction=direction,
         )
         sampling.degrees(version, **node_arguments)  # type: ignore[arg-type]
-        for cols in (ids, ids << 40):  # near each other, and far apart
+        for cols in (ids, ids << 40):  # Targets close together, and targets far apart.
             sampling.find_induced_edges(
                 version,
                 cols=cols,

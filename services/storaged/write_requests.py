@@ -1,6 +1,6 @@
 """WriteBlocks requests: validation, then one block per partition.
 
-Nothing of a request reaches the store unless every value in it has passed; see
+No block reaches the store unless every value of the request is valid; see
 `asterism_model.request_validation` for the rules.
 """
 
@@ -27,9 +27,9 @@ _CHUNK_BOUNDED = {
     int(kind): ("eid",)
     for kind in (storaged_pb.OUT_EDGES, storaged_pb.IN_EDGES, storaged_pb.EDGE_FEATURES)
 }
-"""Kinds of blocks whose edge ids `check_chunk` compares with those of the registered chunk."""
+"""Block kinds with edge ids that `check_chunk` compares with the registered chunk."""
 _BLOCK = 1 << 15
-"""Edge ids that stay in a core's cache between two passes."""
+"""Number of edge ids that stay in a core's cache between two passes."""
 
 
 def decode_blocks(
@@ -40,18 +40,23 @@ def decode_blocks(
     Parameters
     ----------
     request : Frame
-        Its head is a WriteBlocksRequest.
+        Frame with a WriteBlocksRequest as its head.
     schema : Schema
-        Of the space.
+        Schema of the space.
     local_parts : collection of int
-        The partitions that this host holds.
+        Partitions held by this host.
+
+    Returns
+    -------
+    list of Block
+        Views of the request's arrays.
 
     Raises
     ------
     InvalidRequest
-        Naming the section, the position and the value.
+        A value is invalid; the message names the section, the position and the value.
     Stale
-        Where a partition is not held here.
+        A partition is not held here.
     """
     head = request.head
     request_validation.block_type(schema, head.kind, head.type_id)
@@ -147,7 +152,7 @@ def _check_rows(expected: int, arrays: Sections) -> None:
 
 
 def _slice_rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield rows start .. stop of every section; row pointers count from the first of them."""
+    """Yield rows start .. stop of every section; row pointers are relative to the first row."""
     for name, array in arrays.items():
         if name.endswith(".values") and (indptr := arrays.get(f"{name[:-7]}.indptr")) is not None:
             yield name, array[indptr[start] : indptr[stop]]
@@ -179,10 +184,11 @@ def check_chunk(
     Parameters
     ----------
     request : Frame
-        As `decode_blocks` accepted it.
+        Request that `decode_blocks` has accepted.
     schema : Schema
+        Schema of the space.
     chunk : RegisteredChunk
-        As it was registered at metad.
+        The chunk as registered at metad.
     """
     head = request.head
     nodes = head.kind in request_validation.NODE_KINDS
