@@ -1,11 +1,11 @@
-"""The graph database: blocks as they were loaded, durable, replaced by a replay of themselves, seen
-by builds only.
+"""The graph database: loaded blocks, stored durably; read by builds and tasks only.
 
-A block is one chunk's rows of one kind and type for one part. It is kept as values of up to a
-mebibyte: its ids and weights under its own kind, its features under the kind's ``COLUMNS`` twin,
-beside ids of their own. A small record of each value (rows, size, crc, range of its ids) is kept in
-a family of its own: plans are made from records, and a value that is missing or altered can not go
-unnoticed."""
+A block is the rows of one kind and type that one chunk has for one partition. Writing a block again
+replaces it. It is stored as values of up to 1 MiB: ids and weights under the block's own kind,
+features with a copy of the ids under the kind's ``COLUMNS`` twin. A small record of each value
+(rows, size, crc, range of its ids) is stored in a separate family. Builds are planned from the
+records, and a missing or altered value cannot go unnoticed.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 FAMILIES = (Family(name=BLOCKS, compressed=True, blobs=True, cached=False), Family(name=INDEX))
 VALUE_BYTES = 768 << 10
-"""Aimed at, per value: with a head and its last rows it stays below 1 MiB."""
+"""Target size of a value in bytes. With its head and its last rows it stays below 1 MiB."""
 
 NODES, OUT_EDGES, IN_EDGES = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
 EDGE_FEATURES, NODE_DELETES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_DELETES)
@@ -58,13 +58,13 @@ ID_SECTION = {
     IN_EDGE_DELETES: "dst",
     EDGE_FEATURES: "eid",
 }
-"""The section that says which row a block's row is of."""
+"""Section with the row ids, by block kind."""
 
 StoredValue = tuple[BlockKey, bytes, bytes]
-"""A value as it is kept: its key, its record, itself."""
+"""A stored value: its key, its record, and the value."""
 
 _IMPORT_BYTES = 8 << 20
-"""Of values that are adopted in one write."""
+"""Bytes of imported values per write."""
 _REMEDY = "restore this storaged from a replica or a backup, or load again"
 _HEAD = struct.Struct("<II")
 _RECORD = struct.Struct("<IIIxxxxqq")
@@ -72,12 +72,12 @@ RECORD_BYTES = _RECORD.size
 
 
 class InvalidContent(Corrupt):
-    """A value is what was written, but holds what no write may."""
+    """A value that is unaltered but has content that no write accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One chunk's rows of one kind and type for one part."""
+    """The rows of one kind and type that one chunk has for one partition."""
 
     load_id: int
     chunk: int
@@ -91,34 +91,34 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockRef:
-    """A value that a build will read."""
+    """A stored value that a build will read."""
 
     key: BlockKey
     rank: int
-    """The place of its load in commit order."""
+    """Position of its load in commit order."""
     rows: int
     size: int
     crc: int
     lowest: int
-    """Of its ids; -1 where there is no row."""
+    """Smallest of its ids; -1 without rows."""
     highest: int
 
     @property
     def stamp(self) -> int:
-        """Orders writes: a larger one is later."""
+        """Order of the write: a larger stamp is later."""
         return self.rank << 32 | self.key.chunk
 
 
 class BlockStore:
-    """The blocks of one space's parts on this host. Safe to call from several threads."""
+    """The blocks of one space's partitions on this host. Thread-safe."""
 
     def __init__(self, engine: EngineHandle, schema: Schema, *, spill: Path | None = None) -> None:
         self._engine, self._schema = engine, schema
         self._lock, self._revivals_lock = threading.Lock(), threading.Lock()
         self.highest_load = 0
-        """The highest load that was written since the store was opened."""
+        """Highest load written since the store was opened; 0 for none."""
         self._dropped_loads: set[int] = set()
-        """Loads that were given up."""
+        """Loads that were dropped."""
         self._kinds = set(self._known_kinds())
         self._live_ids = LiveIds(self._read_node_block, NODES, spill)
         for part, kind, type_id in self._kinds:
@@ -133,7 +133,23 @@ class BlockStore:
     def open(
         cls, path: Path, schema: Schema, *, read_only: bool = False, memory_bytes: int = 0
     ) -> BlockStore:
-        """The store in a folder, made if it is not there; ``read_only`` for a checkpoint."""
+        """Open the store in a folder.
+
+        Parameters
+        ----------
+        path : Path
+            Folder of the database; created if missing.
+        schema : Schema
+        read_only : bool
+            Open a checkpoint, which must exist, without changing it. Default False.
+        memory_bytes : int
+            Memory limit of RocksDB in bytes. Default 0: the limits of a daemon.
+
+        Raises
+        ------
+        NotFound
+            The checkpoint does not exist.
+        """
         if read_only and not path.exists():
             raise NotFound(
                 f"checkpoint {path}: there is no such folder; the build needs the one that "
@@ -145,16 +161,16 @@ class BlockStore:
         )
 
     def write(self, blocks: Sequence[Block]) -> int:
-        """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives
-        the bytes kept.
+        """Store blocks, all or none, durable on return; return the bytes stored.
 
-        Births add to those that are there: they grow with the deletes that were known when they
-        were told, and of two tellers the one that knew less may come last.
+        A block that was written before is replaced. Revivals (NODE_REVIVALS) are merged with those
+        stored instead: they grow with the deletes that the writer knows, and of two writers the one
+        that knows fewer may be the last.
 
         Raises
         ------
         Conflict
-            For a block of a load that was given up.
+            A block belongs to a load that was dropped.
         """
         dropped = self._dropped_loads.intersection(block.load_id for block in blocks)
         if dropped:
@@ -172,7 +188,7 @@ class BlockStore:
         return self._write(blocks)
 
     def _merge_revivals(self, block: Block) -> Block:
-        """A block of births with those that were told before."""
+        """Return a block of revivals, merged with the stored ones of the same chunk."""
         refs = [
             ref
             for ref in self.refs(block.part, (NODE_REVIVALS,), block.type_id, (block.load_id,))
@@ -209,8 +225,22 @@ class BlockStore:
     def exists(
         self, type_id: int, ids: NDArray[np.int64], load_id: int, loads: Sequence[int]
     ) -> NDArray[np.uint8]:
-        """Which ids are alive after ``loads`` in this order and then what load ``load_id`` wrote so
-        far; uint8[n].
+        """Return which ids are alive after some loads.
+
+        Parameters
+        ----------
+        type_id : int
+            Node type.
+        ids : ndarray of int64, shape (n,)
+        load_id : int
+            Open load; the blocks it has written so far apply after ``loads``.
+        loads : sequence of int
+            Committed loads, in commit order.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n,)
+            1 for an id that is alive, else 0.
         """
         with self._lock:
             return self._live_ids.live_mask(
@@ -218,8 +248,9 @@ class BlockStore:
             )
 
     def revivals(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
-        """(type, chunk) of every block of load ``load_id`` that writes nodes which are deleted
-        after ``loads``, or by it.
+        """Return (type, chunk) of each block of a load that revives deleted nodes.
+
+        The nodes are deleted by ``loads`` or by the load itself.
         """
         with self._lock:
             return self._live_ids.revivals(load_id, loads)
@@ -227,19 +258,19 @@ class BlockStore:
     def revived_ids(
         self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]
     ) -> NDArray[np.int64]:
-        """Those nodes of one type and chunk; int64[n], ascending."""
+        """Return the revived nodes of one type and chunk, ascending; int64, shape (n,)."""
         with self._lock:
             return self._live_ids.revived_ids(type_id, chunk, load_id, loads)
 
     def deletes_nodes(self, load_id: int) -> bool:
-        """Whether a load deletes nodes."""
+        """Return whether a load deletes nodes."""
         with self._lock:
             return self._live_ids.deletes_nodes(load_id)
 
     def refs(
         self, part: int, kinds: Iterable[int], type_id: int, loads: Sequence[int]
     ) -> list[BlockRef]:
-        """The values of these kinds that ``loads`` wrote, in the order of the writes."""
+        """Return the values of these kinds that ``loads`` wrote, in write order."""
         ranks = {load: rank for rank, load in enumerate(loads)}
         refs: list[BlockRef] = []
         for kind in kinds:
@@ -251,28 +282,33 @@ class BlockStore:
         return sorted(refs, key=lambda ref: (ref.rank, ref.key.chunk, ref.key.kind, ref.key.sub))
 
     def read(self, ref: BlockRef) -> dict[str, NDArray[Any]]:
-        """Return the sections of one value; Corrupt where it is missing, altered, or holds what no
-        write may.
+        """Return the sections of one value, as writable arrays.
+
+        Raises
+        ------
+        Corrupt
+            The value is missing or altered, or has content that no write accepts.
         """
         sections = _decoded(ref.key, self._value(ref.key), ref.rows, ref.size, ref.crc)
         check_value(self._schema, ref.key, ref.rows, sections)
         return sections
 
     def rows_and_bytes(self, part: int, loads: Container[int]) -> tuple[int, int]:
-        """(rows, bytes) of a part's values that these loads wrote."""
+        """Return (rows, bytes) of the values of a partition that these loads wrote."""
         extents = [_RECORD.unpack(record)[:2] for _, record in self._records(part, loads)]
         return sum(rows for rows, _ in extents), sum(size for _, size in extents)
 
     def fingerprints(
         self, load_id: int, extents: Iterable[tuple[int, int, int]] | None = None
     ) -> dict[int, PartFingerprint]:
-        """Return the fingerprints of what a load has written so far, by partition.
+        """Return the fingerprints of the blocks that a load has written so far, by partition.
 
         Parameters
         ----------
         load_id : int
         extents : iterable of (int, int, int), optional
-            (partition, kind, type) of its blocks, where that is known; else everything is searched.
+            (partition, kind, type) of the load's blocks, if known. By default, all blocks are
+            searched.
         """
         with self._lock:
             searched = sorted(self._kinds if extents is None else self._kinds.intersection(extents))
@@ -292,12 +328,12 @@ class BlockStore:
         Returns
         -------
         int
-            How many loads have no fingerprint.
+            Number of loads without a fingerprint.
 
         Raises
         ------
         FingerprintMismatch
-            Naming the load, the partition and what differs.
+            The message names the load, the partition and the difference.
         """
         known_loads = {load.load_id for load in expected if load.is_known}
         accumulators: dict[int, FingerprintAccumulator] = {}
@@ -324,12 +360,16 @@ class BlockStore:
         )
 
     def value_rows(self, stored: StoredValue) -> int:
-        """The rows of one value."""
+        """Return the number of rows of a value."""
         return int(_RECORD.unpack(stored[1])[0])
 
     def stored_values(self, part: int, loads: Container[int]) -> Iterator[StoredValue]:
-        """Every value of a part that these loads wrote, by key; Corrupt where one is missing or not
-        what was written.
+        """Yield every value of a partition that these loads wrote, by key.
+
+        Raises
+        ------
+        Corrupt
+            A value is missing or altered.
         """
         for key, record in self._records(part, loads):
             yield verified_value(key, record, self._value(key))
@@ -337,20 +377,21 @@ class BlockStore:
     def _value(self, key: BlockKey, family: str = BLOCKS) -> bytes:
         try:
             value = self._engine.get(family, keys.block_key(key))
-        except Corrupt as error:  # of a blob file RocksDB does not say which
+        except Corrupt as error:  # RocksDB does not name the damaged value of a blob file.
             raise Corrupt(f"{key}: {error.message}") from error
         if value is None:
             raise Corrupt(f"{key}: recorded, but its value is missing; {_REMEDY}")
         return value
 
     def import_values(self, values: Iterable[StoredValue]) -> None:
-        """Keep `verified_value` values of another store, durable on return; one that is here
-        already is replaced by itself.
+        """Store `verified_value` values of another store, durable on return.
+
+        Importing a value again replaces it by the same bytes.
 
         Raises
         ------
         Corrupt
-            For a value that holds what no write may, or whose record says otherwise.
+            A value has content that no write accepts, or disagrees with its record.
         """
         batch, size = list[StoredValue](), 0
         for key, record, value in values:
@@ -399,8 +440,9 @@ class BlockStore:
                 yield key, record
 
     def checkpoint(self, path: Path) -> None:
-        """A copy by hard links that a build reads; one that is there already is left as it is (same
-        job, same input).
+        """Create a checkpoint for a build, made of hard links.
+
+        An existing checkpoint stays: it belongs to the same job and has the same input.
         """
         if path.exists():
             return
@@ -411,7 +453,10 @@ class BlockStore:
         sync_folder(path.parent)
 
     def loads(self) -> list[int]:
-        """Every load that has a block here, ascending; a seek for each and kind of block."""
+        """Return every load with a block here, ascending.
+
+        Costs one seek per load and kind of block.
+        """
         with self._lock:
             kinds = sorted(self._kinds)
         load_ids: set[int] = set()
@@ -429,7 +474,7 @@ class BlockStore:
         return sorted(load_ids)
 
     def drop_loads(self, load_ids: Iterable[int]) -> None:
-        """Forget every block of these loads, give their space back, and take no more of them."""
+        """Delete all blocks of these loads, free their disk space, and refuse further blocks."""
         dropped_loads = list(load_ids)
         dropped = 0
         with self._lock:
@@ -454,25 +499,26 @@ class BlockStore:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """What `compact` takes."""
+        """Names of the families that `compact` accepts."""
         return tuple(family.name for family in FAMILIES)
 
     def size(self) -> int:
-        """Bytes that it takes on disk."""
+        """Return the size on disk in bytes."""
         return self._engine.size()
 
     def compact(self, family: str, cancelled: Callable[[], bool]) -> None:
-        """Give the space of overwritten and deleted blocks back, unless it is cancelled before;
-        reads and writes go on.
+        """Free the disk space of overwritten and deleted blocks; return early if cancelled.
+
+        Reads and writes continue meanwhile.
         """
         self._engine.compact(family, cancelled)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the database; its folder may be opened again."""
         self._engine.close()
 
     def _known_kinds(self) -> Iterator[tuple[int, int, int]]:
-        """Every (part, kind, type) that has a block, by one seek each."""
+        """Yield every (partition, kind, type) that has a block, with one seek each."""
         start: bytes | None = b""
         while start is not None:
             raw = next((raw for raw, _ in self._engine.scan(INDEX, start, None)), None)
@@ -483,7 +529,7 @@ class BlockStore:
             start = keys.prefix_end(keys.type_prefix(key.part, key.kind, key.type_id))
 
     def _delete_replaced(self, block: Block, written: Mapping[BlockKey, object]) -> list[Put]:
-        """Deletes of what an earlier write of this block left and this one does not replace."""
+        """Return deletes of values of an earlier write that this write does not replace."""
         puts: list[Put] = []
         for kind in (block.kind, block.kind | COLUMNS):
             prefix = keys.chunk_prefix(block.part, kind, block.type_id, block.load_id, block.chunk)
@@ -495,14 +541,14 @@ class BlockStore:
         return puts
 
     def _read_node_block(self, key: BlockKey) -> tuple[NDArray[np.int64], bool]:
-        """The ids of a node block, and whether it brings them to life."""
+        """Return the ids of a node block, and whether it creates or revives the nodes."""
         rows, size, crc, _, _ = _RECORD.unpack(self._value(key, INDEX))
         ids: NDArray[np.int64] = _decoded(key, self._value(key), rows, size, crc)["ids"]
         return ids, key.kind == NODES
 
 
 def _encode_values(block: Block) -> Iterator[tuple[BlockKey, tuple[bytes, bytes]]]:
-    """The keys of a block's values, each with its record and value."""
+    """Yield the key of each value of a block, with its record and value."""
     id_section = ID_SECTION.get(block.kind)
     if id_section is None or id_section not in block.arrays:
         raise InvalidRequest(
@@ -544,9 +590,7 @@ def _rows_per_value(sections: Arrays, rows: int) -> int:
 def _slice_sections(
     sections: Arrays, low: int, high: int, rows: int
 ) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Rows low .. high of every section; lists take their indptr with them, counted from 0
-    again.
-    """
+    """Yield rows low .. high of every section; row pointers are relative to the first row."""
     for name, array in sections.items():
         if name.endswith(".indptr"):
             yield name, np.asarray(array[low : high + 1] - array[low], np.int64)
@@ -565,8 +609,12 @@ def _slice_sections(
 
 
 def unpack_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int]:
-    """Return (rows, size, crc, lowest id, highest id) of a record; Corrupt where it is none, or an
-    id is out of range.
+    """Return (rows, size, crc, lowest id, highest id) of a record.
+
+    Raises
+    ------
+    Corrupt
+        The record is malformed, or an id is out of range.
     """
     if len(record) != RECORD_BYTES:
         raise Corrupt(
@@ -582,8 +630,9 @@ def unpack_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int
 
 
 def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> None:
-    """Corrupt where a value holds what no write may: ids out of range or of another partition,
-    sections that disagree.
+    """Raise InvalidContent if a value has content that no write accepts.
+
+    This covers ids out of range, ids of another partition, and inconsistent sections.
     """
     columns = bool(key.kind & COLUMNS)
     try:
@@ -602,7 +651,7 @@ def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> N
 
 
 def verified_value(key: BlockKey, record: bytes, value: bytes) -> StoredValue:
-    """A value that is what its record says; Corrupt otherwise."""
+    """Return a value after comparing it with its record; raise Corrupt if they disagree."""
     rows, size, crc, _, _ = unpack_record(key, record)
     body = memoryview(value)[_HEAD.size :]
     if (
@@ -618,7 +667,7 @@ def verified_value(key: BlockKey, record: bytes, value: bytes) -> StoredValue:
 def _decoded(
     key: BlockKey, value: bytes, rows: int, size: int, crc: int
 ) -> dict[str, NDArray[Any]]:
-    # A bytearray's views are writable: kernels see one array type, however a section travelled.
+    # Views of a bytearray are writable, so kernels are compiled for one array type only.
     body = bytearray(memoryview(value)[_HEAD.size :])
     if len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
         raise Corrupt(f"{key}: its value is not what was written; {_REMEDY}")

@@ -1,4 +1,4 @@
-"""The files of an image, held against what its manifest says of them."""
+"""Verification of an image's files against its manifest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storaged.store.huge_pages import advise_huge_pages
 
 MANIFEST = "manifest.json"
 CRC_BYTES = 1 << 20
-"""A checksum covers this much of a file."""
+"""Number of bytes of a file that one checksum covers."""
 OFFSET_ARRAYS = frozenset(
     {
         "indptr",
@@ -34,23 +34,36 @@ OFFSET_ARRAYS = frozenset(
     }
     | {"row_of", "src_row", "order", "hot", "keyed"}
 )
-"""Last names of the files whose numbers are used as places in other files: a wrong one could end
-the process.
+"""Last name components of files with positions in other files.
+
+A wrong position could crash the process.
 """
 
 
 def holds_offsets(name: str) -> bool:
-    """Return whether the file of the array called ``name`` holds places in other files."""
+    """Return whether the file of an array contains positions in other files."""
     return name.rpartition(".")[2] in OFFSET_ARRAYS
 
 
 def map_array(
     path: Path, entry: Mapping[str, Any], *, verify: bool, huge_pages: bool = False
 ) -> NDArray[Any]:
-    """The array of a file, read-only; Corrupt where it is missing, of another size than its entry
-    says, or (``verify``) altered.
+    """Map the array of a file, read-only.
 
-    ``huge_pages``: in large pages, as of `storaged.store.huge_pages`.
+    Parameters
+    ----------
+    path : Path
+    entry : mapping
+        Manifest entry of the file.
+    verify : bool
+        Compare the checksums of the file.
+    huge_pages : bool
+        Advise huge pages for the mapping; see `storaged.store.huge_pages`. Default False.
+
+    Raises
+    ------
+    Corrupt
+        The file is missing or has another size, or (``verify``) is altered.
     """
     dtype, shape = (
         np.dtype(entry["dtype"]).newbyteorder("<"),
@@ -80,8 +93,9 @@ def map_array(
 def _check_bytes(
     path: Path, file: IO[bytes], entry: Mapping[str, Any], on_read: Callable[[int], None]
 ) -> int:
-    """Read a file, not through a map, where what the disk can not read is a signal, and hold it
-    against its checksums; gives its bytes.
+    """Read a file and compare its checksums; return its size in bytes.
+
+    The file is not mapped: a failed read of a mapping would be a signal instead of an error.
     """
     block = total = 0
     try:
@@ -106,21 +120,22 @@ def _check_bytes(
 
 
 def check_image(folder: Path, digest: str, on_read: Callable[[int], None]) -> int:
-    """Read every byte of an image, its manifest too, and give the number of bytes.
+    """Read every byte of an image, including its manifest; return the number of bytes.
 
     Parameters
     ----------
     folder : Path
-        Of the image.
+        Folder of the image.
     digest : str
-        sha256 that its manifest was sealed with.
+        sha256 of the manifest that the version was sealed with.
     on_read : callable
-        Given the bytes that were read, mebibyte by mebibyte. It may raise to end the check.
+        Called with the number of bytes after each read of at most 1 MiB. It may raise to stop the
+        check.
 
     Raises
     ------
     Corrupt
-        Names the file that is altered or missing, and the mebibyte.
+        A file is altered or missing; the message names the file and the mebibyte.
     """
     path = folder / MANIFEST
     try:
@@ -139,20 +154,19 @@ def check_image(folder: Path, digest: str, on_read: Callable[[int], None]) -> in
 
 
 def check_files(folder: Path, on_read: Callable[[int], None]) -> tuple[int, int]:
-    """Read every byte of an image's files and hold it against the manifest's checksums; gives their
-    number and bytes.
+    """Compare an image's files with the manifest's checksums; return their number and bytes.
 
     Parameters
     ----------
     folder : Path
-        Of an image whose manifest is whole.
+        Folder of an image with an intact manifest.
     on_read : callable
-        Told the bytes that were read, mebibyte by mebibyte.
+        Called with the number of bytes after each read of at most 1 MiB.
 
     Raises
     ------
     Corrupt
-        Names the file and the first mebibyte that is altered, or what is missing.
+        A file is altered or missing; the message names the file and the first altered mebibyte.
     """
     files = json.loads((folder / MANIFEST).read_bytes())["files"]
     total = 0

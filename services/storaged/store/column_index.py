@@ -1,6 +1,4 @@
-"""The index of a part's rows by a column, as an image has it: rows in order of their values, alias
-tables over blocks of them.
-"""
+"""Column index of a partition: rows in value order, with alias tables per block."""
 
 from __future__ import annotations
 
@@ -12,98 +10,114 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK_SIZES = (1 << 6, 1 << 12, 1 << 18)
-"""Rows of a block, by level. They are part of the law of draws: never change them."""
+"""Rows of a block, by level.
+
+Part of the sampling contract: changing them changes results for a given seed.
+"""
 OWN_WEIGHT_NAME = ""
-"""The name of a row's own weights."""
+"""Name of a row's own weights."""
 
 
 def level_block_sizes(rows: int) -> tuple[int, ...]:
-    """The steps of the levels that an index of so many rows has: of a level that had one block
-    there is no need.
+    """Return the block sizes of the levels of an index.
+
+    A level is omitted if it would consist of a single block.
     """
     return tuple(step for step in BLOCK_SIZES if step < rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexLevel:
-    """Alias tables of all blocks of one size, one behind another."""
+    """Alias tables of all blocks of one size, concatenated."""
 
     alias_threshold: NDArray[np.uint64]
-    """uint64[rows]; aliases count from their block's first row. Of a block of sum 0: not to be
-    drawn from.
+    """Packed thresholds and aliases: uint64, shape (rows,).
+
+    Aliases count from the first row of their block. Undefined for a block with sum 0.
     """
     alias_fraction: NDArray[np.uint32]
-    """uint32[rows]."""
+    """Low halves of the thresholds: uint32, shape (rows,)."""
     sums: NDArray[np.float64]
-    """float64[blocks], Neumaier sums of weights."""
+    """Neumaier sums of weights: float64, shape (blocks,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexTables:
-    """The tables of an index by weights of one name."""
+    """The tables of an index for the weights of one name."""
 
     levels: tuple[IndexLevel, ...]
-    """By `level_block_sizes`."""
+    """Levels in the order of `level_block_sizes`."""
     positives: NDArray[np.int64]
-    """int64[blocks of the first step + 1]: how many rows before each block weigh anything."""
+    """Number of rows of positive weight before each block: int64, shape (blocks + 1,).
+
+    The blocks are those of the smallest size.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedEdges:
-    """The edges of each node, at one end, in order of a column."""
+    """The edges of each node at one end, in the order of a column."""
 
     order: NDArray[np.uint32]
-    """uint32[slots], the slots of each row of the adjacency by (value, slot)."""
+    """Slots of each adjacency row by (value, slot): uint32, shape (slots,)."""
     keys: NDArray[np.int64]
-    """int64[slots], in that order the values as `asterism_graphkit.arrays.sort_keys.sort_keys` has
-    them.
+    """Values in that order: int64, shape (slots,).
+
+    They are encoded by `asterism_graphkit.arrays.sort_keys.sort_keys`.
     """
     weight_trees: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """float64[slots], by the name of weights: of each row a tree of sums in that order, as
-    `storaged.build.edge_indexes.fill_weight_trees` lays it out.
+    """Trees of weight sums in that order, by weight name: float64, shape (slots,).
+
+    Each row has one tree, laid out by `storaged.build.edge_indexes.fill_weight_trees`.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnIndex:
-    """The live rows of a node type, or the out-slots of an edge type, in order of a column."""
+    """The live rows of a node type, or the out-slots of an edge type, in column order."""
 
     column: str
-    """As conditions write it, canonical."""
+    """Canonical name of the column, as filters write it."""
     kind: str
-    """``hash`` or ``range``."""
+    """Kind of the index: ``hash`` or ``range``."""
     rows: NDArray[np.uint32]
-    """uint32[n], by (value, row); NaN comes last, texts come by (hash, bytes)."""
+    """Rows by (value, row): uint32, shape (n,); NaN is last, strings are by (hash, bytes).
+    """
     values: NDArray[Any]
-    """``range``: [n], the value of each row; ``hash``: [groups], that of each group, of texts int64
-    hashes.
+    """Sorted values.
+
+    ``range``: shape (n,), the value of each row. ``hash``: shape (groups,), the value of each
+    group; int64 hashes for strings.
     """
     bounds: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """``hash`` only: int64[groups + 1], where each group of equal values begins."""
+    """Start of each group of equal values, ``hash`` only: int64, shape (groups + 1,)."""
     tables: Mapping[str, IndexTables] = field(default_factory=dict)
-    """By the name of weights, the rows' own under ``OWN_WEIGHT_NAME``; a name that is not there is
-    of a type without weights: every row weighs 1.
+    """Tables by weight name; the rows' own weights are under ``OWN_WEIGHT_NAME``.
+
+    A missing name belongs to a type without weights: every row weighs 1.
     """
     outgoing: SortedEdges | None = None
     incoming: SortedEdges | None = None
-    """Of edges, where they are kept: by source, and by destination."""
+    """Edges by source and by destination, if the index stores them; edge types only."""
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Display name of the index."""
         return f"{self.column} ({self.kind})"
 
 
 def file_prefix(owner: str, kind: str, column_place: str) -> str:
-    """What the names of an index's files begin with: ``column_place`` is the number of a feature,
-    or ``id`` or ``weight``.
+    """Return the common prefix of an index's file names.
+
+    ``column_place`` is the number of a feature, or ``id`` or ``weight``.
     """
     return f"{owner}.x{kind[0]}{column_place}"
 
 
 def manifest_entry(column: str, kind: str, prefix: str, names: Mapping[str, str]) -> dict[str, Any]:
-    """What the manifest of an image says of an index: ``names`` of weights -> what the names of
-    their files begin with.
+    """Return the manifest entry of an index.
+
+    ``names`` maps each weight name to the prefix of its file names.
     """
     return {"column": column, "kind": kind, "prefix": prefix, "weights": dict(names)}
 
@@ -111,7 +125,7 @@ def manifest_entry(column: str, kind: str, prefix: str, names: Mapping[str, str]
 def open_indexes(
     entries: list[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]]
 ) -> tuple[ColumnIndex, ...]:
-    """The indexes that a manifest describes, with the files that it names."""
+    """Return the indexes that a manifest describes."""
     return tuple(_open_index(entry, arrays) for entry in entries)
 
 

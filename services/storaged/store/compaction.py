@@ -1,5 +1,7 @@
-"""Compaction that lets others work: the background does it, asked by options, for a manual one
-holds the GIL to its end.
+"""Compaction that does not block other threads.
+
+A manual RocksDB compaction holds the GIL until it ends. Options therefore make the background
+threads do the work.
 """
 
 from __future__ import annotations
@@ -10,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 GARBAGE, _EAGER_GARBAGE = 0.25, 0.01
-"""Share of garbage in blob files beyond which they are written anew: all the time, and while a
-compaction is asked for.
-"""
+"""Garbage share above which blob files are rewritten: normally, and during a compaction."""
 _TRIGGER, _EAGER_TRIGGER = "4", "1"
-"""Unmerged files beyond which the background merges them: RocksDB's own number, and while a
-compaction is asked for.
+"""Number of unmerged files that triggers a background merge.
+
+The first is RocksDB's default; the second applies during a compaction.
 """
 _FILES, _BLOBS = "level0_file_num_compaction_trigger", "blob_garbage_collection_force_threshold"
 _PROPERTIES = (
@@ -31,19 +32,21 @@ _POLL_S, _IDLE_POLLS, _PURGE_POLLS = 0.05, 10, 60
 def compact_family(
     family: Any, folder: Path, cancelled: Callable[[], bool], *, blobs: bool
 ) -> None:
-    """Flush a column family, and have the background merge all its files, and rewrite blob files
-    that hold garbage.
+    """Flush a column family, then have background threads merge its files.
+
+    Blob files with garbage are rewritten.
 
     Parameters
     ----------
     family : rocksdict.Rdict
-        Of the family.
+        The column family.
     folder : Path
-        Of the database.
+        Folder of the database.
     cancelled : callable
-        Looked at every 50 ms: returns then; what the background has begun it ends by itself.
+        Polled every 50 ms. If it returns True, this function returns; RocksDB completes a running
+        compaction.
     blobs : bool
-        Whether it is this family that keeps values in blob files.
+        True for a family that stores values in blob files.
     """
     family.flush(True)
     family.set_options({_FILES: _EAGER_TRIGGER, **({_BLOBS: str(_EAGER_GARBAGE)} if blobs else {})})
@@ -55,8 +58,9 @@ def compact_family(
 
 
 def _wait_for_merge(family: Any, cancelled: Callable[[], bool]) -> None:
-    """Wait until no file of the family is unmerged and its blob files hold hardly any garbage, or
-    nothing happens any more.
+    """Wait until all files are merged and blob files have hardly any garbage.
+
+    Also returns when no compaction has run for a while.
     """
     merged, idle_polls = False, 0
     while not cancelled() and idle_polls < _IDLE_POLLS:
@@ -71,11 +75,12 @@ def _wait_for_merge(family: Any, cancelled: Callable[[], bool]) -> None:
 
 
 def _purge_files(family: Any, folder: Path, cancelled: Callable[[], bool], *, blobs: bool) -> None:
-    """Have files removed that nothing names any more.
+    """Have RocksDB delete files that are no longer referenced.
 
-    RocksDB leaves those that somebody read as they were merged to its next job, which may be a long
-    time off. An iterator that ends as the last one of a state removes them too; options that are
-    set, the same ones, begin a new state."""
+    RocksDB defers the deletion of files that were being read when they were merged until its next
+    job, which may be much later. An iterator that is the last user of a state also deletes them.
+    Setting options, even to the same values, starts a new state.
+    """
     for _ in range(_PURGE_POLLS):
         has_garbage = len(list(folder.glob("*.sst"))) > len(family.live_files())
         if blobs and len(list(folder.glob("*.blob"))) > int(

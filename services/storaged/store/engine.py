@@ -1,12 +1,18 @@
-"""RocksDB's one door in storaged: ordered families of bytes. `memory` is a twin that keeps the same
-promises.
+"""Access to RocksDB: ordered families of bytes. The only module that imports rocksdict.
 
-Facts that shape this file. rocksdict needs ``raw_mode`` everywhere and every column family named at
-open. Its ``items()`` ends silently at a corrupt block, so scans use ``iter()`` and ask ``status()``
-at the end. Space comes back when a family is dropped and no batch or handle of it is left, and by
-compactions: a manual one holds the GIL to its end, so `compact` asks the background ones to do it.
-Large sorted runs go around the memtables: an SST file is written and moved in, several times faster
-than puts."""
+`memory_engine` is a twin that keeps the same contract.
+
+Properties of RocksDB and rocksdict on which this module depends:
+
+* rocksdict needs ``raw_mode`` everywhere, and the names of all column families at open.
+* Its ``items()`` ends silently at a corrupt block. Scans use ``iter()`` and check ``status()`` at
+  the end.
+* Disk space is freed when a family is dropped and no batch or handle refers to it, and by
+  compactions. A manual compaction holds the GIL until it ends, so `compact` has background threads
+  do it.
+* Large sorted runs bypass the memtables: an SST file is written and moved in, several times faster
+  than puts.
+"""
 
 from __future__ import annotations
 
@@ -37,89 +43,177 @@ MIB = 1 << 20
 CACHE_BYTES = 32 * MIB
 WRITE_BUFFER_BYTES = 64 * MIB
 BULK_BYTES = 4 * MIB
-"""Runs up to this size are plain puts: a file of their own would cost more than it saves."""
+"""Largest run in bytes that is written as plain puts; a separate file would cost more."""
 
 Put = tuple[str, bytes, bytes | None]
-"""(family, key, value); a value of None deletes."""
+"""(family, key, value); a value of None deletes the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """What a column family is good for."""
+    """Configuration of a column family."""
 
     name: str
     compressed: bool = False
-    """LZ4."""
+    """Compress values with LZ4."""
     blobs: bool = False
-    """Large values live in blob files, so that compaction moves keys only."""
+    """Store large values in blob files, so that compactions move keys only."""
     cached: bool = True
-    """Reads go through the process's block cache."""
+    """Read through the block cache of the process."""
 
 
 class BulkWriter(Protocol):
-    """A sorted run on its way into a family; nothing of it is seen before `finish`."""
+    """Writer of a sorted run, which is invisible until `finish`."""
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Append; keys ascend strictly."""
+        """Append a value.
+
+        Parameters
+        ----------
+        key : bytes
+            Key, strictly greater than the previous one.
+        value : bytes
+
+        Raises
+        ------
+        InvalidRequest
+            The keys do not ascend.
+        """
 
     def finish(self) -> None:
-        """Make the run visible and durable."""
+        """Make the run visible; an ingested file is durable, and puts are after `Engine.flush`."""
 
 
 class Engine(Protocol):
-    """Ordered families of keys and values.
+    """Storage of ordered families of keys and values.
 
     Every method raises `Corrupt` for bytes that fail their checksum, `Unavailable` for a full or
-    failing disk, `Conflict` for a folder that another process holds."""
+    failing disk, and `Conflict` for a folder that another process holds.
+    """
 
     def get(self, family: str, key: bytes) -> bytes | None:
-        """The value of ``key``, or None."""
+        """Return the value of a key.
+
+        Parameters
+        ----------
+        family : str
+        key : bytes
+
+        Returns
+        -------
+        bytes or None
+            None if the key does not exist.
+        """
 
     def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
-        """Apply all or nothing; with ``durable`` it survives a crash once this returns."""
+        """Apply all puts, or none.
+
+        Parameters
+        ----------
+        puts : sequence of Put
+        durable : bool
+            Return only once the puts survive a crash. Default True.
+        """
 
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values in start <= key < stop, ascending; ``stop`` None is the end."""
+        """Iterate over a range of keys, ascending.
+
+        Parameters
+        ----------
+        family : str
+        start : bytes
+            First key of the range.
+        stop : bytes or None
+            End of the range, exclusive; None for the end of the family.
+
+        Yields
+        ------
+        key : bytes
+        value : bytes
+        """
 
     def bulk_writer(self, family: str, keep_path: Path | None = None) -> BulkWriter:
-        """A sorted run to be moved in whole; with ``keep_path`` it stays there too, for
-        `ingest_file`, if it has a key.
+        """Return a writer of a sorted run, which is added to a family as a whole.
+
+        Parameters
+        ----------
+        family : str
+        keep_path : Path, optional
+            Also keep the run at this path, for `ingest_file`, if it has a key.
+
+        Returns
+        -------
+        BulkWriter
         """
 
     def ingest_file(self, family: str, run: Path) -> None:
-        """Make a run that was kept part of ``family``, without copying it; none of its keys may be
-        there already.
+        """Add a run that was kept to a family, without copying it.
 
-        `Unavailable` where it is not there, `Corrupt` where it is not a run.
+        Parameters
+        ----------
+        family : str
+        run : Path
+            The file. None of its keys may exist in the family.
+
+        Raises
+        ------
+        Unavailable
+            The file does not exist.
+        Corrupt
+            The file is not a run.
         """
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
-        """Forget start <= key < stop; `compact` gives its space back."""
+        """Delete the keys from ``start`` (inclusive) to ``stop`` (exclusive).
+
+        `compact` frees their disk space.
+
+        Parameters
+        ----------
+        family : str
+        start, stop : bytes
+        """
 
     def drop(self, family: str) -> None:
-        """Empty the family and give its space back now."""
+        """Empty a family and free its disk space now.
+
+        Parameters
+        ----------
+        family : str
+        """
 
     def flush(self) -> None:
-        """Bring everything that was written without a log to disk."""
+        """Write to disk all data that was written without a log."""
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Give the space of what was deleted back; returns early where it is cancelled. Reads and
-        writes go on meanwhile.
+        """Free the disk space of deleted keys. Reads and writes continue meanwhile.
+
+        Parameters
+        ----------
+        family : str
+        cancelled : callable, optional
+            Polled; if it returns True, the method returns early.
         """
 
     def size(self) -> int:
-        """Bytes that it takes on disk."""
+        """Return the size on disk in bytes."""
 
     def checkpoint(self, path: Path) -> None:
-        """An openable copy at ``path`` (which must not exist), by hard links."""
+        """Create an openable copy by hard links.
+
+        Parameters
+        ----------
+        path : Path
+            Folder of the copy; must not exist.
+        """
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the database; its folder may be opened again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SharedBuffers:
-    """What the databases of a process share: one block cache, one write-buffer manager."""
+    """Memory shared by the databases of a process: a block cache and a write-buffer manager."""
 
     cache: Any
     buffers: Any
@@ -128,8 +222,9 @@ class _SharedBuffers:
 
 @cache
 def _shared_buffers(memory_bytes: int) -> _SharedBuffers:
-    """RocksDB's memory in this process: a quarter of ``memory_bytes`` at most, or (0) of a
-    daemon.
+    """Return RocksDB's memory in this process.
+
+    It is at most a quarter of ``memory_bytes``; 0 selects the limits of a daemon.
     """
     share = memory_bytes // 16 if memory_bytes else WRITE_BUFFER_BYTES
     cache_bytes, buffer_bytes = min(CACHE_BYTES, share), min(WRITE_BUFFER_BYTES, share)
@@ -147,8 +242,8 @@ def _options(family: Family | None, memory: _SharedBuffers) -> Any:
     options.set_write_buffer_manager(memory.buffers)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
-    # A torn end of the log is a write that nobody was told of. Anything else wrong in it must not
-    # pass for an older state.
+    # A torn end of the log is a write that was never acknowledged. Any other damage must not be
+    # taken for an older state.
     options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
     options.set_max_open_files(256)
     kind = rocksdict.DBCompressionType
@@ -172,14 +267,15 @@ def _options(family: Family | None, memory: _SharedBuffers) -> Any:
 
 
 _UNSORTED_PROPERTIES = "properties unsorted"
-"""RocksDB's text for a table with a damaged block of properties. It does not name the table, and
-suspects the ``MANIFEST``.
+"""RocksDB's message for a table with a damaged block of properties.
+
+The message does not name the table, and suspects the ``MANIFEST``.
 """
 _REMEDY = "restore the folder from a replica or a backup, or load and build again"
 
 
 def _typed_error(error: Exception, path: Path) -> AsterismError:
-    """The typed error of what RocksDB said."""
+    """Return the typed error for a message of RocksDB."""
     text = " ".join(str(error).split())
     if "No space left" in text or "SpaceLimit" in text:
         return Unavailable(f"{path}: the disk is full ({text}); free space and do it again")
@@ -195,8 +291,9 @@ def _typed_error(error: Exception, path: Path) -> AsterismError:
 
 
 class RocksEngine:
-    """An engine on a RocksDB folder; ``memory_bytes`` bounds what RocksDB holds where it is the
-    same for all of a process.
+    """An engine on a RocksDB folder.
+
+    ``memory_bytes`` bounds RocksDB's memory; engines of a process with the same value share it.
     """
 
     def __init__(
@@ -215,7 +312,7 @@ class RocksEngine:
             else rocksdict.AccessType.read_write()
         )
         if not read_only:
-            make_folder(path)  # RocksDB syncs what is in it, not its name
+            make_folder(path)  # RocksDB syncs the content of the folder, but not its name.
         self._runs = path.with_name(path.name + "-runs")
         self._run = 0
         if self._runs.exists() and not read_only:
@@ -234,15 +331,15 @@ class RocksEngine:
         }
         self._durable, self._unlogged = rocksdict.WriteOptions(), rocksdict.WriteOptions()
         self._durable.sync = True
-        # A property, whatever its stub says.
+        # A property, although its stub declares a method.
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
 
     def options(self, family: Family | None) -> Any:
-        """RocksDB's options of a family, or of the database."""
+        """Return RocksDB's options of a family, or of the database for None."""
         return _options(family, self._buffers)
 
     def get(self, family: str, key: bytes) -> bytes | None:
-        """The value of ``key``, or None."""
+        """Return the value of a key, or None."""
         try:
             value: bytes | None = self._columns[family].get(key)
         except Exception as error:
@@ -250,7 +347,7 @@ class RocksEngine:
         return value
 
     def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
-        """Apply all or nothing."""
+        """Apply all puts, or none."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         handles = {
             name: self._db.get_column_family_handle(name)
@@ -266,13 +363,11 @@ class RocksEngine:
         except Exception as error:
             raise _typed_error(error, self.path) from error
         finally:
-            # the error's traceback may live for long, and with a handle the database would
+            # The traceback of an error may live long; a handle in it would keep the database open.
             handles.clear()
 
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values in order; Corrupt where the iterator stopped for another reason than the
-        end.
-        """
+        """Yield keys and values in order; raise Corrupt if the iterator stops before the end."""
         try:
             cursor = self._columns[family].iter()
             cursor.seek(start)
@@ -289,11 +384,14 @@ class RocksEngine:
             raise _typed_error(error, self.path) from error
 
     def bulk_writer(self, family: str, keep_path: Path | None = None) -> _RocksBulkWriter:
-        """A sorted run: a file that is moved in, or puts where it stays small and is not kept."""
+        """Return a writer of a sorted run.
+
+        The run becomes an ingested file, or puts if it is small and not kept.
+        """
         return _RocksBulkWriter(self, family, self._new_run(), keep_path)
 
     def ingest_file(self, family: str, run: Path) -> None:
-        """Make a kept SST file part of ``family`` by a hard link."""
+        """Add a kept SST file to a family by a hard link."""
         link = self._new_run()
         try:
             os.link(run, link)
@@ -302,13 +400,14 @@ class RocksEngine:
         self.ingest(family, link, shared=True)
 
     def ingest(self, family: str, file: Path, *, shared: bool = False) -> None:
-        """Make a finished SST file part of ``family``; a ``shared`` one has other names, and stays
-        as it is under them.
+        """Add a finished SST file to a family.
+
+        A ``shared`` file has other names, under which it stays unchanged.
         """
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
-        # Where its keys were used before RocksDB wants to write into the file. Shared files are
-        # then copied first.
+        # If its keys were used before, RocksDB wants to write into the file. A shared file is then
+        # copied first.
         options.set_allow_global_seqno(not shared)
         try:
             self._columns[family].ingest_external_file([str(file)], options)
@@ -326,14 +425,14 @@ class RocksEngine:
         return self._runs / f"{self._run}.sst"
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
-        """Forget a range."""
+        """Delete a range of keys."""
         try:
             self._columns[family].delete_range(start, stop)
         except Exception as error:
             raise _typed_error(error, self.path) from error
 
     def drop(self, family: str) -> None:
-        """Drop the column family and make it anew: its files go with its last handle."""
+        """Drop the column family and create it again; its files go with its last handle."""
         try:
             del self._columns[family]
             self._db.drop_column_family(family)
@@ -344,7 +443,7 @@ class RocksEngine:
             raise _typed_error(error, self.path) from error
 
     def flush(self) -> None:
-        """Flush every family, and wait."""
+        """Flush every family and wait."""
         try:
             for column in self._columns.values():
                 column.flush(True)
@@ -352,7 +451,7 @@ class RocksEngine:
             raise _typed_error(error, self.path) from error
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Flush, then let the background merge all files of the family, blob files included."""
+        """Flush, then have background threads merge all files of the family, also blob files."""
         try:
             compact_family(
                 self._columns[family], self.path, cancelled, blobs=self._families[family].blobs
@@ -361,15 +460,16 @@ class RocksEngine:
             raise _typed_error(error, self.path) from error
 
     def size(self) -> int:
-        """The sizes of its files, those that a checkpoint shares too."""
+        """Return the total size of the files, including those shared with a checkpoint."""
         total = 0
         for file in self.path.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # a compaction removes files at any time
+            # A compaction may remove files at any time.
+            with contextlib.suppress(FileNotFoundError):
                 total += file.stat().st_size
         return total
 
     def checkpoint(self, path: Path) -> None:
-        """RocksDB's own checkpoint."""
+        """Create a RocksDB checkpoint."""
         if path.exists():
             raise Conflict(f"checkpoint {path}: the folder is there already")
         make_folder(path.parent)
@@ -381,8 +481,8 @@ class RocksEngine:
     def close(self) -> None:
         """Close every handle; the folder may be opened again at once."""
         self._columns.clear()
-        # On a full disk it can not flush as it goes. What was to last is in the log, or was
-        # flushed, or its flush has failed before.
+        # On a full disk it cannot flush while closing. Durable data is in the log or was flushed,
+        # or its flush has failed before.
         with contextlib.suppress(Exception):
             self._db.close()
         self._db = None

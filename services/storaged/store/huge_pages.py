@@ -1,5 +1,7 @@
-"""Images in large pages of memory, where the system has them for files and all of an image fits:
-reads at random then wait for the bytes alone, and not for where these are."""
+"""Images in huge pages of memory, if the system has them for files and images fit.
+
+Random reads then wait for the data only, and not for the translation of its address.
+"""
 
 from __future__ import annotations
 
@@ -17,45 +19,45 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_io.available_memory import available_bytes
 
 HUGE_PAGE_BYTES, _READ_BYTES = 1 << 21, 1 << 26
-"""Bytes of a large page, which are also those of the least file that they are asked for; and bytes
-that are read in one go.
-"""
+"""Bytes of a huge page, also the smallest file that is advised; and bytes per read."""
 _MIN_COPY, _MAX_COPY = 1 << 22, 1 << 25
-"""Bytes of small arrays together that are worth copying, and that there is room for."""
+"""Bytes of small arrays together that are worth a copy, and the largest copy allowed."""
 _CACHE_LINE = 64
-"""Bytes of a cache line, where each array begins."""
+"""Bytes of a cache line, to which each array is aligned."""
 _MEMORY_SHARE = 2
-"""An image is brought into large pages where it has no more than one in so many bytes of memory."""
+"""Factor by which the available memory must exceed an image for huge pages."""
 _POPULATE_READ = 22
-"""Of Linux 5.14 and later, where Python has no name for it: read all pages of a map now, and tell
-of a disk that fails by an error.
+"""MADV_POPULATE_READ of Linux 5.14 and later, which Python does not name.
+
+It reads all pages of a mapping now, and reports a failing disk as an error.
 """
 
 
 def fits_memory(folders: Iterable[Path]) -> bool:
-    """Whether the files of these images leave half of the memory that is to be had to others; False
-    where nobody says how much that is.
+    """Return whether these images take at most half of the available memory.
 
-    Where they do not, what is read is better read in small pages.
+    Returns False if the available memory is unknown. Images that do not fit are better read in
+    small pages.
     """
     return image_bytes(folders) * _MEMORY_SHARE <= (available_bytes() or -1)
 
 
 def image_bytes(folders: Iterable[Path]) -> int:
-    """Return the bytes of the arrays of these images."""
+    """Return the size of the arrays of these images in bytes."""
     return sum(path.stat().st_size for folder in folders for path in folder.glob("*.bin"))
 
 
 def advise_huge_pages(content: mmap.mmap) -> None:
-    """Ask for large pages under a map of a file; a system that has none does not mind."""
+    """Advise huge pages for the mapping of a file; ignored by systems without them."""
     if len(content) >= HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):
             content.madvise(mmap.MADV_HUGEPAGE)
 
 
 def copy_together(arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
-    """Arrays of files that are too small for large pages, copied side by side into memory that has
-    them; the same where that is not worth it.
+    """Copy arrays that are too small for huge pages into one block of memory with huge pages.
+
+    Returns the same arrays if a copy is not worthwhile.
     """
     size = sum(-(-array.nbytes // _CACHE_LINE) * _CACHE_LINE for array in arrays)
     if (
@@ -76,10 +78,9 @@ def copy_together(arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
 
 
 def reload_into_huge_pages(folder: Path) -> None:
-    """Have the files of an image that was written just now read into large pages: it is in small
-    ones, as it was written.
+    """Read the files of a newly written image, which are in small pages, into huge ones.
 
-    What somebody has mapped stays as it is. Nothing else is changed by it, whatever fails.
+    Existing mappings stay as they are. A failure has no effect.
     """
     if not hasattr(os, "posix_fadvise"):
         return
@@ -93,13 +94,12 @@ def reload_into_huge_pages(folder: Path) -> None:
                 for start in range(0, len(content), _READ_BYTES):
                     piece = start, min(_READ_BYTES, len(content) - start)
                     content.madvise(_POPULATE_READ, *piece)
-                    content.madvise(
-                        mmap.MADV_DONTNEED, *piece
-                    )  # it stays in memory, and counts as nobody's
+                    # The page stays in the page cache, but no longer counts as process memory.
+                    content.madvise(mmap.MADV_DONTNEED, *piece)
 
 
 def reload_images(folders: Sequence[Path]) -> None:
-    """`reload_into_huge_pages` images that were written just now, where they fit."""
+    """Call `reload_into_huge_pages` for newly written images, if they fit into memory."""
     if fits_memory(folders):
         for folder in folders:
             reload_into_huge_pages(folder)

@@ -1,29 +1,31 @@
-"""Image records: the arrays of one part of one version, as draws see them.
+"""Image records: the arrays of one partition of one version, as sampling sees them.
 
 An image is a folder of raw little-endian files, one per array, and a ``manifest.json`` that is
-written last. These records are views of mapped files in a running storaged, and plain arrays in a
-kernel's test: whoever holds one can not tell. `open_part` maps a folder; `storaged.build` writes
-one.
+written last. In a running storaged the records are views of mapped files; in kernel tests they are
+plain arrays. Code that reads them cannot distinguish the two. `open_part` maps a folder;
+`storaged.build` writes one.
 
-Rows. A node row is a position in the type's node list of the part, by id. A *dense* type has id =
-row * parts + part and no id array; deleted ids are holes, marked in ``live``. A sparse type has
-sorted ``ids`` and an open-addressing index. An edge *slot* is a position in the part's
-out-adjacency of a type, by (source row, neighbor id, edge id).
-
-Thresholds. A draw takes column r = high half of word * n with the low half as its coin, keeps r
-when coin < T and goes to the alias otherwise, where T = acceptance probability * 2^64. ``hot``
-holds (T >> 32) << 32 | alias, ``cold`` holds T & 0xFFFFFFFF, read only where the coin's high half
-equals T's. A column that is certain is its own alias.
-
-Twice over. Where the ids of an adjacency's neighbors fit into 32 bits they are there a second time
-as ``narrow``, in half the room; where those of its edges do, too, ``pairs`` has each edge's two ids
-side by side; and ``packed`` puts beside each ``hot`` the two neighbors between which it decides. Of
-sparse nodes ``keyed`` has each ``hot`` beside the id of its column. What a draw wants to know is
-one read at random instead of two.
-
-By time. Where edges have a time, ``order`` has the slots of each row from the earliest edge to the
-latest: what is seen until a time is a beginning of it, found by bisection, and ``time_sums`` say
-what that weighs."""
+Rows
+    A node row is a position in the type's node list of the partition, ordered by id. A *dense* type
+    has id = row * parts + part and no id array; deleted ids are holes, marked in ``live``. A sparse
+    type has sorted ``ids`` and an open-addressing index. An edge *slot* is a position in the
+    partition's out-adjacency of a type, ordered by (source row, neighbor id, edge id).
+Alias thresholds
+    A draw multiplies a 64-bit random word by n. The high half of the product is the column r, the
+    low half is the coin. The draw keeps r if coin < T, else takes the alias, where T = acceptance
+    probability * 2^64. ``hot`` stores (T >> 32) << 32 | alias. ``cold`` stores T & 0xFFFFFFFF,
+    which is read only if the coin's high half equals T's. A column that is always accepted is its
+    own alias.
+Redundant copies
+    They turn two random reads into one. If the neighbor ids of an adjacency fit into 32 bits,
+    ``narrow`` stores them in half the memory. If its edge ids fit too, ``pairs`` stores both ids of
+    each edge next to each other. ``packed`` stores the two candidate neighbors next to each
+    ``hot``. For sparse nodes, ``keyed`` stores the id of each column next to its ``hot``.
+Times
+    For edges with a time, ``order`` has the slots of each row from the earliest edge to the latest.
+    The edges visible at a time are a prefix of it, found by bisection, and ``time_sums`` has the
+    weight of each prefix.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,13 @@ from storaged.store.column_index import ColumnIndex, open_indexes
 from storaged.store.huge_pages import reload_into_huge_pages
 
 FORMAT, READABLE_FORMATS = 4, (1, 2, 3, 4)
-"""Of the files as they are written, and those that can be read: the first has nothing twice over,
-the second and the third no ``pairs``.
+"""Format of written files, and the formats that can be read.
 
-A version's number is nowhere in an image: the same content has the same bytes."""
+Format 1 has no redundant copies; formats 2 and 3 have no ``pairs``. The version number is not part
+of an image: the same content has the same bytes.
+"""
 NO_NEIGHBOR = 0xFFFFFFFF
-"""In ``packed``: no neighbor. Ids from here on are in nothing of 32 bits."""
+"""Marker for "no neighbor" in ``packed``. Arrays of 32-bit ids have no id from here on."""
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
@@ -67,99 +70,105 @@ EMPTY_F64 = np.zeros(0, np.float64)
 
 
 def interleave_ids(alias_threshold: U64, ids: I64) -> U64:
-    """Columns of a table beside the ids of their rows, one after another; uint64[2 * n]."""
+    """Interleave the columns of a table with the ids of their rows: uint64, shape (2 * n,)."""
     return np.column_stack([alias_threshold, ids.astype(np.uint64)]).reshape(-1)
 
 
 def pack_pairs(nbr: I64, eid: I64) -> U64:
-    """Neighbors and their edges' ids side by side, all of them below 2^32; uint64[n]."""
+    """Pack neighbor ids and edge ids, all below 2^32, into one word each: uint64, shape (n,)."""
     return eid.astype(np.uint64) << np.uint64(32) | nbr.astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasTable:
-    """An alias table over the rows (or slots) of one (part, type, weight name)."""
+    """An alias table over the rows (or slots) of one (partition, type, weight name)."""
 
     size: int
-    """Columns: rows of positive weight."""
+    """Number of columns: rows of positive weight."""
     total: float
-    """float64 Neumaier sum of their weights."""
+    """Neumaier sum of their weights, in float64."""
     hot: U64 = field(default_factory=lambda: EMPTY_U64)
-    """uint64[size]; empty when all positive weights are equal: then every column is certain."""
+    """Thresholds and aliases: uint64, shape (size,).
+
+    Empty if all positive weights are equal, since every column is then always accepted.
+    """
     cold: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[size], or empty with ``hot``."""
+    """Low halves of the thresholds: uint32, shape (size,); empty if ``hot`` is."""
     row_of: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[size], column -> row; empty when column i is row i."""
+    """Row of each column: uint32, shape (size,); empty if column i is row i."""
     keyed: U64 = field(default_factory=lambda: EMPTY_U64)
-    """uint64[2 * size]: of each column ``hot``, then the id of its own row; empty with ``hot``, of
-    dense nodes and of edges.
+    """``hot`` and the row's id of each column, interleaved: uint64, shape (2 * size,).
+
+    Empty if ``hot`` is, and for dense nodes and edges.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureColumn:
-    """A feature of a type, in row order."""
+    """The values of a feature of a type, in row order."""
 
     values: NDArray[Any]
-    """dense: [rows, *shape]; ragged: [total]; bytes: uint8[total]."""
+    """Values. Dense: shape (rows, ...); ragged: shape (total,); bytes: uint8, shape (total,)."""
     indptr: I64 | None = None
-    """int64[rows + 1] for ragged and bytes; None for dense."""
+    """Row pointers of ragged and bytes features: int64, shape (rows + 1,); None if dense."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWeights:
-    """Further weights of the nodes of one type, under a name of their own."""
+    """Additional weights of the nodes of one type, identified by a name."""
 
     weights: F32
-    """float32[rows]."""
+    """Weights: float32, shape (rows,)."""
     table: AliasTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeImage:
-    """The nodes of one type in one part."""
+    """The nodes of one type in one partition."""
 
     rows: int
-    """Rows, holes included."""
+    """Number of rows, holes included."""
     count: int
-    """Live rows: the measure of uniform draws."""
+    """Number of live rows, which is the total of uniform sampling."""
     dense: bool
     ids: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[rows] ascending, sparse types only."""
+    """Ids, ascending, sparse types only: int64, shape (rows,)."""
     index_ids: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[2^k] open addressing, linear probing from mix64(id) >> (64 - k); -1 is free. Sparse
-    types only.
+    """Open-addressing hash table of ids, sparse types only: int64, shape (2^k,).
+
+    Linear probing starts at mix64(id) >> (64 - k); -1 marks a free place.
     """
     index_rows: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[2^k]: the row of each id in ``index_ids``."""
+    """Row of each id in ``index_ids``: uint32, shape (2^k,)."""
     live: U8 = field(default_factory=lambda: EMPTY_U8)
-    """uint8[rows], 0 for a hole; empty when there is none."""
+    """Liveness: uint8, shape (rows,), 0 for a hole; empty without holes."""
     live_rows: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[count], the live rows ascending; empty when there is no hole."""
+    """Live rows, ascending: uint32, shape (count,); empty without holes."""
     weights: F32 = field(default_factory=lambda: EMPTY_F32)
-    """float32[rows]; empty when the type is unweighted: all 1."""
+    """Weights: float32, shape (rows,); empty for an unweighted type, where all weigh 1."""
     table: AliasTable
     extra_weights: Mapping[str, NodeWeights] = field(default_factory=dict)
-    """By the names of the type's tables."""
+    """Additional weights, by the names of the type's weight tables."""
     columns: Mapping[str, FeatureColumn] = field(default_factory=dict)
     indexes: tuple[ColumnIndex, ...] = ()
-    """For draws under conditions; by (column, kind)."""
+    """Column indexes for sampling with filters, by (column, kind)."""
     label_hash: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[labels] ascending: the hash of each graph label of the type in this part; types with a
-    graph label only.
+    """Hashes of the graph labels in this partition, ascending: int64, shape (labels,).
+
+    Only types with a graph label have it.
     """
     label_indptr: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[labels + 1]: where each label's rows begin."""
+    """Start of each label's rows: int64, shape (labels + 1,)."""
     label_rows: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[labelled nodes]: the rows of each label, ascending."""
+    """Rows of each label, ascending: uint32, shape (labelled nodes,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWeights:
-    """Weights of an adjacency and the alias rows that follow from them."""
+    """The weights of an adjacency and the alias tables derived from them."""
 
     weights: F32
-    """As those of `AdjacencyImage`, and so are the others."""
+    """Same arrays as those of `AdjacencyImage`, as are the following fields."""
     sums: F64
     hot: U64 = field(default_factory=lambda: EMPTY_U64)
     cold: U32 = field(default_factory=lambda: EMPTY_U32)
@@ -169,7 +178,7 @@ class RowWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeWeights:
-    """Further weights of the edges of one type, under a name of their own."""
+    """Additional weights of the edges of one type, identified by a name."""
 
     table: AliasTable
     outgoing: RowWeights
@@ -178,85 +187,99 @@ class EdgeWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdjacencyImage:
-    """The edges of one type at one part, by the row of one end. ``nbr`` is the other end's id."""
+    """The edges of one type in one partition, grouped by the row of the local end.
+
+    ``nbr`` is the id of the remote end.
+    """
 
     indptr: I64
-    """int64[rows + 1] over the rows of the near end's node type in this part."""
+    """Row pointers over the local end's node type in this partition: int64, shape (rows + 1,)."""
     nbr: I64
-    """int64[slots], ascending within a row, ties by edge id."""
+    """Neighbor ids, ascending in a row, ties by edge id: int64, shape (slots,)."""
     eid: I64
-    """int64[slots]."""
+    """Edge ids: int64, shape (slots,)."""
     weights: F32 = field(default_factory=lambda: EMPTY_F32)
-    """float32[slots]; empty when the type is unweighted."""
+    """Weights: float32, shape (slots,); empty for an unweighted type."""
     sums: F64 = field(default_factory=lambda: EMPTY_F64)
-    """float64[rows], each row's Neumaier sum of weights; empty when the type is unweighted (then it
-    is the degree).
+    """Neumaier sum of each row's weights: float64, shape (rows,).
+
+    Empty for an unweighted type, where the sum is the degree.
     """
     hot: U64 = field(default_factory=lambda: EMPTY_U64)
-    """uint64[slots], per-row alias tables (aliases count from the row's first slot); empty when
-    unweighted or all weights of the array are equal and positive. Zero weights have T = 0 and a
-    positive alias; in a row of sum 0, themselves."""
+    """Alias tables of the rows: uint64, shape (slots,).
+
+    Aliases count from the row's first slot. Empty for an unweighted type, or if all weights of the
+    array are equal and positive. A zero weight has T = 0 and an alias of positive weight; in a row
+    of sum 0 it is its own alias.
+    """
     cold: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[slots], or empty with ``hot``."""
+    """Low halves of the thresholds: uint32, shape (slots,); empty if ``hot`` is."""
     narrow: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[slots], ``nbr`` once more; empty where an id does not fit, and in what is made of
-    other images.
+    """Copy of ``nbr``: uint32, shape (slots,).
+
+    Empty if an id does not fit, and in images derived from other images.
     """
     pairs: U64 = field(default_factory=lambda: EMPTY_U64)
-    """uint64[slots], ``eid`` << 32 | ``nbr``; empty with ``narrow``, and where an edge's id does
-    not fit.
+    """``eid`` << 32 | ``nbr``: uint64, shape (slots,).
+
+    Empty if ``narrow`` is, and if an edge id does not fit.
     """
     packed: U64 = field(default_factory=lambda: EMPTY_U64)
-    """uint64[2 * slots]: of each slot ``hot``, then the alias's neighbor << 32 | its own; both are
-    `NO_NEIGHBOR` in a row of sum 0. Empty with ``hot`` or ``narrow``."""
+    """``hot``, then the alias's neighbor << 32 | the slot's own: uint64, shape (2 * slots,).
+
+    Both neighbors are `NO_NEIGHBOR` in a row of sum 0. Empty if ``hot`` or ``narrow`` is.
+    """
     when: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[slots], the time of each edge as `asterism_graphkit.arrays.time_keys.encode_times` has
-    it; empty when the type has no time.
+    """Encoded edge times: int64, shape (slots,); empty for a type without a time.
+
+    The encoding is that of `asterism_graphkit.arrays.time_keys.encode_times`.
     """
     order: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[slots], the slots of each row by (``when``, slot); empty with ``when``."""
+    """Slots of each row by (``when``, slot): uint32, shape (slots,); empty if ``when`` is."""
     time_sums: F64 = field(default_factory=lambda: EMPTY_F64)
-    """float64[slots], in that order the weights of a row up to each place, Neumaier's sums; empty
-    with ``when``, or when unweighted.
+    """Neumaier prefix sums of a row's weights in that order: float64, shape (slots,).
+
+    Empty if ``when`` is, or for an unweighted type.
     """
     edge_columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """[slots], the features that the schema's indexes are on: what is elsewhere by edge id is here
-    beside the edges.
-    """
+    """Indexed features by slot: shape (slots,); a copy of those stored by edge id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeImage:
-    """The edges of one type in one part."""
+    """The edges of one type in one partition."""
 
     outgoing: AdjacencyImage
-    """By source. The truth: totals, global draws and scans read it."""
+    """Edges by source. Totals, global draws and scans read it."""
     incoming: AdjacencyImage | None
-    """By destination, where the schema keeps in-copies."""
+    """Edges by destination, if the schema keeps in-copies."""
     src_row: U32
-    """uint32[slots of out]: the source's row."""
+    """Row of each edge's source: uint32, shape (slots of ``outgoing``,)."""
     table: AliasTable
-    """For global draws, over the slots of ``outgoing``."""
+    """Alias table for global draws, over the slots of ``outgoing``."""
     feature_eids: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[n] ascending edge ids e with e % parts == part, whose features live here; empty when
-    there are no features or row = e // parts without holes."""
+    """Edge ids e with e % parts == part, the features of which are stored here.
+
+    int64, shape (n,), ascending. Empty without features, or if row = e // parts without holes.
+    """
     feature_rows: int = 0
-    """Rows of each column."""
+    """Number of rows of each column."""
     extra_weights: Mapping[str, EdgeWeights] = field(default_factory=dict)
-    """By the names of the type's tables."""
+    """Additional weights, by the names of the type's weight tables."""
     columns: Mapping[str, FeatureColumn] = field(default_factory=dict)
     indexes: tuple[ColumnIndex, ...] = ()
-    """For draws under conditions; by (column, kind). Rows of theirs are slots of ``outgoing``."""
+    """Column indexes for sampling with filters, by (column, kind), over slots of ``outgoing``.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartImage:
-    """One part of one version. Type ids index the tuples."""
+    """One partition of one version. Type ids index the tuples."""
 
     part: int
     parts: int
     mod: bool
-    """Whether placement is mod (dense types exist only then)."""
+    """True for placement by modulo; only then can types be dense."""
     nodes: tuple[NodeImage, ...]
     edges: tuple[EdgeImage, ...]
     digest: str = ""
@@ -264,8 +287,9 @@ class PartImage:
 
 
 def with_weights(image: PartImage, weight_name: str) -> PartImage:
-    """The same part with the weights of that name in place of the rows' own; types that have none
-    of it keep theirs.
+    """Return the partition with the weights of a name in place of the rows' own.
+
+    Types without weights of that name keep their own.
     """
     return replace(
         image,
@@ -322,30 +346,33 @@ def open_part(
     huge_pages: bool = False,
     digest: str | None = None,
 ) -> PartImage:
-    """Map the image in ``folder``, read-only.
+    """Map the image in a folder, read-only.
 
     Parameters
     ----------
     folder : Path
-        As `storaged.store.image_writer` wrote it.
+        Folder written by `storaged.store.image_writer`.
     verify : bool
-        Read every byte and compare checksums; otherwise only the manifest and the sizes of files
-        are checked.
+        Read every byte and compare checksums. Otherwise, only the manifest and the file sizes are
+        checked.
     offsets : bool
-        Read the files that hold places in other files, and compare their checksums: what is wrong
-        in those that are left may give wrong values, but not reads beyond the end of an array.
+        Read the files with positions in other files, and compare their checksums. Damage in the
+        remaining files may then cause wrong values, but no reads beyond the end of an array.
+        Default False.
     huge_pages : bool
-        Have it in large pages: of what fits into memory, as `storaged.store.huge_pages.fits_memory`
-        says.
+        Map in huge pages, for images that fit into memory
+        (`storaged.store.huge_pages.fits_memory`). Default False.
     digest : str, optional
-        SHA-256 of the manifest, in hexadecimal digits; None: any.
+        sha256 of the manifest, in hexadecimal digits. By default, any manifest is accepted.
 
     Raises
     ------
     NotFound
-        There is no manifest: the image was never finished. Or it is not the one of ``digest``.
+        There is no manifest, so the image was never finished, or the digest of the manifest is not
+        ``digest``.
     Corrupt
-        The manifest is damaged, or a file is missing, of another size, or (``verify``) altered.
+        The manifest is damaged, or a file is missing or has another size, or (``verify``) is
+        altered.
     """
     try:
         raw = (folder / MANIFEST).read_bytes()
@@ -364,7 +391,7 @@ def open_part(
             )
         found_digest = hashlib.sha256(raw).hexdigest()
         if digest is not None and found_digest != digest:
-            # Before any file: an altered manifest may name files that never were.
+            # Checked before any file: an altered manifest may name files that never existed.
             raise NotFound(
                 f"image file {folder / MANIFEST}: its digest is {found_digest}, the version was "
                 f"sealed with {digest}; build the version again"
@@ -393,7 +420,7 @@ def open_part(
             digest=found_digest,
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
-        cause = f"{type(error).__name__}: {error}"  # not its repr, which may quote the whole file
+        cause = f"{type(error).__name__}: {error}"  # Not its repr, which may quote the whole file.
         raise Corrupt(
             f"image file {folder / MANIFEST}: damaged ({cause}); build the version again"
         ) from error
@@ -402,7 +429,7 @@ def open_part(
 def _present_arrays(
     arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of a record that have a file; the others keep their empty default."""
+    """Return the arrays of a record that have a file; missing ones keep their empty default."""
     return {name: arrays[f"{prefix}.{name}"] for name in names if f"{prefix}.{name}" in arrays}
 
 
