@@ -1,2 +1,4 @@
-"""Backup and restoration of partitions: streams of blocks, and one task over partitions.
-Nothing here knows a daemon or metad: `storaged.task_runner` runs these tasks in a thread."""
+"""Backup and restore of partitions: streams of blocks, and one task over partitions.
+
+Independent of daemons and metad: `storaged.task_runner` runs these tasks in a thread.
+"""

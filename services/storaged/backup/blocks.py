@@ -1,9 +1,9 @@
-"""The stream of one part's blocks: values as they lie in the graph database, under commit numbers
-instead of load ids.
+"""Stream of a partition's blocks: stored values, with commit numbers for load ids.
 
-Layout, repeated: key (21 bytes, big endian, the commit number where the load's id is) | record (32
-bytes) | length of the value u32 little endian | value. It ends with 21 bytes 0xFF and the number of
-values, u64 little endian."""
+Layout, repeated: key (21 bytes, big-endian, the commit number in place of the load id) | record (32
+bytes) | length of the value u32, little-endian | value. The stream ends with 21 bytes 0xFF and the
+number of values, u64, little-endian.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_VALUE = 1 << 30
 
 
 def encode_stream(values: Iterable[StoredValue], commits: Mapping[int, int]) -> Iterator[bytes]:
-    """The stream of some values, in pieces; ``commits`` says the commit number of each load."""
+    """Yield the stream of some values in pieces; ``commits`` maps loads to commit numbers."""
     buffered, size, count = [], 0, 0
     for key, record, value in values:
         raw = keys.block_key(key._replace(load_id=commits[key.load_id]))
@@ -38,12 +38,12 @@ def encode_stream(values: Iterable[StoredValue], commits: Mapping[int, int]) -> 
 def decode_stream(
     pieces: Iterable[bytes], loads: Mapping[int, int], part: int
 ) -> Iterator[StoredValue]:
-    """The values of a stream, under the loads that have its commit numbers here.
+    """Yield the values of a stream, under the local loads with the stream's commit numbers.
 
     Raises
     ------
     Corrupt
-        Where it is cut off, of another part, or names a commit that no load has.
+        The stream is truncated, belongs to another partition, or names a commit without a load.
     """
     stream = _ByteReader(pieces)
     count = 0
@@ -69,7 +69,7 @@ def decode_stream(
 
 
 class _ByteReader:
-    """Bytes out of pieces."""
+    """Reader of bytes from an iterator of pieces."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -77,7 +77,7 @@ class _ByteReader:
         self._at = 0
 
     def read(self, size: int) -> bytes:
-        """The next ``size`` bytes; Corrupt where there are fewer."""
+        """Return the next ``size`` bytes; raise Corrupt if there are fewer."""
         chunks = [self._held[self._at :]] if len(self._held) - self._at < size else []
         missing = size - (len(self._held) - self._at)
         while missing > 0:
@@ -93,7 +93,7 @@ class _ByteReader:
         return content
 
     def has_more(self) -> bool:
-        """Whether anything follows; the pieces are read to their end, where they are checked."""
+        """Return whether any byte follows; reads all pieces, which are verified at their end."""
         remaining = len(self._held) - self._at
         for piece in self._pieces:
             remaining += len(piece)

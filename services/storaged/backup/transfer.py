@@ -1,7 +1,7 @@
-"""One storaged's share of a backup or a restore: its parts one after the other, each complete or
-not there.
+"""Share of one storaged in a backup or a restore, partition by partition.
 
-A part that an earlier attempt finished is kept; whatever else that one left is overwritten.
+A partition is either complete or absent. Partitions that an earlier attempt completed are kept; its
+unfinished output is overwritten.
 """
 
 from __future__ import annotations
@@ -28,40 +28,41 @@ from storaged.store.image import open_part
 TRANSFER_KINDS = ("backup", "restore")
 
 ReportProgress = Callable[[str, int, int], None]
-"""Told (phase, rows done, of how many); what it raises ends the transfer."""
+"""Called with (phase, rows done, rows in total); an exception it raises ends the transfer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """What is to be moved, and where it lies here."""
+    """One transfer of partitions between this storaged and a backup folder."""
 
     kind: str
     parts: tuple[int, ...]
     remote: RemoteFolder
-    """Where the backup lies."""
+    """Folder of the backup."""
     sha256: str
-    """Of the record that a restore began with."""
+    """sha256 of the backup's manifest that the restore began with."""
     version: int
     cut: int
-    """The commit that the version shows."""
+    """Commit watermark of the version."""
     digests: Mapping[int, str]
-    """part -> digest of its image, by the sealed manifest."""
+    """Digest of each partition's image, from the sealed manifest."""
     commits: Mapping[int, int]
-    """load -> its commit number, up to the version's cut."""
+    """Commit number of each load, up to the version's watermark."""
     store: BlockStore
     images: Path
-    """The folder with the images of the version, ``p00003`` for part 3."""
+    """Folder with the images of the version, such as ``p00003`` for partition 3."""
     report_progress: ReportProgress
     fingerprints: Sequence[LoadFingerprint] = ()
-    """Of the loads, as the catalog knows: nothing else leaves in a backup, nothing else stays of a
-    restore.
+    """Fingerprints of the loads, from the catalog.
+
+    Blocks are verified against them before a backup and after a restore.
     """
 
     def run(self) -> dict[str, Any]:
-        """Do it; gives what a finished task reports."""
+        """Run the transfer; return the result of the finished task."""
         return self._back_up() if self.kind == "backup" else self._restore()
 
-    # -- out ---------------------------------------------------------------------------------------
+    # -- backup ------------------------------------------------------------------------------------
 
     def _back_up(self) -> dict[str, Any]:
         remote = self.remote
@@ -76,7 +77,7 @@ class Transfer:
         return {"made": {"folder": remote.display_address}}
 
     def _is_complete(self, remote: RemoteFolder, part: int) -> bool:
-        """Whether an earlier attempt has completed a part."""
+        """Return whether an earlier attempt has completed a partition."""
         try:
             record = PartManifest.from_bytes(remote.read(f"{part_folder(part)}/part.json"))
         except (NotFound, Corrupt):
@@ -122,19 +123,19 @@ class Transfer:
                 encode_stream(stored_values(), self.commits),
                 expected=2 * size,
             )
-        )  # heads and keys are not counted
+        )  # The size does not include heads and keys.
         record = PartManifest(part=part, cut=self.cut, image=digest, files=tuple(files))
         remote.put(f"{folder}/part.json", record.to_bytes())
 
     def _with_progress(
         self, pieces: Iterator[bytes], phase: str, done: int, total: int
     ) -> Iterator[bytes]:
-        """``pieces``; each is told of, so that a transfer may end between any two."""
+        """Yield ``pieces`` and report each, so that a transfer may end between any two."""
         for piece in pieces:
             self.report_progress(phase, done, total)
             yield piece
 
-    # -- in ----------------------------------------------------------------------------------------
+    # -- restore -----------------------------------------------------------------------------------
 
     def _restore(self) -> dict[str, Any]:
         remote = self.remote
@@ -165,13 +166,13 @@ class Transfer:
     def _download_image(
         self, remote: RemoteFolder, record: BackupManifest, part: int, done: int
     ) -> None:
-        """Bring a part's image here, its manifest last; one that is here whole already is kept."""
+        """Download the image of a partition, its manifest last; skip an intact one."""
         folder = self.images / f"p{part:05d}"
         try:
             if open_part(folder, verify=True).digest == self.digests[part]:
                 return
         except AsterismError:
-            pass  # an earlier attempt did not come to its end
+            pass  # An earlier attempt did not finish.
         if folder.is_symlink():
             raise Corrupt(f"{folder}: a symbolic link; expected a folder of this storaged's own")
         make_folder(folder)
@@ -207,7 +208,7 @@ class Transfer:
 
     def _download_file(self, remote: RemoteFolder, file: StoredFile, path: Path, done: int) -> None:
         path.unlink(missing_ok=True)
-        with path.open("xb") as target:  # "x" follows no symbolic link
+        with path.open("xb") as target:  # "x" follows no symbolic link.
             for piece in self._with_progress(
                 remote.read_pieces(file), f"image file {path.name}", done, len(self.parts)
             ):
@@ -217,7 +218,7 @@ class Transfer:
 
 
 def _with_file_name(values: Iterator[StoredValue], name: str) -> Iterator[StoredValue]:
-    """``values``; Corrupt says in which file they are."""
+    """Yield ``values``; add the file name to a Corrupt error."""
     try:
         yield from values
     except Corrupt as error:

@@ -1,5 +1,7 @@
 """Sampling and reads over this host's partitions: one function for each Store call.
-Networks, clocks, protobuf and databases do not belong here; loops belong to `storaged.kernels`."""
+
+Networks, clocks, protobuf and databases do not belong here; loops belong to `storaged.kernels`.
+"""
 
 from asterism_model.elements import EDGE, NODE
 from storaged.kernels.pagerank import PageRankScores

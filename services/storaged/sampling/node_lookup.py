@@ -1,4 +1,4 @@
-"""From ids of a request to rows of the parts that hold them."""
+"""Lookup of the rows, partitions and edges of a request's node ids."""
 
 from __future__ import annotations
 
@@ -27,11 +27,17 @@ from storaged.store.image import (
 )
 
 OUT, IN = 1, 2
-"""Directions, as in `asterism.v1.Direction`."""
+"""Directions, with the values of `asterism.v1.Direction`."""
 
 
 def find_rows(image: PartImage, node: NodeImage, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of each id of this part, -1 where there is none; read-only int64[n]."""
+    """Return the row of each id of this partition, -1 if there is none.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        Read-only.
+    """
     if not node.dense:
         return as_kernel_array(hash_index.find(ids, node.index_ids, node.index_rows))
     out = np.empty(ids.size, np.int64)
@@ -43,21 +49,25 @@ def find_rows(image: PartImage, node: NodeImage, ids: NDArray[np.int64]) -> NDAr
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodeGroup:
-    """The nodes of a request that are of one type and live in one part."""
+    """The nodes of a request that have one type and one partition."""
 
     type_id: int
     image: PartImage
     places: NDArray[np.int64]
-    """int64[m], their places in the request, ascending."""
+    """Positions in the request, ascending: int64, shape (m,)."""
     rows: NDArray[np.int64]
-    """int64[m], -1 where the node is unknown."""
+    """Rows: int64, shape (m,); -1 for an unknown node."""
 
 
 def _row_table(version: LocalVersion, type_id: int) -> NDArray[np.int64]:
-    """Return where the rows of one node type are, by part: int64[P, INDPTR], read-only.
+    """Return the address table of the rows of one node type, by partition.
 
-    Columns are the first ones of `storaged.kernels.adjacency`. Arrays are given by address, not to
-    outlive the version."""
+    Returns
+    -------
+    ndarray of int64, shape (P, INDPTR)
+        Read-only. The columns are the first ones of `storaged.kernels.adjacency`. They have
+        addresses of arrays, which are valid as long as the version exists.
+    """
 
     def make() -> NDArray[np.int64]:
         out = np.zeros((version.schema.parts, adjacency.INDPTR), np.int64)
@@ -73,20 +83,21 @@ def _row_table(version: LocalVersion, type_id: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocatedNodes:
-    """The nodes of a request that are of one type, wherever they live."""
+    """The nodes of a request that have one type, in any partition."""
 
     type_id: int
     places: NDArray[np.int64]
-    """int64[m], their places in the request, ascending; empty: it has no others, and node i has
-    place i.
+    """Positions in the request, ascending: int64, shape (m,).
+
+    Empty if all nodes of the request are of this type, so that node i has position i.
     """
     parts: NDArray[np.int32]
-    """int32[m]."""
+    """Partitions: int32, shape (m,)."""
     rows: NDArray[np.int64]
-    """int64[m], in their parts; -1 where the node is unknown, or no node."""
+    """Rows in their partitions: int64, shape (m,); -1 for unknown nodes and negative ids."""
 
     def iter_parts(self, version: LocalVersion) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
-        """The image of each part, and which of the nodes are there."""
+        """Yield the image of each partition, and the positions of the nodes there."""
         for part in np.unique(self.parts[self.rows >= 0]):
             yield version.image(int(part)), np.flatnonzero((self.parts == part) & (self.rows >= 0))
 
@@ -94,7 +105,10 @@ class LocatedNodes:
 def locate_nodes(
     version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None
 ) -> Iterator[LocatedNodes]:
-    """The nodes of a request by type, parts together; arguments and errors as of `group_nodes`."""
+    """Yield the nodes of a request by type, with all partitions together.
+
+    Parameters and errors are those of `group_nodes`.
+    """
     types = resolve_types(version, node_type, ids, types)
     if types is None:
         yield _locate_type(version, node_type, ids, as_kernel_array(EMPTY_I64))
@@ -134,22 +148,24 @@ def _locate_type(
 def group_nodes(
     version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None
 ) -> Iterator[NodeGroup]:
-    """The nodes of a request by (type, part); ids below 0 are in no group.
+    """Yield the nodes of a request by (type, partition), without negative ids.
 
     Parameters
     ----------
     version : LocalVersion
     node_type : int
-        Of all ids; -1: ``types`` says, or, without them in a space of global ids, the ids are
-        looked up in every type.
-    ids : int64[m]
-    types : int32[m], optional
-        -1 is no node.
+        Type of all ids. With -1, ``types`` has the type of each; without ``types``, in a space of
+        global ids, each id is looked up in every type.
+    ids : ndarray of int64, shape (m,)
+    types : ndarray of int32, shape (m,), optional
+        Type of each id; -1 for no node.
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where a type is unknown, or a part is not held here.
+    InvalidRequest
+        A type is unknown.
+    Unavailable
+        A partition is not held here.
     """
     schema = version.schema
     types = resolve_types(version, node_type, ids, types)
@@ -179,7 +195,7 @@ def group_nodes(
 def resolve_types(
     version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None
 ) -> NDArray[np.int32] | None:
-    """The type of each node, None where all are of ``node_type``."""
+    """Return the type of each node; None if all are of ``node_type``."""
     schema = version.schema
     count = len(schema.node_types)
     if node_type >= 0:
@@ -201,7 +217,7 @@ def resolve_types(
 
 
 def _lookup_types(version: LocalVersion, ids: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The node type of each id of a space of global ids, -1 where there is none."""
+    """Return the node type of each id in a space of global ids, -1 for an unknown id."""
     out = np.full(ids.size, -1, np.int32)
     parts = partition_choice.part_of(ids, version.schema.parts, version.schema.placement)
     order, offsets = partition_choice.group_by_key(
@@ -223,19 +239,25 @@ def node_types(
     types: NDArray[np.int32] | None,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.int32]:
-    """The type of each node, -1 where there is no such node; int32[m].
+    """Return the type of each node, -1 if it does not exist.
 
     Parameters
     ----------
-    version, node_type, ids, types
-        As in `group_nodes`: where types are said, each id is looked up in its own.
+    version : LocalVersion
+    node_type, ids, types
+        Nodes of a request, as for `group_nodes`. If types are given, each id is looked up in its
+        type only.
     checkpoint : callable
         Called between blocks of nodes; may raise.
+
+    Returns
+    -------
+    ndarray of int32, shape (m,)
 
     Raises
     ------
     InvalidRequest, Unavailable
-        As there.
+        As for `group_nodes`.
     """
     out = np.full(ids.size, -1, np.int32)
     for block in blocks(ids.size, BLOCK_DRAWS, checkpoint):
@@ -250,13 +272,13 @@ def node_types(
 def resolve_local_types(
     version: LocalVersion, edge_types: Sequence[int], node_type: int, direction: int
 ) -> list[int]:
-    """The node type at the near end of each edge type.
+    """Return the node type at the local end of each edge type.
 
     Raises
     ------
     InvalidRequest
-        Where there are no edge types, one is unknown or given twice, the direction is not kept, or
-        none of them begins at ``node_type`` (where that is not -1).
+        There are no edge types, one is unknown or given twice, the version does not store the
+        direction, or no edge type begins at ``node_type`` (unless that is -1).
     """
     schema = version.schema
     if not edge_types:
@@ -284,8 +306,9 @@ def resolve_local_types(
 
 
 def end_types(version: LocalVersion, edge_type: int, direction: int) -> tuple[int, int]:
-    """The node types at the near and the far end of an edge type; errors as of
-    `resolve_local_types`.
+    """Return the node types at the local and the remote end of an edge type.
+
+    Errors are those of `resolve_local_types`.
     """
     local_type = resolve_local_types(version, [edge_type], -1, direction)[0]
     edge = version.schema.edge_types[edge_type]
@@ -297,24 +320,27 @@ def end_types(version: LocalVersion, edge_type: int, direction: int) -> tuple[in
 def address_table(
     version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False
 ) -> NDArray[np.int64]:
-    """Return where the arrays of an edge type are, by its local end and by part.
+    """Return the address table of an edge type, by local end and partition.
 
     Parameters
     ----------
-    version, edge_type, direction
+    version : LocalVersion
+    edge_type : int
+    direction : int
+        OUT or IN.
     uniform : bool
-        Without weights and what follows from them: every edge alike.
+        Leave out weights and arrays derived from them, so that all edges are equal. Default False.
 
     Returns
     -------
     ndarray of int64, shape (P, COLUMNS)
-        Read-only, as `storaged.kernels.adjacency` lays it out. Arrays are given by address, not to
-        outlive the version.
+        Read-only, with the layout of `storaged.kernels.adjacency`. Addresses of arrays are valid as
+        long as the version exists.
 
     Raises
     ------
     InvalidRequest
-        Where the version has no in-copies.
+        The version has no in-copies.
     """
     if uniform:
         return version.cached(
@@ -352,8 +378,12 @@ def _without_weights(table: NDArray[np.int64]) -> NDArray[np.int64]:
 def stack_tables(
     version: LocalVersion, edge_types: Sequence[int], direction: int, *, uniform: bool = False
 ) -> NDArray[np.int64]:
-    """Return the `address_table` of each edge type of a union: int64[types, P, COLUMNS],
-    read-only.
+    """Return the `address_table` of each edge type, stacked.
+
+    Returns
+    -------
+    ndarray of int64, shape (types, P, COLUMNS)
+        Read-only.
     """
 
     def make() -> NDArray[np.int64]:
@@ -372,8 +402,9 @@ def stack_tables(
 def all_packed(
     version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False
 ) -> bool:
-    """Return whether every part that is held here and has edges has them once more as
-    `storaged.kernels.neighbors.packed` reads them.
+    """Return whether all local partitions with edges have packed copies of them.
+
+    `storaged.kernels.neighbors.packed` reads these copies.
     """
 
     def make() -> bool:
@@ -389,11 +420,12 @@ def all_packed(
 
 
 def _copy_indptrs(version: LocalVersion) -> Mapping[tuple[int, int], Sequence[NDArray[np.int64]]]:
-    """Where the edges of rows begin, by edge type and direction, of each part held here: in large
-    pages, where images have it in small ones.
+    """Return copies of the row pointers in huge pages, by edge type and direction.
 
-    Every draw of neighbors reads it, at random. Empty where there is nothing to gain, or rows are
-    those of a condition and will not last."""
+    Each entry has one array per local partition. Every draw of neighbors reads the row pointers at
+    random, so small pages are slow. Empty if a copy would gain nothing, or for a filtered version,
+    which is short-lived.
+    """
     if version.filter_text:
         return {}
     sides = [
@@ -430,10 +462,10 @@ def _table_row(node: NodeImage, edges: AdjacencyImage) -> NDArray[np.int64]:
 
 
 def _set_row_columns(out: NDArray[np.int64], node: NodeImage) -> None:
-    """Set the columns that lead from ids to rows."""
+    """Set the columns that map ids to rows."""
     if not node.dense:
-        # An index is there in any case: of no ids, it is two free slots, for no word is shifted by
-        # all of its bits.
+        # An index always exists: one of no ids has two free slots, because a word cannot be shifted
+        # by all of its bits.
         ids, rows = (
             (node.index_ids, node.index_rows) if node.index_ids.size else (_FREE_IDS, _FREE_ROWS)
         )
@@ -444,21 +476,21 @@ def _set_row_columns(out: NDArray[np.int64], node: NodeImage) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeSpans:
-    """Where the edges of nodes are along one edge type, node by node; read-only arrays."""
+    """Spans of the edges of nodes along one edge type, node by node. Arrays are read-only."""
 
     table: NDArray[np.int64]
-    """Of `address_table`."""
+    """Address table, from `address_table`."""
     partitions: NDArray[np.int64]
-    """int64[m]: the part of each node."""
+    """Partition of each node: int64, shape (m,)."""
     starts: NDArray[np.int64]
-    """int64[m]: the slot of its first edge there."""
+    """Slot of each node's first edge in its partition: int64, shape (m,)."""
     degrees: NDArray[np.int64]
-    """int64[m]: how many it has; 0 for an unknown node."""
+    """Number of edges of each node: int64, shape (m,); 0 for an unknown node."""
     edges: int
-    """Of all of them."""
+    """Number of edges of all nodes."""
 
     def spans(self, block: slice | None = None) -> adjacency.RowSpans:
-        """Return the edges of all nodes, or of a block of them, as kernels take them."""
+        """Return the edges of all nodes, or of a block of them, in the form that kernels take."""
         if block is None:
             return adjacency.RowSpans(self.table, self.partitions, self.starts, self.degrees)
         return adjacency.RowSpans(
@@ -469,8 +501,12 @@ class EdgeSpans:
     def locate(
         cls, version: LocalVersion, edge_type: int, direction: int, ids: NDArray[np.int64]
     ) -> EdgeSpans:
-        """Those of some nodes, -1 being none; Unavailable where one lives in a part that is not
-        held here.
+        """Locate the edges of some nodes; an id of -1 is no node.
+
+        Raises
+        ------
+        Unavailable
+            A node belongs to a partition that is not held here.
         """
         schema, ids, addresses = (
             version.schema,
@@ -508,7 +544,7 @@ _COLUMNS = {
     "order": adjacency.ORDER,
     "time_sums": adjacency.TIME_SUMS,
 }
-"""Arrays of an adjacency, and the columns of a table that have their addresses."""
+"""Column of each adjacency array's address in an address table."""
 _WEIGHT_COLUMNS = [
     adjacency.WEIGHTS,
     adjacency.SUMS,
@@ -517,13 +553,13 @@ _WEIGHT_COLUMNS = [
     adjacency.PACKED,
     adjacency.TIME_SUMS,
 ]
-"""Columns that uniform draws do without."""
+"""Columns that uniform sampling does not use."""
 _BITS = 64
 _FREE_IDS, _FREE_ROWS = np.full(2, hash_index.FREE, np.int64), np.zeros(2, np.uint32)
 
 
 def resized_copy(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
-    """A longer array that begins with what is in another one."""
+    """Return an array of ``size`` values that starts with the first ``used`` ones of another."""
     out = np.empty(size, array.dtype)
     if used and size:
         out[:used] = array[:used]
@@ -531,7 +567,7 @@ def resized_copy(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
 
 
 def select_adjacency(image: PartImage, edge_type: int, direction: int) -> AdjacencyImage:
-    """The adjacency of an edge type at this part, by the end that is near."""
+    """Return the adjacency of an edge type in a partition, by its local end."""
     edge = image.edges[edge_type]
     if direction == OUT:
         return edge.outgoing

@@ -1,6 +1,4 @@
-"""A version as draws see it: its schema, the totals of all parts, and the images of those held
-here.
-"""
+"""A version as sampling sees it: schema, totals of all partitions, and local images."""
 
 from __future__ import annotations
 
@@ -22,15 +20,16 @@ from storaged.store.image import PartImage, with_weights
 T = TypeVar("T")
 
 MAX_OUTPUTS = 1 << 26
-"""Values of one answer."""
+"""Largest number of values in a reply."""
 MAX_ROWS = 1 << 24
-"""Rows of one answer that depend on what there is: more than a message of 64 MiB holds."""
+"""Largest number of data-dependent rows in a reply; more than a message of 64 MiB holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class LocalVersion:
-    """A published state of a space: the totals of all of its parts, and the images of those that
-    are held here.
+    """A published state of a space: totals of all partitions, and the images held here.
+
+    Thread-safe.
     """
 
     space_id: int
@@ -38,18 +37,21 @@ class LocalVersion:
     digest: str
     schema: Schema
     totals: Mapping[TotalsKey, PartitionTotals]
-    """Of every part of the space."""
+    """Totals of every partition of the space."""
     parts: Mapping[int, PartImage]
-    """The parts that are held here."""
+    """Images of the partitions held here."""
     named_totals: Mapping[str, Mapping[TotalsKey, PartitionTotals]] = field(default_factory=dict)
-    """The same totals of each further weight name, of the types that have it."""
+    """The same totals for each additional weight name, of the types that have it."""
     filter_text: str = ""
-    """What all rows here satisfy, of the types of one request; "": it has all rows."""
+    """Filter that all rows satisfy, for the types of one request; empty if unfiltered."""
     filter_weight: str = ""
-    """The name of the weights that its tables were then made by."""
+    """Weight name that the tables of a filtered version are built from."""
     range_covers: Mapping[tuple[int, int], Any] = field(default_factory=dict)
-    """Where global draws take an index: of each type and part, the
-    `storaged.sampling.filters.range_cover.RangeCover` that they are from. Images are then whole."""
+    """Range covers by (type, partition), if global draws use an index.
+
+    They are of type `storaged.sampling.filters.range_cover.RangeCover`. The images are then
+    unfiltered.
+    """
     _by_weight_name: dict[str, LocalVersion] = field(default_factory=dict, init=False, repr=False)
     _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(
         default_factory=dict, init=False, repr=False
@@ -57,7 +59,8 @@ class LocalVersion:
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.range_covers:  # else it was made of a version whose images are
+        # Otherwise the version is derived from one with converted images.
+        if not self.range_covers:
             object.__setattr__(
                 self,
                 "parts",
@@ -65,7 +68,7 @@ class LocalVersion:
             )
 
     def image(self, part: int) -> PartImage:
-        """The image of a part; Unavailable where it is not held here."""
+        """Return the image of a partition; raise Unavailable if it is not held here."""
         image = self.parts.get(part)
         if image is None:
             raise Unavailable(
@@ -75,22 +78,30 @@ class LocalVersion:
         return image
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` makes of this version, kept with it under ``key``: which says what it is
-        and of what.
+        """Return the result of ``make``, cached with this version under ``key``.
 
-        Threads that make it at the same time all get the one that is kept: others may have noted
-        its address."""
+        The key must identify the result and its inputs. Threads that compute it at the same time
+        all get the cached one, because its address may already be in use.
+        """
         value: T | None = self._cache.get(key)
         return self._cache.setdefault(key, make()) if value is None else value
 
     def with_weights(self, weight_name: str, element: int, types: Sequence[int]) -> LocalVersion:
-        """This version with the weights of that name in place of the rows' own; "" are the rows'
-        own.
+        """Return this version with the weights of a name in place of the rows' own.
+
+        Parameters
+        ----------
+        weight_name : str
+            Name of the weights; "" for the rows' own.
+        element : int
+            NODE or EDGE.
+        types : sequence of int
+            Types that must have weights of that name.
 
         Raises
         ------
         InvalidRequest, NotFound
-            Where one of ``types`` is unknown, or has no weights of that name.
+            One of ``types`` is unknown, or has no weights of that name.
         """
         if weight_name in OWN_WEIGHTS or (self.filter_text and weight_name == self.filter_weight):
             return self
@@ -114,12 +125,14 @@ class LocalVersion:
     def part_shares(
         self, element: int, types: Sequence[int], uniform: bool
     ) -> partition_choice.PartShares:
-        """The shares of all parts in draws from ``types``.
+        """Return the shares of all partitions in draws from some types.
 
         Raises
         ------
-        InvalidRequest, NotFound
-            Where a type is unknown or there is nothing to draw.
+        InvalidRequest
+            A type is unknown, or all weights are 0.
+        NotFound
+            There is nothing to sample.
         """
         type_ids = tuple(sorted(set(types)))
         shares = self._shares.get((element, type_ids, uniform))
@@ -152,7 +165,7 @@ class LocalVersion:
         return shares
 
     def type_name(self, element: int, type_id: int) -> str:
-        """The name of a type; InvalidRequest where there is no such type."""
+        """Return the name of a type; raise InvalidRequest if there is no such type."""
         types = self.schema.node_types if element == NODE else self.schema.edge_types
         if not 0 <= type_id < len(types):
             raise InvalidRequest(
@@ -163,8 +176,9 @@ class LocalVersion:
 
 
 def check_output_size(name: str, count: int, per_item: int = 1) -> None:
-    """InvalidRequest where an answer would have a negative number of values, or more than
-    ``MAX_OUTPUTS``.
+    """Raise InvalidRequest if a reply would have more than ``MAX_OUTPUTS`` values.
+
+    Also raises for a negative number of values.
     """
     if count < 0 or per_item < 0:
         raise InvalidRequest(f"{name}: {min(count, per_item)}; a count is >= 0")
@@ -175,26 +189,26 @@ def check_output_size(name: str, count: int, per_item: int = 1) -> None:
 
 
 def max_rows_per_message(width: int) -> int:
-    """Return how many rows of ``width`` bytes one message holds."""
+    """Return the number of rows of ``width`` bytes that fit into a message."""
     return min(MAX_ROWS, MAX_MESSAGE_BYTES // width)
 
 
 def check_row_count(name: str, count: int, width: int = 4) -> None:
-    """Refuse an answer of more rows than a message holds, once they are counted and before they are
-    read.
+    """Check the number of rows of a reply, once they are counted and before they are read.
 
     Parameters
     ----------
     name : str
+        Name of the rows, for the message.
     count : int
-        Rows.
+        Number of rows.
     width : int
-        Bytes of a row.
+        Bytes per row. Default 4.
 
     Raises
     ------
     InvalidRequest
-        Where they do not fit.
+        The rows do not fit into a message.
     """
     max_rows = max_rows_per_message(width)
     if count > max_rows:
@@ -204,7 +218,7 @@ def check_row_count(name: str, count: int, width: int = 4) -> None:
 
 
 def check_length(name: str, array: np.ndarray[Any, Any], length: int) -> None:
-    """InvalidRequest where an array has not one value per id."""
+    """Raise InvalidRequest if an array does not have one value per id."""
     if array.shape != (length,):
         raise InvalidRequest(
             f"the array {name!r} has shape {list(array.shape)}; expected [{length}]"
@@ -212,9 +226,7 @@ def check_length(name: str, array: np.ndarray[Any, Any], length: int) -> None:
 
 
 def _as_kernel_arrays(record: Any) -> Any:
-    """A copy of an image record whose arrays are all of the one type that kernels are compiled
-    for.
-    """
+    """Copy an image record, with all arrays in the form that kernels are compiled for."""
     if isinstance(record, np.ndarray):
         return as_kernel_array(record)
     if isinstance(record, tuple):

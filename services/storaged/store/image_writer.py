@@ -1,8 +1,8 @@
-"""Writing an image: mapped, appended and linked files, then a manifest that makes them one,
-atomically.
+"""Writer of images: mapped, appended and linked files, made one image by a final manifest.
 
-Mapped pages are the page cache's, not the process's: a build may fill files far larger than its
-memory limit."""
+The manifest is written atomically. Mapped pages belong to the page cache and not to the process, so
+a build may fill files far larger than its memory limit.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from storaged.store.os_errors import allocate
 
 
 class AppendFile:
-    """A file that grows at its end."""
+    """A file of rows that grows at its end."""
 
     def __init__(self, path: Path, dtype: DTypeLike) -> None:
         self._file: BinaryIO = path.open("xb")
@@ -34,17 +34,17 @@ class AppendFile:
         self.rows = 0
 
     def append(self, values: NDArray[Any]) -> None:
-        """Add ``values``, one-dimensional, at the end."""
+        """Append one-dimensional ``values``."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self.rows += len(values)
 
     def close(self) -> None:
-        """No more will come."""
+        """Close the file; no more rows can be appended."""
         self._file.close()
 
 
 class ArrayFiles:
-    """Flat little-endian files of one folder, by name: made, mapped, appended to, cut, removed."""
+    """Flat little-endian files in one folder, by name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,33 +57,33 @@ class ArrayFiles:
         make_folder(self.folder)
 
     def path(self, name: str) -> Path:
-        """Where the array called ``name`` is."""
+        """Return the path of an array."""
         return self.folder / f"{name}.bin"
 
     def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-        """A new mapped array, all zero."""
+        """Create an array of zeros and return it, mapped and writable."""
         self._arrays[name] = (np.dtype(dtype), shape)
         with self.path(name).open("xb") as file:
             allocate(file, np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
         return self.map(name)
 
     def create_append(self, name: str, dtype: DTypeLike) -> AppendFile:
-        """A new file to append to; its shape is known once it is mapped."""
+        """Create a file to append to; its shape is known once it is mapped."""
         self._arrays[name] = (np.dtype(dtype), (-1,))
         self._open[name] = AppendFile(self.path(name), dtype)
         return self._open[name]
 
     def map(self, name: str) -> NDArray[Any]:
-        """The array, writable, as a plain ndarray over the mapped file."""
+        """Return an array as a writable ndarray over the mapped file."""
         dtype, shape = self._closed_entry(name)
         if 0 in shape:
             return np.zeros(shape, dtype)
         return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(
             np.ndarray
-        )  # NumPy resolves a Path, link by link
+        )  # A Path would make NumPy resolve it, link by link.
 
     def truncate(self, name: str, rows: int) -> None:
-        """Keep the first ``rows`` rows. Maps taken before must not be used beyond them."""
+        """Keep the first ``rows`` rows; earlier mappings must not be used beyond them."""
         dtype, shape = self._arrays[name]
         self._arrays[name] = (dtype, (rows, *shape[1:]))
         os.truncate(
@@ -91,19 +91,19 @@ class ArrayFiles:
         )
 
     def remove(self, name: str) -> None:
-        """Forget an array and give its space back."""
+        """Delete an array and free its disk space."""
         self._closed_entry(name)
         del self._arrays[name]
         self.path(name).unlink()
 
     def take_over(self, other: ArrayFiles, name: str, as_name: str) -> None:
-        """Take an array of another folder (of the same file system) over."""
+        """Move an array here from another folder of the same file system."""
         self._arrays[as_name] = other._closed_entry(name)
         del other._arrays[name]
         other.path(name).rename(self.path(as_name))
 
     def close(self) -> None:
-        """Let go of files that are being appended to; nothing where all are done."""
+        """Close the files that are open for appending."""
         for stream in self._open.values():
             stream.close()
         self._open.clear()
@@ -122,17 +122,17 @@ class ArrayFiles:
 
 
 FileEntry = Mapping[str, Any]
-"""What a manifest says of a file: its dtype, its shape, the crc32 of each of its mebibytes."""
+"""Manifest entry of a file: its dtype, its shape, and the crc32 of each mebibyte."""
 
 
 class ImageWriter(ArrayFiles):
-    """The files of one part's image. Nothing counts before `finish`.
+    """The files of a partition's image. Nothing is valid before `finish`.
 
     Parameters
     ----------
     folder : Path
     entries : mapping
-        What `seal` gave for files of an earlier attempt that are to be kept; all others go.
+        Results of `seal` for files of an earlier attempt to keep; all other files are deleted.
     """
 
     def __init__(
@@ -155,18 +155,18 @@ class ImageWriter(ArrayFiles):
 
     @property
     def file_entries(self) -> Mapping[str, FileEntry]:
-        """What is to be known of every file that is sealed: after `finish`, of all."""
+        """Manifest entries of the sealed files; after `finish`, of all files."""
         return self._entries
 
     def link(self, folder: Path, name: str, entry: FileEntry) -> None:
-        """Share a sealed file with the image in ``folder``, of the same file system.
+        """Share a sealed file of the image in ``folder``, in the same file system, by a hard link.
 
         Raises
         ------
         OSError
-            It is not there, it can not be linked, or a file of that name is here already.
+            The file does not exist, cannot be linked, or a file of that name exists here.
         ValueError
-            It is not as large as it was sealed.
+            The size of the file is not that of its entry.
         """
         dtype, shape = np.dtype(entry["dtype"]), tuple(int(extent) for extent in entry["shape"])
         os.link(folder / f"{name}.bin", self.path(name))
@@ -178,7 +178,7 @@ class ImageWriter(ArrayFiles):
             raise ValueError(f"{folder / name}.bin has {size} bytes; it was sealed with {expected}")
 
     def map(self, name: str) -> NDArray[Any]:
-        """The array, writable unless it is linked: then the file is another image's too."""
+        """Return an array, mapped; a linked one is read-only, because images share its file."""
         if name not in self._linked:
             return super().map(name)
         dtype, shape = self._arrays[name]
@@ -189,19 +189,17 @@ class ImageWriter(ArrayFiles):
         )
 
     def remove(self, name: str) -> None:
-        """Forget an array; who shares its file keeps it."""
+        """Delete an array; images that share its file keep it."""
         super().remove(name)
         self._entries.pop(name, None)
         self._linked.discard(name)
 
     def size(self, name: str) -> int:
-        """Bytes of an array."""
+        """Return the size of an array in bytes."""
         return self.path(name).stat().st_size
 
     def seal(self) -> dict[str, FileEntry]:
-        """Make every file that is not sealed yet durable, not to be changed again; gives what is to
-        be known of each.
-        """
+        """Make every unsealed file durable and final; return the manifest entries of the files."""
         entries: dict[str, FileEntry] = {}
         for name in sorted(self._arrays.keys() - self._entries.keys()):
             dtype, shape = self._closed_entry(name)
@@ -216,13 +214,19 @@ class ImageWriter(ArrayFiles):
         return entries
 
     def finish(self, description: Mapping[str, Any]) -> str:
-        """Make everything durable, then the manifest; gives the image's digest.
+        """Make all files durable, then write the manifest; return the digest of the image.
 
         Parameters
         ----------
         description : mapping
-            What the manifest says beside its files: the records of the part, without anything that
-            differs between builds of the same content (times, jobs, versions, hosts).
+            Content of the manifest in addition to its files: the records of the partition. It must
+            not have anything that differs between builds of the same content (times, jobs,
+            versions, hosts).
+
+        Returns
+        -------
+        str
+            sha256 of the manifest, in hexadecimal digits.
         """
         self.seal()
         manifest = json.dumps(
@@ -235,7 +239,7 @@ class ImageWriter(ArrayFiles):
 
 
 def is_intact(folder: Path, name: str, entry: FileEntry) -> bool:
-    """Whether a sealed file has the bytes that it was sealed with."""
+    """Return whether a sealed file is unaltered."""
     path = folder / f"{name}.bin"
     try:
         if path.stat().st_size != np.dtype(entry["dtype"]).itemsize * int(
@@ -249,7 +253,7 @@ def is_intact(folder: Path, name: str, entry: FileEntry) -> bool:
 
 
 def _sync_file(path: Path) -> list[int]:
-    """Bring a file to disk; gives the crc of each of its mebibytes."""
+    """Write a file to disk durably; return the crc32 of each of its mebibytes."""
     checksums = []
     with path.open("rb") as file:
         while chunk := file.read(CRC_BYTES):

@@ -1,9 +1,10 @@
-"""Which node ids of a type are alive: sorted runs of (id, stamp), merged as they grow, asked by
-loads in flight.
+"""Liveness of the node ids of a type, during loads.
 
-A run is made from node blocks; a stamp orders writes and says in its lowest bit whether the id
-lives after it. Runs of one layer halve in size from old to new, so that a small write never
-rewrites a large run, and large runs are mapped files, not memory."""
+Sorted runs of (id, stamp) are merged as they grow. A run is made from node blocks. A stamp orders
+writes; its lowest bit is 1 if the id is alive after the write. The runs of a layer at least halve
+in size from old to new, so a small write never rewrites a large run. Large runs are mapped files,
+not memory.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +23,27 @@ from storaged.store.os_errors import allocate, disk_error
 
 I64 = NDArray[np.int64]
 MAPPED_BYTES = 32 << 20
-"""Runs from this size on are mapped files."""
+"""Size in bytes from which runs are mapped files."""
 
 _IN_FLIGHT_RANK = 0x3FFFFFFF
-"""A load in flight comes after every committed one."""
+"""Rank of a load in flight, later than that of every committed load."""
 
 
 @kernel
 def merge_runs(ids_a: I64, stamps_a: I64, ids_b: I64, stamps_b: I64, ids: I64, stamps: I64) -> int:
-    """Merge two sorted runs without repeats; of an id in both, the larger stamp stays. Gives the
-    length.
+    """Merge two sorted runs without repeated ids; of an id in both, the larger stamp wins.
 
-    All arrays int64; the outputs have room for both runs.
+    Parameters
+    ----------
+    ids_a, stamps_a : ndarray of int64, shape (a,)
+    ids_b, stamps_b : ndarray of int64, shape (b,)
+    ids, stamps : ndarray of int64, shape (>= a + b,)
+        Outputs.
+
+    Returns
+    -------
+    int
+        Length of the merged run.
     """
     a = b = n = 0
     while a < len(ids_a) or b < len(ids_b):
@@ -70,7 +80,7 @@ class _Layer:
             self.runs.append((merged[:n], stamps[:n]))
 
     def raise_stamps(self, ids: I64, best: I64) -> None:
-        """Raise ``best`` to the stamp of each id where that is larger."""
+        """Raise ``best`` to the stamp of each id if the stamp is larger."""
         for run, stamps in self.runs:
             if len(run) == 0:
                 continue
@@ -80,7 +90,7 @@ class _Layer:
 
 @dataclass(slots=True)
 class _TypeBlocks:
-    """What is known of one type: blocks by load, and the layers made of them."""
+    """The state of one type: blocks by load, and the layers made from them."""
 
     blocks: dict[int, set[BlockKey]] = field(default_factory=dict)
     committed: _Layer = field(default_factory=_Layer)
@@ -89,17 +99,18 @@ class _TypeBlocks:
 
 
 class LiveIds:
-    """The living ids of every type, after committed loads and one in flight. Not thread-safe: its
-    owner locks.
+    """The live ids of every type, after committed loads and one load in flight.
+
+    Not thread-safe: the owner holds a lock.
 
     Parameters
     ----------
     read_block : callable
-        Gives a node block's ids, and whether it brings them to life.
+        Returns the ids of a node block, and whether it makes them alive.
     node_kind : int
-        The kind of the blocks that do.
+        Kind of the blocks that make ids alive.
     spill : Path, optional
-        A folder for large runs.
+        Folder for large runs. By default, they stay in memory.
     """
 
     def __init__(
@@ -114,20 +125,21 @@ class LiveIds:
             shutil.rmtree(spill, ignore_errors=True)
 
     def add_blocks(self, blocks: Iterable[BlockKey]) -> None:
-        """These node blocks were written (or found at start)."""
+        """Add node blocks that were written, or found at the start."""
         for key in blocks:
             type_blocks = self._types.setdefault(key.type_id, _TypeBlocks())
             load_blocks = type_blocks.blocks.setdefault(key.load_id, set())
-            if key in load_blocks:  # a replay: whatever was made of the block before is void
+            # The block was written again, so results derived from its old content are void.
+            if key in load_blocks:
                 type_blocks.in_flight.pop(key.load_id, None)
             if (
                 key.load_id in type_blocks.applied
-            ):  # it was asked about as committed before all of it was here
+            ):  # A query took the load for committed before all of its blocks were here.
                 type_blocks.applied, type_blocks.committed = (), _Layer()
             load_blocks.add(key)
 
     def drop_loads(self, loads: Iterable[int]) -> None:
-        """These loads are gone."""
+        """Remove the blocks of loads."""
         for type_blocks in self._types.values():
             for load in loads:
                 type_blocks.blocks.pop(load, None)
@@ -138,8 +150,20 @@ class LiveIds:
     def live_mask(
         self, type_id: int, ids: I64, load_id: int, loads: Sequence[int]
     ) -> NDArray[np.uint8]:
-        """1 for each id that lives after ``loads``, in this order, and then load ``load_id``;
-        uint8[n].
+        """Return 1 for each id that is alive after some loads, else 0.
+
+        Parameters
+        ----------
+        type_id : int
+        ids : ndarray of int64, shape (n,)
+        load_id : int
+            Load in flight, applied after ``loads``.
+        loads : sequence of int
+            Committed loads, in commit order.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n,)
         """
         best = np.full(len(ids), -1, np.int64)
         type_blocks = self._types.get(type_id)
@@ -157,14 +181,15 @@ class LiveIds:
         return mask
 
     def deletes_nodes(self, load_id: int) -> bool:
-        """Whether a load deletes nodes."""
+        """Return whether a load deletes nodes."""
         return any(
             self._deletes_nodes(type_blocks, load_id) for type_blocks in self._types.values()
         )
 
     def revivals(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
-        """(type, chunk) where load ``load_id`` writes nodes that are deleted after ``loads``, or
-        that it deletes; ascending.
+        """Return (type, chunk) of blocks with nodes that a load revives, ascending.
+
+        The nodes are deleted by ``loads`` or by the load itself.
         """
         type_chunks = []
         for type_id, type_blocks in self._types.items():
@@ -182,7 +207,7 @@ class LiveIds:
         return sorted(type_chunks)
 
     def revived_ids(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> I64:
-        """Those nodes of one type and chunk; int64[n], ascending."""
+        """Return the revived nodes of one type and chunk, ascending; int64, shape (n,)."""
         type_blocks = self._types.get(type_id, _TypeBlocks())
         self._apply(type_blocks, tuple(loads))
         id_arrays = [np.zeros(0, np.int64)]
@@ -216,9 +241,7 @@ class LiveIds:
             layer.add(ids, (rank << 32 | key.chunk) << 1 | int(is_live), self._allocate)
 
     def _allocate(self, n: int) -> I64:
-        """Space for ``n`` numbers: memory, or a file without a name that goes with its last
-        view.
-        """
+        """Return an array for ``n`` integers, in memory or in a file freed with its last view."""
         if self._spill is None or n * 8 < MAPPED_BYTES:
             return np.empty(n, np.int64)
         self._spill.mkdir(parents=True, exist_ok=True)

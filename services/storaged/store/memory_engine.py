@@ -1,6 +1,4 @@
-"""The engine's twin in memory: sorted lists, no disk, the same promises. Tests of rooms above stand
-on it.
-"""
+"""In-memory twin of the engine, with the same contract; used by tests of the layers above."""
 
 from __future__ import annotations
 
@@ -13,21 +11,21 @@ from storaged.store.engine import Family, Put
 
 
 class MemoryEngine:
-    """The twin: sorted lists, no disk. A checkpoint is another twin, kept under its path."""
+    """An engine of sorted lists without a disk. A checkpoint is a copy, stored by its path."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self._values: dict[str, dict[bytes, bytes]] = {family.name: {} for family in families}
         self._keys: dict[str, list[bytes]] = {family.name: [] for family in families}
         self.checkpoints: dict[Path, Mapping[str, Mapping[bytes, bytes]]] = {}
         self.runs: dict[Path, Sequence[tuple[bytes, bytes]]] = {}
-        """What was kept, by where."""
+        """Runs that were kept, by path."""
 
     def get(self, family: str, key: bytes) -> bytes | None:
-        """The value of ``key``, or None."""
+        """Return the value of a key, or None."""
         return self._values[family].get(key)
 
     def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
-        """Apply all; memory is as durable as its process."""
+        """Apply all puts; memory is as durable as its process."""
         for family, key, value in puts:
             if value is None:
                 self.delete_range(family, key, key + b"\0")
@@ -37,24 +35,24 @@ class MemoryEngine:
             self._values[family][key] = bytes(value)
 
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values as they were when the scan began."""
+        """Yield keys and values as they were when the scan began."""
         keys = self._keys[family]
         values = self._values[family]
         end = len(keys) if stop is None else bisect_left(keys, stop)
         yield from [(key, values[key]) for key in keys[bisect_left(keys, start) : end]]
 
     def bulk_writer(self, family: str, keep_path: Path | None = None) -> _MemoryBulkWriter:
-        """A sorted run."""
+        """Return a writer of a sorted run."""
         return _MemoryBulkWriter(self, family, keep_path)
 
     def ingest_file(self, family: str, run: Path) -> None:
-        """A run of ``runs``, again."""
+        """Add a run of ``runs`` to a family."""
         if run not in self.runs:
             raise Unavailable(f"{run}: no such run; the table has to be made again")
         self.write([(family, key, value) for key, value in self.runs[run]])
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
-        """Forget a range."""
+        """Delete a range of keys."""
         keys = self._keys[family]
         low, high = bisect_left(keys, start), bisect_left(keys, stop)
         for key in keys[low:high]:
@@ -62,18 +60,18 @@ class MemoryEngine:
         del keys[low:high]
 
     def drop(self, family: str) -> None:
-        """Empty the family."""
+        """Empty a family."""
         self._keys[family].clear()
         self._values[family].clear()
 
     def flush(self) -> None:
-        """Nothing is behind."""
+        """Do nothing: no write is deferred."""
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Nothing is kept of what was deleted."""
+        """Do nothing: deletes free their memory at once."""
 
     def size(self) -> int:
-        """Bytes of keys and values."""
+        """Return the size of keys and values in bytes."""
         return sum(
             len(key) + len(value)
             for values in self._values.values()
@@ -81,13 +79,13 @@ class MemoryEngine:
         )
 
     def checkpoint(self, path: Path) -> None:
-        """A copy of the families, in ``checkpoints``."""
+        """Store a copy of the families in ``checkpoints``."""
         if path in self.checkpoints:
             raise Conflict(f"checkpoint {path}: the folder is there already")
         self.checkpoints[path] = {name: dict(values) for name, values in self._values.items()}
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: no resource is held."""
 
 
 class _MemoryBulkWriter:

@@ -11,15 +11,16 @@ from asterism_proto.errors import AsterismError, Unavailable
 
 
 def allocate(file: IO[bytes], size: int) -> None:
-    """Give ``file`` so many bytes of the disk, or raise OSError: a mapped page that finds no room
-    later kills the process.
+    """Allocate ``size`` bytes of the disk to a file, or raise OSError.
+
+    A mapped page without space on the disk would kill the process later.
     """
     if size:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
 def disk_error(error: OSError, path: Path) -> AsterismError:
-    """The typed error of what the file system said under ``path``."""
+    """Return the typed error for an error of the file system under ``path``."""
     location = error.filename or path
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unavailable(f"{location}: the disk is full; free space and do it again")
@@ -31,7 +32,7 @@ def disk_error(error: OSError, path: Path) -> AsterismError:
 
 
 def memory_error(error: MemoryError) -> AsterismError:
-    """Return the typed error of a task that its process had not enough memory for."""
+    """Return the typed error of a task that ran out of memory."""
     cause = f" ({error})" if str(error) else ""
     return Unavailable(
         f"not enough memory for the task{cause}; give storaged more memory, or lower "

@@ -1,8 +1,9 @@
-"""An engine that reopens its database once the disk has room again.
+"""An engine that reopens its database once the disk has free space again.
 
-After a write that failed for want of room RocksDB refuses every other one until it is closed and
-opened again, however much room there is by then. What was acknowledged is in its log; what was not
-is all there or not at all, and whoever wrote it was told that it failed."""
+After a write that failed because the disk is full, RocksDB refuses all writes until the database is
+reopened, even if space was freed. Acknowledged writes are in its log. A write that was not
+acknowledged is applied completely or not at all, and its caller received an error.
+"""
 
 from __future__ import annotations
 
@@ -17,46 +18,81 @@ from asterism_proto.errors import Unavailable
 from storaged.store.engine import Family, Put, RocksEngine
 
 MIN_FREE_BYTES = 8 << 20
-"""Below this it is not worth while to open the database again."""
+"""Free disk space in bytes below which a reopening is not attempted."""
 REOPEN_WAIT_S = 5.0
-"""How long a reopening waits for readers to leave."""
+"""Seconds that a reopening waits for readers to finish."""
 
 
 class EngineHandle(Protocol):
-    """What a store of blocks needs of an `Engine`."""
+    """The part of `Engine` that a block store needs."""
 
     def get(self, family: str, key: bytes) -> bytes | None:
-        """The value of ``key``, or None."""
+        """Return the value of a key, or None.
+
+        Parameters
+        ----------
+        family : str
+        key : bytes
+        """
 
     def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
-        """Apply all or nothing; with ``durable`` it survives a crash once this returns."""
+        """Apply all puts, or none.
+
+        Parameters
+        ----------
+        puts : sequence of Put
+        durable : bool
+            Return only once the puts survive a crash. Default True.
+        """
 
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values in start <= key < stop, ascending; ``stop`` None is the end."""
+        """Iterate over the keys start <= key < stop and their values, ascending.
+
+        Parameters
+        ----------
+        family : str
+        start : bytes
+        stop : bytes or None
+            None for the end of the family.
+        """
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Give the space of what was deleted back; returns early where it is cancelled."""
+        """Free the disk space of deleted keys.
+
+        Parameters
+        ----------
+        family : str
+        cancelled : callable, optional
+            Polled; if it returns True, the method returns early.
+        """
 
     def size(self) -> int:
-        """Bytes that it takes on disk."""
+        """Return the size on disk in bytes."""
 
     def checkpoint(self, path: Path) -> None:
-        """An openable copy at ``path`` (which must not exist), by hard links."""
+        """Create an openable copy by hard links.
+
+        Parameters
+        ----------
+        path : Path
+            Folder of the copy; must not exist.
+        """
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the database; its folder may be opened again."""
 
 
 class RecoveringEngine:
-    """A `EngineHandle` over another one, which it opens anew before the first write after one that
-    failed.
+    """An `EngineHandle` that reopens its database before the first write after a failed one.
+
+    Thread-safe.
 
     Parameters
     ----------
     path : Path
-        Where the database is: the disk that must have room.
+        Folder of the database, on the disk that must have free space.
     open_database : callable
-        Opens it.
+        Opens the database.
     """
 
     def __init__(self, path: Path, open_database: Callable[[], EngineHandle]) -> None:
@@ -68,37 +104,37 @@ class RecoveringEngine:
         self._reopening = False
 
     def get(self, family: str, key: bytes) -> bytes | None:
-        """The value of ``key``, or None."""
+        """Return the value of a key, or None."""
         with self._borrow() as engine:
             return engine.get(family, key)
 
     def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
-        """Apply all or nothing."""
+        """Apply all puts, or none."""
         with self._borrow(writes=True) as engine:
             engine.write(puts, durable=durable)
 
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values in order."""
+        """Yield keys and values in order."""
         with self._borrow() as engine:
             yield from engine.scan(family, start, stop)
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Give the space of what was deleted back."""
+        """Free the disk space of deleted keys."""
         with self._borrow(writes=True) as engine:
             engine.compact(family, cancelled)
 
     def size(self) -> int:
-        """Bytes that it takes on disk."""
+        """Return the size on disk in bytes."""
         with self._borrow() as engine:
             return engine.size()
 
     def checkpoint(self, path: Path) -> None:
-        """An openable copy by hard links."""
+        """Create an openable copy by hard links."""
         with self._borrow(writes=True) as engine:
             engine.checkpoint(path)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the database; its folder may be opened again."""
         if self._engine is not None:
             self._engine.close()
 
@@ -119,7 +155,7 @@ class RecoveringEngine:
                 self._changed.notify_all()
 
     def _ready_engine(self, writes: bool) -> EngineHandle:
-        """The database as it is to be used; the lock is held."""
+        """Return the database, reopened if necessary; the caller holds the lock."""
         if not self._changed.wait_for(lambda: not self._reopening, REOPEN_WAIT_S):
             raise Unavailable(f"{self._path} is being opened anew; try again")
         if self._engine is None or (writes and self._fault):
@@ -153,8 +189,9 @@ class RecoveringEngine:
 def open_engine(
     path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0
 ) -> EngineHandle:
-    """RocksDB in a folder: one that may be read only as it is, another so that it recovers from a
-    full disk.
+    """Open a RocksDB folder.
+
+    A read-only folder is opened as it is; any other one recovers from a full disk.
     """
     if read_only:
         return RocksEngine(path, families, read_only=True, memory_bytes=memory_bytes)

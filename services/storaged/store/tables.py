@@ -1,16 +1,17 @@
-"""The stat database: tables as blocks of rows, with a count and a crc of their own.
+"""The stat database: tables as blocks of rows, each with a row count and a crc.
 
-A value is ``rows u32 | crc32 u32`` and then each column in turn, padded to 8 bytes. Kinds and
+A value is ``rows u32 | crc32 u32``, followed by the columns, each padded to 8 bytes. Kinds and
 columns:
 
-    B1     row u32, id i64, probability f64, alias u32, alias id i64, weight f32   (alias: a
-        position in the table)
-    B1 in the making (scratch)  row u32, id i64, weight f32
+    B1                          row u32, id i64, probability f64, alias u32, alias id i64,
+        weight f32   (alias: a position in the table)
+    B1 in progress (scratch)    row u32, id i64, weight f32
     B2, B3 (scratch)            position u32, id i64, p f64
     LIGHT, HEAVY (scratch)      position u32, probability f64, alias u32, alias id i64
 
-Beside the tables it keeps the steps of a build that are done, in a family with a log: a step is put
-there after what it made is durable."""
+In addition to the tables, it stores the completed steps of a build, in a family with a log. A step
+is stored only after its output is durable.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ SWEPT_DTYPES = tuple(np.dtype(name) for name in ("uint32", "float64", "uint32", 
 
 FINAL_ROWS = 16384
 SCRATCH_ROWS = 32768
-"""Rows of a block: values of half a mebibyte to three quarters."""
+"""Rows of a block, for values of half a mebibyte to three quarters."""
 
 STAT_FOLDER, RUNS_FOLDER = "stat", "runs"
 """Folders of a build: the database, and its final tables as sorted runs."""
@@ -60,29 +61,29 @@ _HEAD = struct.Struct("<II")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableExtent:
-    """A table as far as it is written."""
+    """The rows of a table that are written so far."""
 
     part: int
     kind: int
     type_id: int
     weight_name: str
     final: bool
-    """Otherwise it is scratch."""
+    """True for a final table, False for scratch."""
     blocks: int = 0
     rows: int = 0
 
     @property
     def prefix(self) -> bytes:
-        """What its keys begin with."""
+        """Common prefix of the table's keys."""
         return keys.table_prefix(self.part, self.kind, self.type_id, self.weight_name)
 
     @property
     def family(self) -> str:
-        """Where it is."""
+        """Family of the table."""
         return TABLES if self.final else SCRATCH
 
     def run_path(self, output: Path) -> Path:
-        """Where the build in ``output`` keeps it as a sorted run, if it is final and has a row."""
+        """Return the path of a final table's sorted run; tables without rows have no run."""
         element = "e" if self.kind & keys.EDGE_TABLE else "n"
         return (
             output
@@ -93,7 +94,7 @@ class TableExtent:
 
 
 class TableWriter:
-    """Appends columns to a table, as blocks of a fixed number of rows."""
+    """Appends rows to a table, in blocks of a fixed number of rows."""
 
     def __init__(self, store: StatStore, extent: TableExtent) -> None:
         self._store, self._extent = store, extent
@@ -106,7 +107,7 @@ class TableWriter:
         self.rows = extent.rows
 
     def append(self, *columns: NDArray[Any]) -> None:
-        """Add rows, column by column."""
+        """Append rows, given column by column."""
         self._pending.append(columns)
         self._pending_rows += len(columns[0])
         self.rows += len(columns[0])
@@ -119,7 +120,10 @@ class TableWriter:
             self._pending_rows -= full_rows
 
     def flush(self) -> TableExtent:
-        """Write what is held, as a block that may be short; more may come. Gives what there is."""
+        """Write the buffered rows, possibly as a short block; return the extent of the table.
+
+        More rows may follow.
+        """
         if self._pending_rows:
             self._put(self._joined())
             self._pending, self._pending_rows = [], 0
@@ -128,7 +132,7 @@ class TableWriter:
         return replace(self._extent, blocks=self._block, rows=self.rows)
 
     def finish(self) -> int:
-        """Write the last block; gives the number of rows."""
+        """Write the last block; return the number of rows."""
         self._store.finished_tables.append(self.flush())
         return self.rows
 
@@ -140,8 +144,8 @@ class TableWriter:
         )
 
     def _put(self, columns: Columns) -> None:
-        # Checksummed where the columns are and joined once: a table is written several times, and
-        # copies add up.
+        # The checksum is computed piece by piece and the columns are joined once: tables are
+        # written several times, and copies add up.
         pieces: list[Any] = []
         crc = 0
         for column, dtype in zip(columns, self._dtypes, strict=True):
@@ -162,30 +166,37 @@ class TableWriter:
 
 
 class StatStore:
-    """A build's stat database.
+    """The stat database of a build.
 
     Parameters
     ----------
     engine : Engine
     output : Path
-        The build's folder: its final tables are also kept there as sorted runs, which other builds
+        Folder of the build. Final tables are also kept there as sorted runs, which other builds
         share.
     """
 
     def __init__(self, engine: Engine, output: Path) -> None:
         self.engine, self._output = engine, output
         self.finished_tables: list[TableExtent] = []
-        """Tables that were finished since somebody emptied this list."""
+        """Tables that were finished since the list was last emptied."""
         self.blocks_written = 0
         self.scratch_bytes = _UNKNOWN_BYTES
-        """Bytes of scratch tables that were written since they were last dropped; of what an
-        attempt before left, unknown.
+        """Bytes of scratch tables written since they were last dropped.
+
+        Unknown, and therefore large, for tables left by an earlier attempt.
         """
 
     @classmethod
     def open(cls, output: Path, memory_bytes: int = 0, *, read_only: bool = False) -> StatStore:
-        """The database of the build in a folder, made if it is not there; ``read_only`` for one
-        that is: nothing of it changes.
+        """Open the database of the build in a folder.
+
+        It is created if missing. With ``read_only``, it must exist and does not change.
+
+        Raises
+        ------
+        NotFound
+            ``read_only``, and there is no database.
         """
         if read_only and not (output / STAT_FOLDER).exists():
             raise NotFound(
@@ -200,14 +211,18 @@ class StatStore:
         )
 
     def bulk_writer(self, extent: TableExtent) -> BulkWriter:
-        """A sorted run of a table; of a final one, all of it, to be kept."""
+        """Return a writer of a sorted run; that of a final table is the whole table and is kept."""
         return self.engine.bulk_writer(
             extent.family, extent.run_path(self._output) if extent.final else None
         )
 
     def link(self, table: TableExtent, source: Path) -> None:
-        """Share a final table with the build in ``source``; OSError, Unavailable or Corrupt where
-        that can not be.
+        """Share a final table of the build in ``source``.
+
+        Raises
+        ------
+        OSError, Unavailable, Corrupt
+            The table cannot be shared.
         """
         source_run, run = table.run_path(source), table.run_path(self._output)
         is_present = (
@@ -215,21 +230,21 @@ class StatStore:
             is not None
         )
         if is_present and run.exists() and run.samefile(source_run):
-            return  # as an attempt before left it
+            return  # Linked by an earlier attempt.
         make_folder(run.parent)
         run.unlink(missing_ok=True)
         os.link(source_run, run)
         self.engine.ingest_file(TABLES, run)
 
     def forget_table(self, table: TableExtent) -> None:
-        """Forget a final table."""
+        """Delete a final table."""
         self.engine.delete_range(
             TABLES, table.prefix, keys.prefix_end(table.prefix) or b"\xff" * 32
         )
         table.run_path(self._output).unlink(missing_ok=True)
 
     def run_bytes(self, table: TableExtent) -> int:
-        """Bytes of a final table's run; 0 where it has no row."""
+        """Return the size of a final table's run in bytes; 0 for a table without rows."""
         run = table.run_path(self._output)
         return run.stat().st_size if run.exists() else 0
 
@@ -243,10 +258,11 @@ class StatStore:
         final: bool = False,
         resume: TableExtent | None = None,
     ) -> TableWriter:
-        """A new table of a kind: ``final`` ones stay, others go with `forget_scratch`.
+        """Return a writer of a table; ``final`` tables stay, others go with `forget_scratch`.
 
-        With ``resume`` it goes on behind what is written, in place of whatever else an attempt that
-        ended wrote there."""
+        With ``resume``, it appends to the rows written so far and deletes any rows that an earlier
+        attempt wrote after them.
+        """
         extent = resume or TableExtent(
             part=part, kind=kind, type_id=type_id, weight_name=weight_name, final=final
         )
@@ -269,10 +285,14 @@ class StatStore:
         final: bool = False,
         skip: int = 0,
     ) -> Iterator[Columns]:
-        """The blocks of a table in row order; Corrupt where they are not ``rows`` rows, or a block
-        is altered.
+        """Yield the blocks of a table in row order, without the first ``skip`` blocks.
 
-        With ``skip`` the first so many blocks, which are full ones, are left out.
+        The skipped blocks must be full.
+
+        Raises
+        ------
+        Corrupt
+            The table does not have ``rows`` rows, or a block is altered.
         """
         extent = TableExtent(
             part=part, kind=kind, type_id=type_id, weight_name=weight_name, final=final
@@ -288,21 +308,19 @@ class StatStore:
             )
 
     def _blocks(self, extent: TableExtent, skip: int = 0) -> Iterator[tuple[int, Columns]]:
-        """Blocks from the one with the number ``skip`` on, with their numbers."""
+        """Yield (number, columns) of the blocks from number ``skip`` on."""
         dtypes = _dtypes(extent.kind, final=extent.final)
         for raw, value in self.engine.scan(
             extent.family, keys.table_key(extent.prefix, skip), keys.prefix_end(extent.prefix)
         ):
             if len(raw) != len(extent.prefix) + 4:
-                # a longer weight name that begins alike has another length byte: never here, but
-                # cheap to say
+                # A longer weight name with this prefix has another length byte, so this never
+                # happens; the check is cheap.
                 continue
             yield int.from_bytes(raw[-4:], "big"), _unpack_block(value, dtypes, raw)
 
     def is_intact(self, extent: TableExtent) -> bool:
-        """Whether a table has the blocks that it was written with; what follows them does not
-        count.
-        """
+        """Return whether the blocks of a table are unaltered; later blocks are ignored."""
         blocks = rows = 0
         try:
             for number, columns in self._blocks(extent):
@@ -316,7 +334,7 @@ class StatStore:
         return (blocks, rows) == (extent.blocks, extent.rows)
 
     def steps(self, part: int) -> dict[str, bytes]:
-        """What `put_steps` put for a part, by name."""
+        """Return the completed steps of a partition with their content, by name."""
         prefix = keys.part_prefix(part)
         return {
             raw[len(prefix) :].decode(): bytes(value)
@@ -324,44 +342,45 @@ class StatStore:
         }
 
     def put_steps(self, part: int, steps: Mapping[str, bytes]) -> None:
-        """Remember steps of a part, durably, after every table written before is durable."""
+        """Store completed steps of a partition durably, after all tables written before."""
         self.engine.flush()
         self.engine.write(
             [(STEPS, keys.step_key(part, name), content) for name, content in steps.items()]
         )
 
     def forget_steps(self, part: int, names: Iterable[str]) -> None:
-        """Forget steps of a part."""
+        """Delete steps of a partition."""
         if puts := [(STEPS, keys.step_key(part, name), None) for name in names]:
             self.engine.write(puts)
 
     def forget_scratch(self, over_bytes: int = 0) -> None:
-        """Drop B2, B3 and spools, where they have more than ``over_bytes`` bytes.
+        """Drop the scratch tables if they have more than ``over_bytes`` bytes.
 
         Dropping a column family syncs several files, which takes longer than building a table of a
-        few rows does."""
+        few rows.
+        """
         if self.scratch_bytes > over_bytes:
             self.engine.drop(SCRATCH)
             self.scratch_bytes = 0
 
     def forget_part(self, part: int) -> None:
-        """Forget the tables of a part that is built anew."""
+        """Delete the tables and steps of a partition that is built again."""
         prefix = keys.part_prefix(part)
-        # A range that was deleted can not take runs in without copying them: only where there is
-        # something.
+        # Ingesting a run into a deleted range would copy it, so delete only if there is something
+        # to delete.
         if next(self.engine.scan(TABLES, prefix, keys.prefix_end(prefix)), None) is not None:
             self.engine.delete_range(TABLES, prefix, keys.prefix_end(prefix) or b"\xff" * 32)
         shutil.rmtree(self._output / RUNS_FOLDER / f"p{part:05d}", ignore_errors=True)
         self.forget_steps(part, self.steps(part))
 
     def flush(self) -> None:
-        """Bring every table to disk, and the names of the runs."""
+        """Write all tables to disk, and the names of the runs."""
         self.engine.flush()
         for folder in (self._output / RUNS_FOLDER).glob("*"):
             sync_folder(folder)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the database; its folder may be opened again."""
         self.engine.close()
 
 
@@ -373,7 +392,7 @@ def _dtypes(kind: int, *, final: bool) -> tuple[np.dtype[Any], ...]:
 
 
 def _unpack_block(value: bytes, dtypes: Sequence[np.dtype[Any]], raw: bytes) -> Columns:
-    """The columns of a value, read-only views of it."""
+    """Return the columns of a value, as read-only views of it."""
     rows, crc = _HEAD.unpack_from(value)
     body = memoryview(value)[_HEAD.size :]
     if zlib.crc32(body) != crc:

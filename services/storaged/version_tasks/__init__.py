@@ -1,2 +1,4 @@
-"""Tasks that read a published version again, in a child process: audit, table export.
-Nothing here writes to what it reads; starting these tasks belongs to `storaged.task_runner`."""
+"""Tasks that read a published version, in a child process: audit and table export.
+
+They never write to the data they read; `storaged.task_runner` starts them.
+"""

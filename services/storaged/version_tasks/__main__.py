@@ -1,7 +1,7 @@
-"""``python -m storaged.version_tasks TASK.json [PARENT]``: reads a version as the task says, one
-JSON line of progress after another.
+"""Entry point: ``python -m storaged.version_tasks TASK.json [PARENT]``.
 
-With the pid of its parent it ends when that one does, however that ends.
+Reads a version as the task file says, and writes progress as JSON lines. With the pid of its
+parent, the process ends when its parent does, however that ends.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from storaged.version_tasks.task_records import ResultLine, VersionTask
 
 
 def run_task(path: Path, progress: ProgressReporter) -> ResultLine:
-    """Do what the task in a file says."""
+    """Run the task described by a file."""
     task = VersionTask.read(path)
     return audit(task, progress) if task.kind == "audit" else export(task, progress)
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out the task in a file; return the exit status."""
+    """Run the task described by a file; return the exit status."""
     return subprocesses.main(arguments, run_task, permanent=(Corrupt, InvalidRequest, NotFound))
 
 

@@ -1,4 +1,4 @@
-"""Kernels of the audit: the exact law of every alias row of an adjacency, against its weights."""
+"""Audit kernels: compare the exact distribution of every alias row with its weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 
 WRONG_SUM, WRONG_DISTRIBUTION, MISSING_TABLE = 1, 2, 3
-"""What is wrong with a row: its sum; its alias row; it has none though its weights differ."""
+"""Faults of a row: wrong sum; wrong alias row; no alias row although its weights differ."""
 
 _TWO64 = 18446744073709551616.0
 _LOW, _HIGH = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
@@ -35,31 +35,33 @@ def audit_rows(
     max_errors: F64,
     fault: I64,
 ) -> None:
-    """Rebuild the law of rows from the image and hold it against the weights, up to the first row
-    that is wrong.
+    """Compare the exact distribution of alias rows with their weights, up to the first fault.
 
     Parameters
     ----------
-    indptr : int64[rows + 1]
+    indptr : ndarray of int64, shape (rows + 1,)
         Ascending, within ``weights``.
-    weights : float32[slots]
-    sums : float64[rows]
-        As the image has them: they must be Neumaier's sums to the bit.
-    alias_threshold, alias_fraction : uint64[slots], uint32[slots]
-        The image's thresholds; empty where every weight is ``equal_weight``.
+    weights : ndarray of float32, shape (slots,)
+    sums : ndarray of float64, shape (rows,)
+        Sums in the image, which must be Neumaier sums to the bit.
+    alias_threshold : ndarray of uint64, shape (slots,)
+    alias_fraction : ndarray of uint32, shape (slots,)
+        Thresholds in the image; both empty if every weight is ``equal_weight``.
     equal_weight : float
-        The first weight of the adjacency.
+        First weight of the adjacency.
     limit : float
-        Total variation beyond which a row is wrong.
-    max_errors : float64[2], in and out
-        Largest total variation of a row, and largest relative error of a share.
-    fault : int64[2], out
-        (row, what) of the first row that is wrong; what 0: there is none.
+        Largest total variation distance of a correct row.
+    max_errors : ndarray of float64, shape (2,)
+        Input and output: largest total variation distance of a row, and largest relative error of a
+        share.
+    fault : ndarray of int64, shape (2,)
+        Output: (row, kind of fault) of the first wrong row; the kind is 0 if there is none.
 
     Notes
     -----
     Three cursors, as in `storaged.build.block_kernels.audit_table`: aliases do not decrease among
-    light columns, nor among heavy ones. A share of weight 0 must have probability 0 exactly."""
+    light columns, nor among heavy ones. A share of weight 0 must have probability exactly 0.
+    """
     fault[0], fault[1] = -1, 0
     for r in range(indptr.shape[0] - 1):
         start, stop = indptr[r], indptr[r + 1]
@@ -126,16 +128,18 @@ def audit_rows(
 def first_packed_mismatch(
     indptr: I64, narrow: U32, sums: F64, alias_threshold: U64, packed: U64
 ) -> int:
-    """The first slot whose packed row is not its column of the table and the two neighbors between
-    which that decides; -1: none.
+    """Return the first slot with a wrong packed row; -1 if all are correct.
+
+    A packed row is the column of the alias table and the two neighbors that it selects from.
 
     Parameters
     ----------
-    indptr : int64[rows + 1]
-        Ascending, within the others.
-    narrow, alias_threshold : uint32[slots], uint64[slots]
-    sums : float64[rows]
-    packed : uint64[2 * slots]
+    indptr : ndarray of int64, shape (rows + 1,)
+        Ascending, within the following arrays.
+    narrow : ndarray of uint32, shape (slots,)
+    sums : ndarray of float64, shape (rows,)
+    alias_threshold : ndarray of uint64, shape (slots,)
+    packed : ndarray of uint64, shape (2 * slots,)
     """
     no_pair = ~np.uint64(0)
     for r in range(indptr.shape[0] - 1):
@@ -159,5 +163,5 @@ def first_packed_mismatch(
 
 
 def new_outputs() -> tuple[NDArray[Any], NDArray[Any]]:
-    """``max_errors`` and ``fault`` of a first call."""
+    """Return ``max_errors`` and ``fault`` for a first call."""
     return np.zeros(2, np.float64), np.zeros(2, np.int64)

@@ -1,9 +1,9 @@
-"""The audit of a version: every byte, table, alias row and edge copy of its images, as they are on
-disk now.
+"""Audit of a version: every byte, table, alias row and edge copy of its images on disk.
 
-What was published is the measure: checksums, digests, counts, sums to the bit, mixes of edges. The
-law of every table and alias row is rebuilt from what draws read, and held against the weights
-beside it."""
+The images are compared with the published manifest: checksums, digests, counts, sums to the bit,
+and hashes of edges. The exact distribution of every table and alias row is rebuilt from the arrays
+that sampling reads, and compared with the weights.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from storaged.version_tasks.task_records import ResultLine, VersionTask
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
 CHUNK = 1 << 18
-"""Rows or slots that a pass holds at once."""
+"""Number of rows or slots that a pass holds at once."""
 _MASK64 = (1 << 64) - 1
 _MESSAGES = {
     alias_audit.WRONG_SUM: "the sum of its weights is not the one that is kept",
@@ -57,7 +57,7 @@ _MESSAGES = {
 
 @dataclass(slots=True)
 class _TypeAudit:
-    """What is found of one type, over the parts."""
+    """Findings on one type, over all partitions."""
 
     element: Element
     type_id: int
@@ -72,7 +72,7 @@ class _TypeAudit:
     underflow: int = 0
 
     def add(self, total: PartitionStats) -> None:
-        if total.weight_name == WEIGHT:  # further weights measure the same rows
+        if total.weight_name == WEIGHT:  # Additional weights cover the same rows.
             self.count += total.count
             self.positive += total.positive
             self.weight += total.weight
@@ -85,7 +85,7 @@ class _TypeAudit:
 
 @dataclass(slots=True)
 class _AuditReport:
-    """What the audit of one storaged comes to."""
+    """Findings of the audit on one storaged."""
 
     totals: list[PartitionStats] = field(default_factory=list)
     types: dict[tuple[int, int], _TypeAudit] = field(default_factory=dict)
@@ -97,14 +97,19 @@ class _AuditReport:
 
 
 def audit(task: VersionTask, progress: ProgressReporter) -> ResultLine:
-    """Audit every part of the task.
+    """Audit every partition of the task.
+
+    Returns
+    -------
+    dict
+        Result of the task: totals, images and findings per type.
 
     Raises
     ------
     NotFound
-        Where an image is not there.
+        An image is missing.
     Corrupt
-        At the first thing that is wrong; it names the part, the type, and the file, table or row.
+        The first fault; the message names the partition, the type, and the file, table or row.
     """
     report = _AuditReport()
     images = {part: _open_image(task, part) for part in task.parts}
@@ -140,7 +145,7 @@ def audit(task: VersionTask, progress: ProgressReporter) -> ResultLine:
 
 
 def _check_all_audited(task: VersionTask, report: _AuditReport) -> None:
-    """Nothing that was published is passed over in silence."""
+    """Raise Corrupt if the audit has skipped any published table."""
     audited = {
         (total.part, total.element, total.type_id, total.weight_name) for total in report.totals
     }
@@ -154,7 +159,7 @@ def _check_all_audited(task: VersionTask, report: _AuditReport) -> None:
 
 
 def _open_image(task: VersionTask, part: int) -> PartImage:
-    """A part's image, if it is the one that the version was sealed with."""
+    """Open the image of a partition and compare its digest with that of the version."""
     image = open_part(part_folder(task.build, part), verify=False)
     if image.digest != task.images.get(part):
         raise Corrupt(
@@ -166,7 +171,7 @@ def _open_image(task: VersionTask, part: int) -> PartImage:
 
 
 def _checksum_rows(image: PartImage) -> int:
-    """Rows and slots of an image: as many as the pass over its bytes reports."""
+    """Return the number of rows and slots that the pass over an image's bytes reports."""
     slots = sum(
         edge.outgoing.nbr.size + (edge.incoming.nbr.size if edge.incoming is not None else 0)
         for edge in image.edges
@@ -175,8 +180,9 @@ def _checksum_rows(image: PartImage) -> int:
 
 
 def _scan_rows(image: PartImage) -> int:
-    """Rows that the passes over the arrays report, by weights of each name: each copy of an edge
-    twice, and once in its table.
+    """Return the number of rows that the passes over the arrays report.
+
+    Each weight name counts: every copy of an edge twice, and once in its table.
     """
     rows = sum(node.rows * len(_weight_names(node)) for node in image.nodes)
     for edge in image.edges:
@@ -188,14 +194,14 @@ def _scan_rows(image: PartImage) -> int:
 
 
 def _weight_names(image: NodeImage | EdgeImage) -> tuple[str, ...]:
-    """The rows' own weights, and the further ones."""
+    """Return the names of all weights: the rows' own, then the additional ones."""
     return (WEIGHT, *image.extra_weights)
 
 
 def _verify_checksums(
     folder: Path, image: PartImage, progress: ProgressReporter, report: _AuditReport
 ) -> None:
-    """Every byte against its checksum; rows are counted as far as the bytes are read."""
+    """Compare every byte with its checksum; report rows in proportion to the bytes read."""
     rows = _checksum_rows(image)
     size = max(sum(file.stat().st_size for file in folder.glob("*.bin")), 1)
     read = 0
@@ -211,7 +217,7 @@ def _verify_checksums(
 
 
 class _TypeAuditor:
-    """One type of one part under audit, by weights of one name."""
+    """Audit of one type of one partition, for the weights of one name."""
 
     def __init__(
         self,
@@ -237,7 +243,7 @@ class _TypeAuditor:
         self._where = f"part {image.part}, {task.type_label(element, type_id)}"
 
     def audit_nodes(self) -> None:
-        """Rows, weights and table of a node type."""
+        """Audit the rows, the weights and the table of a node type."""
         node = self._image.nodes[self._type_id]
         self._progress.phase(
             f"part {self._image.part}, {self._task.type_label(Element.NODE, self._type_id)}"
@@ -272,7 +278,7 @@ class _TypeAuditor:
                     )
 
     def audit_edges(self) -> None:
-        """Both copies of an edge type, their alias rows, and the table."""
+        """Audit both copies of an edge type, their alias rows, and the table."""
         edge, edge_type = (
             self._image.edges[self._type_id],
             self._task.schema.edge_types[self._type_id],
@@ -312,7 +318,7 @@ class _TypeAuditor:
         self._audit_indexes(edge)
 
     def _check_published(self, stats: PartitionStats) -> None:
-        """Hold what was found against what was published, to the bit."""
+        """Compare the findings with the published totals, to the bit."""
         published = self._task.published_stats(
             stats.part, stats.element, stats.type_id, stats.weight_name
         )
@@ -332,8 +338,9 @@ class _TypeAuditor:
         self._report.type_audit(self._element, self._type_id).add(stats)
 
     def _check_keyed(self, table: AliasTable, ids: I64) -> None:
-        """Where a table has ids beside its thresholds, both must be what they are elsewhere: draws
-        read the one or the other.
+        """Compare the interleaved copy of ids and thresholds with the originals.
+
+        Sampling reads one or the other.
         """
         if table.keyed.size not in (0, 2 * table.hot.size):
             raise Corrupt(
@@ -354,7 +361,7 @@ class _TypeAuditor:
     def _audit_table(
         self, table: AliasTable, weights: F32 | None, rows: int, live: NDArray[np.uint8]
     ) -> PartitionStats:
-        """The table over ``rows`` rows: which rows it has, their sum, and its law."""
+        """Audit the table over ``rows`` rows: its columns, their sum, and its distribution."""
         sums, size, lightest, heaviest = BlockSums(), 0, np.inf, 0.0
         for low in range(0, rows, CHUNK):
             chunk = (
@@ -439,10 +446,10 @@ class _TypeAuditor:
         weighted: bool,
         incoming: bool,
     ) -> int:
-        """One copy of the edges: its shape, its alias rows; gives the sum of its mixes."""
+        """Audit one copy of the edges: shape and alias rows. Return the sum of its hashes."""
         slots, name = side.nbr.size, "in-copy" if incoming else "out-copy"
-        # Times that are the same at both ends, and features that lie beside the edges, are in the
-        # mix of the edges' own weights.
+        # Times that are stored at both ends, and features stored with the edges, are part of the
+        # hash of the edges' own weights.
         timed = (
             has_symmetric_times(self._task.schema, self._type_id) and self._weight_name == WEIGHT
         )
@@ -489,7 +496,7 @@ class _TypeAuditor:
         return mix & _MASK64
 
     def _check_duplicates(self, side: AdjacencyImage, name: str) -> None:
-        """What is there twice over must be the same both times: draws read the one or the other."""
+        """Compare redundant copies with the originals; sampling reads one or the other."""
         for low in range(0, side.narrow.size, CHUNK):
             if not np.array_equal(side.narrow[low : low + CHUNK], side.nbr[low : low + CHUNK]):
                 raise Corrupt(
@@ -515,9 +522,7 @@ class _TypeAuditor:
                 )
 
     def _check_times(self, side: AdjacencyImage, name: str, *, weighted: bool) -> None:
-        """Whether the order by time is that of the edges' times, and its sums are those of their
-        weights.
-        """
+        """Check the order of edges by time, and the prefix sums of their weights."""
         indptr, times, order, weights = (
             as_kernel_array(array) for array in (side.indptr, side.when, side.order, side.weights)
         )
@@ -552,7 +557,7 @@ class _TypeAuditor:
     def _check_shape(
         self, side: AdjacencyImage, rows: int, name: str, *, weighted: bool, incoming: bool
     ) -> None:
-        """Whether the arrays of an adjacency fit together: kernels trust them."""
+        """Check that the arrays of an adjacency have consistent sizes; kernels rely on it."""
         slots, indptr = side.nbr.size, side.indptr
         fits = (
             indptr.size == rows + 1
@@ -626,7 +631,7 @@ class _TypeAuditor:
 
 
 def _row_ranges(indptr: I64) -> Iterator[tuple[int, int]]:
-    """Runs of rows with at most ``CHUNK`` slots and rows each, or one row."""
+    """Yield ranges of rows, each a single row or at most ``CHUNK`` rows and slots."""
     low, rows = 0, indptr.size - 1
     while low < rows:
         high = min(
@@ -638,7 +643,7 @@ def _row_ranges(indptr: I64) -> Iterator[tuple[int, int]]:
 
 
 def _ids_of(node: NodeImage, image: PartImage, rows: I64) -> I64:
-    """The id of each row."""
+    """Return the id of each row."""
     ids: I64 = (
         rows * image.parts + image.part if node.dense else np.asarray(node.ids[rows], np.int64)
     )

@@ -1,6 +1,4 @@
-"""The audit of an index: whether it has every row once, in order, and whether its tables are the
-law of the weights.
-"""
+"""Audit of column indexes: every row once, in order, with tables that match the weights."""
 
 from __future__ import annotations
 
@@ -31,31 +29,34 @@ _CHUNK = BLOCK_SIZES[-1]
 def check_index(
     location: str, index: ColumnIndex, node: NodeImage, live: int, weights: str
 ) -> None:
-    """Hold an index against the rows and the weights of its type.
+    """Compare a column index with the rows and the weights of its node type.
 
     Parameters
     ----------
     location : str
-        The part and the type, in words.
+        Partition and type, for messages.
     index : ColumnIndex
     node : NodeImage
-        That it is of, with these weights in the place of its own.
+        The indexed nodes, with the audited weights in place of their own.
     live : int
-        Live rows.
+        Number of live rows.
     weights : str
-        Their name; ``storaged.store.column_index.OWN_WEIGHT_NAME`` are the rows' own.
+        Name of the weights; ``storaged.store.column_index.OWN_WEIGHT_NAME`` for the rows' own.
 
     Raises
     ------
     Corrupt
-        At the first thing that is wrong.
+        The first fault.
     """
 
     _check(location, index, live, node.rows, node.live, node.weights, weights)
 
 
 def check_edge_index(location: str, index: ColumnIndex, edge: EdgeImage, weights: str) -> None:
-    """As `check_index`, of an edge type: what is ordered are the slots of its out-adjacency."""
+    """Compare a column index with the out-slots and the weights of its edge type.
+
+    Parameters and errors are those of `check_index`.
+    """
     slots = edge.outgoing.nbr.size
     _check(location, index, slots, slots, np.zeros(0, np.uint8), edge.outgoing.weights, weights)
 
@@ -68,24 +69,26 @@ def check_sorted_edges(
     weights: str,
     runs: Sequence[tuple[int, int]],
 ) -> None:
-    """Hold the order of each node's edges, at one end, against their values, and its sums against
-    their weights.
+    """Compare the order of each node's edges at one end with their values and weights.
 
     Parameters
     ----------
-    location, index, weights
-        As of `check_index`.
+    location : str
+        Partition and type, for messages.
+    index : ColumnIndex
     side : AdjacencyImage
-        With these weights in the place of its own.
+        Adjacency with the audited weights in place of its own.
     sorted_edges : SortedEdges
-        Its order.
+        Order of the edges of ``side``.
+    weights : str
+        Name of the weights.
     runs : sequence of (int, int)
-        Of rows, one after another.
+        Consecutive ranges of rows.
 
     Raises
     ------
     Corrupt
-        At the first thing that is wrong.
+        The first fault.
     """
     values = {**side.edge_columns, "id": side.eid, "weight": side.weights}[
         parse_column(index.column).name
@@ -110,9 +113,8 @@ def check_sorted_edges(
             and np.array_equal(rows[order], rows)
         ):
             raise _index_error(location, index, f"{span_text} have an edge of another node")
-        if (
-            weights == OWN_WEIGHT_NAME
-        ):  # the order is the same by every name, and the column of weights is the own one
+        # The order is the same for all weight names; an indexed weight column is the rows' own.
+        if weights == OWN_WEIGHT_NAME:
             keys = sort_keys(values[first:end] if values.size else np.ones(order.size, np.float32))[
                 order
             ]
@@ -153,8 +155,10 @@ def _check(
     row_weights: NDArray[np.float32],
     weights: str,
 ) -> None:
-    """Hold an order of ``live`` of ``total_rows`` rows, and its tables, against which are
-    ``live_mask`` (empty: all) and what each ``row_weights``.
+    """Compare the order of rows in an index, and its tables, with the rows and their weights.
+
+    The index must have ``live`` of ``total_rows`` rows: those in ``live_mask``, or all if that is
+    empty. ``row_weights`` has the weight of each row.
     """
 
     def wrong(problem: str) -> Corrupt:

@@ -1,8 +1,7 @@
-"""The export of a version's alias tables: B1 of every part, type and weight name as files, with a
-manifest beside them.
+"""Export of alias tables: B1 of every partition, type and weight name, as files.
 
-Rows are read from the stat database of the build, block by block, and written as they come: memory
-does not grow with a table. A file is complete once the manifest names it; that one is written last.
+Rows are read from the stat database of the build and written block by block, so memory does not
+grow with a table. A manifest is written last; a file is complete only if the manifest names it.
 """
 
 from __future__ import annotations
@@ -24,17 +23,18 @@ from storaged.store.tables import Columns, StatStore
 from storaged.version_tasks.task_records import ResultLine, VersionTask
 
 COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
-"""Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the
-table, as B1 has it.
+"""Names of the columns: uint32, int64, float64, uint32, int64, float32.
+
+An alias row is a position in the table, as in B1.
 """
 ROW_BYTES = 96
-"""Of a row in a file, at most: all digits of its numbers."""
+"""Largest size of a row in a file in bytes: all digits of its numbers."""
 GROUP_BLOCKS = 16
-"""Blocks of a Parquet row group: 262 144 rows, about 9 MiB."""
+"""Number of blocks in a Parquet row group: 262,144 rows, about 9 MiB."""
 
 
 class _HashingFile:
-    """What is written to a file, counted and hashed on its way."""
+    """A file that counts and hashes the bytes written to it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -56,7 +56,7 @@ class _HashingFile:
         self._file.flush()
 
     def close(self) -> None:
-        """The file is closed by who opened it."""
+        """Do nothing: the owner of the file closes it."""
 
     def readable(self) -> bool:
         return False
@@ -72,18 +72,18 @@ class _HashingFile:
 
 
 def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
-    """Write every table of the task's parts.
+    """Write every table of the task's partitions.
 
     Raises
     ------
     NotReady
-        Where this storaged lacks pyarrow.
+        pyarrow is not installed on this storaged.
     InvalidRequest
-        Where it lacks what an address's protocol needs.
+        The package for an address's protocol is not installed.
     Corrupt
-        Where a block is altered, or a table's rows or weights are not those that were published.
+        A block is altered, or a table's rows or weights differ from the published totals.
     Unavailable
-        Where a file can not be written.
+        A file cannot be written.
     """
     writers = _writers()
     display_path = redact(task.output)
@@ -131,7 +131,7 @@ def _write_table(
     write: Callable[[_HashingFile, Iterator[Columns]], None],
     progress: ProgressReporter,
 ) -> ExportedFile:
-    """One table as one file."""
+    """Write one table to one file."""
     kind = keys.B1 | (keys.EDGE_TABLE if total.element is Element.EDGE else 0)
     sums = BlockSums()
 
@@ -169,7 +169,7 @@ def _write_table(
 
 
 def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
-    """How blocks become a file, by format."""
+    """Return the function that writes blocks to a file, by format."""
     try:
         import pyarrow as pa
         import pyarrow.csv
@@ -210,7 +210,7 @@ def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
 
 
 def _manifest(task: VersionTask, files: list[ExportedFile]) -> bytes:
-    """What was exported, in words: names of types, rows, checksums."""
+    """Return the manifest of an export: names of types, numbers of rows, checksums."""
     tables = [
         {
             **asdict(file),

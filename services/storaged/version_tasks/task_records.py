@@ -1,4 +1,4 @@
-"""Records of tasks that read a published version: what to do, and the results."""
+"""Records of tasks that read a published version: parameters and results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from asterism_proto.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionTask:
-    """One storaged's share of an audit or an export."""
+    """Share of one storaged in an audit or an export."""
 
     kind: str
-    """audit or export-tables."""
+    """Kind of the task: ``audit`` or ``export-tables``."""
     space: str
     space_id: int
     job_id: int
@@ -29,24 +29,24 @@ class VersionTask:
     version: int
     cut: int
     digest: str
-    """Of the version's manifest."""
+    """Digest of the version's manifest."""
     images: Mapping[int, str]
-    """part -> digest that the version was sealed with."""
+    """Digest of each partition's image, from the sealed manifest."""
     totals: tuple[PartitionStats, ...]
-    """Of these parts, as published."""
+    """Published totals of these partitions."""
     build: Path
-    """What the version's build left: images and the stat database."""
+    """Folder of the version's build: images and the stat database."""
     output: str
-    """Folder of an export as it is shown: a path, or an address with its protocol."""
+    """Folder of an export in display form: a path, or an address with its protocol."""
     address: str
-    """The same as it is opened: checked, and without symbolic links."""
+    """The same folder in the form to open: checked, and without symbolic links."""
     remote_timeout_s: float
     """Seconds that the host of the address may be silent."""
     options: Mapping[str, str]
 
     @classmethod
     def read(cls, path: Path) -> VersionTask:
-        """The task in a JSON file; InvalidRequest says what is missing."""
+        """Read a task from a JSON file; raise InvalidRequest if a field is missing or malformed."""
         try:
             data = json.loads(path.read_text())
             return cls(
@@ -68,17 +68,17 @@ class VersionTask:
     def published_stats(
         self, part: int, element: Element, type_id: int, weight_name: str
     ) -> PartitionStats | None:
-        """What was published of one table."""
+        """Return the published totals of one table; None if there are none."""
         key = (part, element, type_id, weight_name)
         return next(
             (t for t in self.totals if (t.part, t.element, t.type_id, t.weight_name) == key), None
         )
 
     def type_label(self, element: Element, type_id: int) -> str:
-        """A type as people know it."""
+        """Return the display name of a type."""
         types = self.schema.node_types if element is Element.NODE else self.schema.edge_types
         return f"{element.lower()} type {types[type_id].name}"
 
 
 ResultLine = dict[str, Any]
-"""The last line's content: ``totals``, ``images``, and ``made`` as common.proto's TaskResult."""
+"""Content of the last output line: ``totals``, ``images``, and ``made`` (a TaskResult)."""
