@@ -1,4 +1,4 @@
-"""Versions as conditions leave them, made once and kept within a bound on memory."""
+"""Cache of filtered versions, bounded in memory."""
 
 from __future__ import annotations
 
@@ -45,38 +45,40 @@ _LOCK_POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """Which rows a request is about."""
+    """A filter on the rows of a version."""
 
     text: str
-    """The canonical text of a condition."""
+    """Canonical text of the filter."""
     element: int
-    """1: nodes; 2: edges."""
+    """Element of the rows: 1 for nodes, 2 for edges."""
     types: tuple[int, ...]
-    """Of these types; rows of others are all there."""
+    """Types that the filter applies to; rows of all other types pass."""
     weight: str = ""
-    """The weights that the request draws by."""
+    """Name of the weights that the request samples by."""
     both_directions: bool = False
-    """Whether edges are followed against their direction too."""
+    """True if edges are also followed against their direction."""
 
 
 @dataclass(slots=True, eq=False)
 class _CacheEntry:
-    """What was made of one version for one condition."""
+    """Results for one version and one filter."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     pieces: dict[tuple[int, int], FilteredPart] = field(default_factory=dict)
-    """(type, part) -> its rows that satisfy the condition."""
+    """Matching rows by (type, partition)."""
     filtered_version: tuple[Mapping[TotalsKey, PartitionTotals], LocalVersion] | None = None
-    """With these totals the version that the pieces make up."""
+    """The version made from the pieces, with the totals it was made for."""
     covers: dict[tuple[int, int], RangeCover] | None = None
-    """(type, part) -> the same of an index; empty: no index tells; None: it is not known yet
-    whether one does.
+    """Range covers by (type, partition).
+
+    Empty if no index resolves the filter; None if that is not determined yet.
     """
     covered_version: tuple[Mapping[TotalsKey, PartitionTotals], LocalVersion] | None = None
-    """With these totals the version whose global draws take the covers."""
+    """The version for global draws from the covers, with the totals it was made for."""
     ranges: dict[int, IndexRanges] | None = None
-    """Of each edge type, what satisfies the condition in the order of each node's edges; empty: no
-    order tells; None: not known yet.
+    """Index ranges by edge type, in the order of each node's edges.
+
+    Empty if no order resolves the filter; None if that is not determined yet.
     """
     last_used: int = 0
 
@@ -89,28 +91,29 @@ class _CacheEntry:
 
 
 class FilterCache:
-    """What satisfies the conditions of recent requests.
+    """Cached results of the filters of recent requests. Thread-safe.
 
     Parameters
     ----------
     max_bytes : int
-        Of memory for all of them. What was not asked for for the longest time goes first; a
-        condition that has no room by itself is refused.
+        Memory limit for all results, in bytes. The least recently used ones are dropped first. A
+        filter with a result above the limit is refused.
 
     Notes
     -----
-    A draw under a condition is a draw from the version that has only the rows that satisfy it, by
-    tables of their own: what is kept decides how long it takes, never what it gives. Where the
-    version has an index that tells what satisfies it, global draws take blocks of that and their
-    tables, and those of neighbors the runs of each node's own order, and nothing is looked at;
-    whether it has decides what they give, too, but not their law."""
+    A filtered draw is a draw from the version that has only the matching rows, with tables of their
+    own. The cache affects the time that takes, never the result. If the version has an index that
+    resolves the filter, no rows are scanned: global draws use blocks of the index and their tables,
+    and draws of neighbors use ranges in the order of each node's edges. Such an index affects the
+    result of a given seed, but not the distribution.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._clock = count(1)
-        # Weakly: a version that is no longer served takes with it what was made of it, and its
-        # files can go.
+        # Weak keys: the results go with a version that is no longer served, so its files can be
+        # freed.
         self._entries: WeakKeyDictionary[LocalVersion, dict[RowFilter, _CacheEntry]] = (
             WeakKeyDictionary()
         )
@@ -123,26 +126,26 @@ class FilterCache:
         checkpoint: Callable[[], object],
         remote_matches: RemoteMatches = NO_REMOTE_MATCHES,
     ) -> dict[TotalsKey, PartitionTotals]:
-        """How much satisfies a condition, of each type and part: (element, type, part) -> share.
+        """Return the totals of matching rows, by (element, type, partition).
 
         Parameters
         ----------
         version : LocalVersion
         row_filter : RowFilter
         parts : sequence of int
-            Held here.
+            Partitions held here.
         checkpoint : callable
-            Called between blocks of rows; where it raises, what was looked at so far is kept for
-            the next call.
+            Called between blocks of rows. If it raises, completed partitions are kept for the next
+            call.
         remote_matches : RemoteMatches
-            What other hosts know that it takes.
+            Matches found by other hosts, for columns that are not held here.
 
         Raises
         ------
         InvalidRequest
-            Where a type is unknown, or what satisfies the condition has no room.
+            A type is unknown, or the matching rows exceed the memory limit.
         Stale
-            Where somebody's word is missing.
+            Matches of a remote partition are missing.
         """
         entry = self._entry(version, row_filter)
         with _locked(entry.lock, checkpoint):
@@ -163,8 +166,9 @@ class FilterCache:
             }
 
     def describe_plan(self, version: LocalVersion, row_filter: RowFilter) -> str:
-        """How what satisfies a condition is found, in words: by the version's indexes alone, so
-        that every host says the same.
+        """Describe how matching rows are found.
+
+        The result depends only on the version's indexes, so it is the same on every host.
         """
         parsed, descriptions = parse(row_filter.text), []
         for type_id in row_filter.types:
@@ -196,22 +200,25 @@ class FilterCache:
         *,
         for_global_draws: bool = False,
     ) -> LocalVersion:
-        """The version with only those rows that satisfy a condition.
+        """Return the version with only the matching rows.
 
         Parameters
         ----------
-        version, row_filter, checkpoint
-            As of `filtered_totals`.
+        version : LocalVersion
+        row_filter : RowFilter
         totals : mapping
-            What satisfies it in each part of the space, of the types of ``row_filter``.
+            Totals of matching rows in each partition of the space, for the types of ``row_filter``.
+        checkpoint : callable
+            Called between blocks of rows; may raise.
         for_global_draws : bool
-            For global draws with replacement alone: rows that do not satisfy it may then be there.
+            Allow a version for global draws with replacement only, which may contain other rows
+            too. Default False.
 
         Raises
         ------
         InvalidRequest, Stale
-            As `filtered_totals`; also where ``totals`` of a part that is held here are not those of
-            `filtered_totals`.
+            As for `filtered_totals`; also if ``totals`` of a local partition differ from its
+            result.
         """
         entry = self._entry(version, row_filter)
         with _locked(entry.lock, checkpoint):
@@ -238,11 +245,13 @@ class FilterCache:
     def index_ranges(
         self, version: LocalVersion, row_filter: RowFilter
     ) -> Mapping[int, IndexRanges]:
-        """What satisfies a condition on edges in the order of each node's edges, by edge type; none
-        unless an index tells of every type.
+        """Return the ranges of matching edges in the order of each node's edges, by edge type.
+
+        Empty unless an index resolves the filter for every type.
         """
         entry = self._entry(version, row_filter)
-        if entry.ranges is None:  # by whoever comes first, and by others the same
+        # Threads may compute it at the same time; their results are equal.
+        if entry.ranges is None:
             entry.ranges = (
                 resolve_ranges(version, parse(row_filter.text), row_filter.types)
                 if row_filter.element == EDGE
@@ -253,7 +262,10 @@ class FilterCache:
     def _range_covers(
         self, version: LocalVersion, row_filter: RowFilter, entry: _CacheEntry
     ) -> Mapping[tuple[int, int], RangeCover]:
-        """The covers of every type and part here; none unless an index tells for every type."""
+        """Return the range covers of every type and partition here.
+
+        Empty unless an index resolves the filter for every type.
+        """
         if entry.covers is None:
             covers: dict[tuple[int, int], RangeCover] = {}
             parsed = parse(row_filter.text)
@@ -324,7 +336,7 @@ class FilterCache:
                     )
 
     def _reserve(self, row_filter: RowFilter, entry: _CacheEntry, needed: int) -> None:
-        """Make room for so many bytes; InvalidRequest where there is none."""
+        """Evict old entries to free ``needed`` bytes; raise InvalidRequest if impossible."""
         current = entry.bytes
         if current + needed > self._max_bytes:
             raise InvalidRequest(
@@ -395,14 +407,14 @@ def _filter_edges(
 
 
 def _weighted_image(version: LocalVersion, row_filter: RowFilter, image: PartImage) -> PartImage:
-    """The part with the weights that the request draws by."""
+    """Return the partition with the weights that the request samples by."""
     return version.with_weights(row_filter.weight, row_filter.element, row_filter.types).image(
         image.part
     )
 
 
 def _indexes(version: LocalVersion, element: int, type_id: int) -> tuple[ColumnIndex, ...]:
-    """The indexes of a type: every part has the same."""
+    """Return the indexes of a type, which are the same in every partition."""
     types = (
         (image.nodes if element == NODE else image.edges)[type_id]
         for image in version.parts.values()
@@ -459,11 +471,11 @@ def _check_totals(
     totals: Mapping[TotalsKey, PartitionTotals],
     matches: Mapping[tuple[int, int], FilteredPart | RangeCover],
 ) -> None:
-    """InvalidRequest where totals of a request cannot be right: draws would fall on rows that are
-    not there.
+    """Raise InvalidRequest if the totals of a request are impossible.
 
-    Those of parts that are held here are known, and have to be the same; those of others have to be
-    possible."""
+    Draws from them would fall on rows that do not exist. Totals of local partitions must equal the
+    local result; totals of remote ones must be plausible.
+    """
     for key, part_totals in totals.items():
         _, type_id, part = key
         prefix = (
@@ -493,7 +505,7 @@ def _check_totals(
 
 @contextmanager
 def _locked(lock: threading.Lock, checkpoint: Callable[[], object]) -> Iterator[None]:
-    """Hold a lock; whoever holds it may take its time, and who waits may have less."""
+    """Hold a lock; call ``checkpoint`` while waiting, so that a short deadline ends the wait."""
     while not lock.acquire(timeout=_LOCK_POLL_S):
         checkpoint()
     try:

@@ -1,6 +1,4 @@
-"""Images of what satisfies a condition: rows that do not are not there, and tables are made of
-those that do.
-"""
+"""Filtered images: only the matching rows exist, with tables built from them."""
 
 from __future__ import annotations
 
@@ -18,12 +16,14 @@ from asterism_model.partition_stats import PartitionTotals
 from storaged.store.image import EMPTY_U32, AdjacencyImage, AliasTable, EdgeImage, NodeImage
 
 EDGE_BYTES = 52
-"""Of an edge that is kept, and once more beside it: neighbor, id, weight, thresholds of its row and
-of its table, source.
+"""Memory per kept edge and side in bytes.
+
+Neighbor, id, weight, thresholds of its row and of its table, and source.
 """
 TIME_BYTES = 20
-"""Of the same where it has a time: that, its place in the order, what its row weighs up to
-there.
+"""Additional memory per kept edge with a time in bytes.
+
+The time, its place in the order, and the prefix sum of weights.
 """
 NODE_BYTES = 16
 INDEX_BYTES = 48
@@ -31,21 +31,21 @@ INDEX_BYTES = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilteredPart:
-    """The rows of one type in one part that satisfy a condition."""
+    """The rows of one type in one partition that match a filter."""
 
     image: NodeImage | EdgeImage
     totals: PartitionTotals
     bytes: int
-    """Of memory, beside the image that it is made of."""
+    """Memory in bytes, in addition to that of the unfiltered image."""
 
 
 def filtered_node_bytes(node: NodeImage, row_count: int) -> int:
-    """The memory that `filter_nodes` takes."""
+    """Return the memory that `filter_nodes` needs, in bytes."""
     return row_count * (NODE_BYTES + 4 + (0 if node.dense else INDEX_BYTES)) + node.rows
 
 
 def filtered_edge_bytes(edge: EdgeImage, edge_count: int, *, both_directions: bool) -> int:
-    """The memory that `filter_edges` takes."""
+    """Return the memory that `filter_edges` needs, in bytes."""
     sides = (
         [edge.outgoing, edge.incoming]
         if both_directions and edge.incoming is not None
@@ -58,13 +58,13 @@ def filtered_edge_bytes(edge: EdgeImage, edge_count: int, *, both_directions: bo
 
 
 def filter_nodes(node: NodeImage, mask: Mask) -> FilteredPart:
-    """The nodes of a type that are marked.
+    """Return the selected nodes of a type.
 
     Parameters
     ----------
     node : NodeImage
-    mask : bool[rows]
-        Of rows; what is dead stays so.
+    mask : ndarray of bool, shape (rows,)
+        Selected rows; deleted rows stay deleted.
     """
     if node.live.size:
         mask = mask & (node.live > 0)
@@ -90,15 +90,15 @@ def filter_nodes(node: NodeImage, mask: Mask) -> FilteredPart:
 
 
 def filter_edges(edge: EdgeImage, outgoing: Mask, incoming: Mask | None) -> FilteredPart:
-    """The edges of a type that are marked.
+    """Return the selected edges of a type.
 
     Parameters
     ----------
     edge : EdgeImage
-    outgoing : bool[slots]
-        Of the slots of ``edge.outgoing``.
-    incoming : bool[slots of edge.into] or None
-        None: the in-copies are left out.
+    outgoing : ndarray of bool, shape (slots of ``edge.outgoing``,)
+        Selected slots.
+    incoming : ndarray of bool, shape (slots of ``edge.incoming``,), or None
+        Selected slots; None leaves the in-copies out.
     """
     slots = np.flatnonzero(outgoing)
     side = _filter_side(edge.outgoing, slots)
@@ -152,8 +152,9 @@ def _filter_side(side: AdjacencyImage, slots: NDArray[np.int64]) -> AdjacencyIma
 
 
 def _filter_time_order(side: AdjacencyImage, slots: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """The order by time of the slots that are kept, which get new numbers: what is left of an order
-    is one.
+    """Return the order by time of the kept slots, renumbered.
+
+    A subsequence of a sorted order is sorted.
     """
     new_slots = np.full(side.nbr.size, side.nbr.size, np.uint32)
     new_slots[slots] = np.arange(slots.size, dtype=np.uint32)
@@ -164,8 +165,9 @@ def _filter_time_order(side: AdjacencyImage, slots: NDArray[np.int64]) -> NDArra
 def _table(
     rows: NDArray[np.uint32], weights: NDArray[np.float32] | None, *, all_rows: bool = False
 ) -> AliasTable:
-    """The table of these rows, where ``all_rows`` of all of an array's: by weight, or where there
-    are none all alike.
+    """Return the alias table of some rows; all weigh 1 if there are no weights.
+
+    With ``all_rows``, they are all rows of an array, so row numbers are not stored.
     """
     if weights is None:
         return AliasTable(

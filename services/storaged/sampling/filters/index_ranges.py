@@ -1,6 +1,4 @@
-"""What of an index satisfies a condition: runs of its rows, found by bisection, whatever the
-constants are.
-"""
+"""Resolution of a filter against a column index into row ranges, by bisection."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ from storaged.store.column_index import ColumnIndex
 from storaged.store.image import EdgeImage, NodeImage
 
 RowRuns = list[tuple[int, int]]
-"""(first, behind the last) of each run of rows, ascending and apart."""
+"""(first row, end) of each range of rows; ascending and disjoint."""
 
 
 def can_resolve(index: ColumnIndex, predicate: Predicate) -> bool:
-    """Whether a condition asks for nothing but the column of an index, and that of constants."""
+    """Return whether a filter only compares the column of an index with constants."""
     all_terms = list(iter_terms(predicate))
     return bool(all_terms) and all(
         str(term.left) == index.column
@@ -49,15 +47,20 @@ def _has_strings(term: Term) -> bool:
 
 
 def resolve_runs(index: ColumnIndex, image: NodeImage | EdgeImage, predicate: Predicate) -> RowRuns:
-    """The rows of an index that satisfy a condition, in its order.
+    """Return the ranges of an index's rows that match a filter.
 
     Parameters
     ----------
     index : ColumnIndex
     image : NodeImage or EdgeImage
-        That it is of.
+        The indexed type.
     predicate : Predicate
-        That it answers.
+        Filter that `can_resolve` accepts for the index.
+
+    Returns
+    -------
+    list of (int, int)
+        Positions in the order of the index.
     """
     column = (
         image.columns.get(next(iter(iter_terms(predicate))).left.name)
@@ -76,11 +79,17 @@ def resolve_runs(index: ColumnIndex, image: NodeImage | EdgeImage, predicate: Pr
 
 
 def key_runs(predicate: Predicate, dtype: np.dtype[Any]) -> list[tuple[int, int]]:
-    """The values of a dtype that satisfy a condition on one column of it: first and last of each
-    run, as `asterism_graphkit.arrays.sort_keys.sort_keys` has them.
+    """Return the values of a dtype that match a filter on one column of it.
 
-    Found by bisection among all values that there are, by the comparisons that looking makes: so
-    they hold for every row, whatever is in it."""
+    They are found by bisection over all values of the dtype, with the comparisons that a scan uses,
+    so they are right for every row.
+
+    Returns
+    -------
+    list of (int, int)
+        First and last key of each run, as encoded by
+        `asterism_graphkit.arrays.sort_keys.sort_keys`.
+    """
     domain = ValueDomain(dtype)
     return [
         (int(sort_keys(domain[low : low + 1])[0]), int(sort_keys(domain[high - 1 : high])[0]))
@@ -90,38 +99,39 @@ def key_runs(predicate: Predicate, dtype: np.dtype[Any]) -> list[tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ValueDomain:
-    """All values of a dtype in order, NaN as the last of them, as an array would have them."""
+    """All values of a dtype in order, NaN last, with the interface of an array."""
 
     dtype: np.dtype[Any]
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of values."""
         if self.dtype.kind == "f":
             return 2 * self._infinity + 2
         return 2 if self.dtype.kind == "b" else 1 << 8 * self.dtype.itemsize
 
     def __getitem__(self, key: slice) -> NDArray[Any]:
-        """The one value of a slice of one place: [1]."""
+        """Return the value at the start of a slice, shape (1,)."""
         position: int = key.start
         if self.dtype.kind != "f":
             minimum = 0 if self.dtype.kind == "b" else int(np.iinfo(self.dtype).min)
             return np.array([minimum + position], self.dtype)
         if position == self.size - 1:
             return np.array([np.nan], self.dtype)
-        bits = position - self._infinity  # of what is below 0 counted downwards; -0.0 is 0.0
+        # Values below 0 count downwards from 0; -0.0 is the same as 0.0.
+        bits = position - self._infinity
         value = np.array([abs(bits)], f"u{self.dtype.itemsize}").view(self.dtype)
         return -value if bits < 0 else value
 
     @property
     def _infinity(self) -> int:
-        """The bits of infinity: of all values from 0 on there are so many before it."""
+        """Bits of infinity, which equal the number of values from 0 up to it."""
         return int(np.array([np.inf], self.dtype).view(f"u{self.dtype.itemsize}")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _StringIndex:
-    """The texts of an index by equality."""
+    """The strings of an index by equality."""
 
     index: ColumnIndex
     indptr: NDArray[np.int64]
@@ -153,7 +163,7 @@ def _resolve(
 
 
 def _number_runs(values: NDArray[Any] | ValueDomain, term: Term, size: int) -> RowRuns:
-    """The runs of sorted values that satisfy a term; NaN come last."""
+    """Return the ranges of sorted values that match a term; NaN is last."""
     non_nan_count = (
         _first_true(lambda position: bool(np.isnan(values[position : position + 1])[0]), size)
         if values.dtype.kind == "f"
@@ -162,8 +172,9 @@ def _number_runs(values: NDArray[Any] | ValueDomain, term: Term, size: int) -> R
     constants = [operand.value for operand in term.right if isinstance(operand, Literal)]
 
     def first_position(operator: str, constant: object) -> int:
-        """How many values there are before the first one that compares so with a constant, by the
-        comparison that looking makes.
+        """Return the number of values before the first one for which a comparison holds.
+
+        It is the comparison that a scan uses.
         """
         compared = COMPARISONS[operator]
         with np.errstate(all="ignore"):
@@ -197,7 +208,7 @@ def _number_runs(values: NDArray[Any] | ValueDomain, term: Term, size: int) -> R
 
 
 def _string_runs(string_index: _StringIndex, term: Term, size: int) -> RowRuns:
-    """The groups of a text that satisfy a term."""
+    """Return the groups of equal strings that match a term."""
     index, indptr, values = string_index.index, string_index.indptr, string_index.values
     constants = (
         [b""]
@@ -221,7 +232,7 @@ def _string_runs(string_index: _StringIndex, term: Term, size: int) -> RowRuns:
 
 
 def _first_true(holds: Callable[[int], bool], size: int) -> int:
-    """The first place from which on something holds."""
+    """Return the first position from which ``holds`` is true."""
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -265,9 +276,7 @@ def _intersection(left: RowRuns, right: RowRuns) -> RowRuns:
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """A condition, and what it is put together of by "and": all that satisfies it satisfies
-    each.
-    """
+    """Return a filter and the operands of its "and"; each is implied by the filter."""
     return (
         (predicate, *predicate.operands)
         if isinstance(predicate, Connective) and predicate.operator == "and"
@@ -278,20 +287,19 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
 def candidate_rows(
     indexes: Sequence[ColumnIndex], node: NodeImage, predicate: Predicate
 ) -> NDArray[np.int64] | None:
-    """The rows among which all are that satisfy a condition: those of the index that leaves the
-    fewest; None where no index tells.
+    """Return rows that include all matches of a filter, from the index that leaves the fewest.
 
     Parameters
     ----------
     indexes : sequence of ColumnIndex
     node : NodeImage
-        That they are of.
+        The indexed type.
     predicate : Predicate
 
     Returns
     -------
-    int64[k] or None
-        Ascending.
+    ndarray of int64, shape (k,), or None
+        Ascending; None if no index applies.
     """
     matches = [
         (index, resolve_runs(index, node, conjunct))

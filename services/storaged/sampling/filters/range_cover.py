@@ -1,6 +1,4 @@
-"""What satisfies a condition as an index has it: runs of rows, cut into blocks that have alias
-tables of their own.
-"""
+"""Range cover of a filter: ranges of an index, split into blocks with alias tables."""
 
 from __future__ import annotations
 
@@ -25,49 +23,51 @@ from storaged.store.column_index import BLOCK_SIZES, OWN_WEIGHT_NAME, ColumnInde
 from storaged.store.image import AdjacencyImage, NodeImage
 
 _MAX_SMALL_PIECES = 2 * sum(BLOCK_SIZES[0] - 1 for _ in BLOCK_SIZES) + 2
-"""Of a run, beside those of the last step."""
+"""Largest number of pieces of a range below the last level."""
 _BYTES = 64
-"""Of memory for each piece."""
+"""Memory per piece in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RangeCover:
-    """The rows of one part that satisfy a condition, as pieces of an index. Tables are told by
-    address, not to outlive the image.
+    """The matching rows of one partition, as pieces of an index.
+
+    Tables are given by address and are valid as long as the image exists.
     """
 
     index: ColumnIndex
     totals: PartitionTotals
     runs: RowRuns
     starts: NDArray[np.int64]
-    """int64[s]: the first row of each piece."""
+    """First row of each piece: int64, shape (s,)."""
     sizes: NDArray[np.int64]
-    """int64[s]."""
+    """Number of rows of each piece: int64, shape (s,)."""
     threshold_addresses: NDArray[np.uint64]
     fraction_addresses: NDArray[np.uint64]
-    """uint64[s]: addresses of its table; 0: every row alike."""
+    """Addresses of each piece's table: uint64, shape (s,); 0 if all rows are equal."""
     weights: NDArray[np.float64]
-    """float64[s]: what it weighs."""
+    """Weight of each piece: float64, shape (s,)."""
 
     @property
     def bytes(self) -> int:
-        """Of memory, about."""
+        """Approximate memory in bytes."""
         return _BYTES * (self.starts.size + len(self.runs)) + 1024
 
 
 def build_range_cover(
     index: ColumnIndex, image: NodeImage | AdjacencyImage, runs: RowRuns, weight_name: str
 ) -> RangeCover:
-    """The cover of some runs of rows, for draws by the weights of a name; ``OWN_WEIGHT_NAME`` are
-    the rows' own.
+    """Return the range cover of some ranges of rows, for sampling by weights.
 
     Parameters
     ----------
     index : ColumnIndex
     image : NodeImage or AdjacencyImage
-        Whose rows they are, or slots, with these weights in the place of its own.
+        The indexed rows or slots, with the sampled weights in place of their own.
     runs : list of (int, int)
+        Ranges of the index's rows.
     weight_name : str
+        Name of the weights; ``OWN_WEIGHT_NAME`` for the rows' own.
     """
     starts = np.array([low for low, _ in runs], np.int64)
     sizes = np.array([high - low for low, high in runs], np.int64)
@@ -128,7 +128,7 @@ def build_range_cover(
 def _pieces(
     runs: RowRuns, row_count: int, steps: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The first row, the rows and the level of every piece of some runs."""
+    """Return the first row, the number of rows and the level of every piece of some ranges."""
     pieces: list[NDArray[np.int64]] = []
     for low, high in runs:
         capacity = min(high - low, _MAX_SMALL_PIECES + (high - low) // BLOCK_SIZES[-1])
@@ -156,7 +156,7 @@ def _count_positive(
     positives: NDArray[np.int64],
     position: int,
 ) -> int:
-    """How many rows before a place weigh anything."""
+    """Return the number of rows of positive weight before a position of the index."""
     block = position // BLOCK_SIZES[0]
     return int(positives[block]) + int(
         np.count_nonzero(image.weights[index.rows[block * BLOCK_SIZES[0] : position]])
@@ -165,23 +165,24 @@ def _count_positive(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RangeCoverTable:
-    """The covers of the entries of a draw, one behind another, as
-    `storaged.kernels.global_draws.range_cover.draw_covered_rows` takes them.
+    """The covers of the entries of a draw, concatenated.
+
+    `storaged.kernels.global_draws.range_cover.draw_covered_rows` takes this form.
     """
 
     firsts: NDArray[np.int64]
-    """int64[k + 1]: where each entry's pieces begin."""
+    """Start of each entry's pieces: int64, shape (k + 1,)."""
     pieces: NDArray[np.int64]
-    """int64[4, s]."""
+    """Pieces: int64, shape (4, s)."""
     alias_threshold: NDArray[np.uint64]
     alias_fraction: NDArray[np.uint32]
-    """uint64[s], uint32[s]: the alias table over each entry's pieces."""
+    """Alias table over each entry's pieces: uint64, shape (s,); uint32, shape (s,)."""
     rows_of: NDArray[np.uint64]
-    """uint64[k]: addresses of the rows of each entry's index."""
+    """Addresses of the rows of each entry's index: uint64, shape (k,)."""
 
 
 def combine_covers(covers: Sequence[RangeCover | None], *, uniform: bool) -> RangeCoverTable:
-    """The covers of some entries; None is one that nothing is asked of."""
+    """Concatenate the covers of some entries; None for an entry without draws."""
     piece_tables = [_cover_table(cover, uniform) for cover in covers]
     return RangeCoverTable(
         firsts=as_kernel_array(
@@ -205,8 +206,9 @@ def combine_covers(covers: Sequence[RangeCover | None], *, uniform: bool) -> Ran
 def _cover_table(
     cover: RangeCover | None, uniform: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return the pieces of one entry and the alias table over them; pieces are runs, where every
-    row is drawn alike.
+    """Return the pieces of one entry and the alias table over them.
+
+    With ``uniform``, the pieces are whole ranges, because all rows are equal.
     """
     if cover is None:
         return np.zeros((4, 0), np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
@@ -230,4 +232,4 @@ def _cover_table(
 
 
 RangeCovers = Mapping[tuple[int, int], RangeCover]
-"""By (type, part)."""
+"""Range covers by (type, partition)."""

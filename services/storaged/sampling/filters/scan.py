@@ -1,4 +1,4 @@
-"""Which rows of a part satisfy a condition: its columns read from the images, block by block."""
+"""Scan of a partition's rows for matches of a filter, block by block."""
 
 from __future__ import annotations
 
@@ -29,18 +29,22 @@ from storaged.sampling.version import LocalVersion
 from storaged.store.image import AdjacencyImage, FeatureColumn, PartImage
 
 _BLOCK_BYTES = 8 << 20
-"""Of the values of one column that are looked at together."""
+"""Bytes of one column that are read at once."""
 _MAX_BLOCK_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RemoteMatches:
-    """What other hosts found of rows that a term reads and that are not held here, part by part, as
-    `evaluate_term` tells it.
+    """Matches found by other hosts, for columns that are not held here.
+
+    `evaluate_term` produces them, one result per partition.
     """
 
     found: Mapping[tuple[int, str, int], NDArray[Any]] = field(default_factory=dict)
-    """(edge type, the term's canonical text, part) -> which ids satisfy it."""
+    """Matching ids, encoded by `evaluate_term`.
+
+    The keys are (edge type, canonical text of the term, partition).
+    """
 
     def match(
         self,
@@ -50,8 +54,9 @@ class RemoteMatches:
         parts: NDArray[np.int32],
         stride: int,
     ) -> Mask:
-        """Which ids, that live at ``parts``, satisfy a term; Stale where somebody's word is
-        missing. ``stride`` as of `_stride`.
+        """Return which ids match a term; raise Stale if the matches of a partition are missing.
+
+        ``parts`` has the partition of each id; ``stride`` is that of `_stride`.
         """
         out = np.zeros(ids.size, np.bool_)
         for part in np.unique(parts):
@@ -64,7 +69,10 @@ class RemoteMatches:
 
 
 def _stride(version: LocalVersion, element: int) -> int:
-    """Between the ids of one part: what bits are by. Parts that ids are hashed to have any."""
+    """Return the distance between the ids of a partition, by which bits are numbered.
+
+    It is 1 for hashed placement, where a partition may have any id.
+    """
     return version.schema.parts if element == EDGE or version.schema.placement == "mod" else 1
 
 
@@ -91,20 +99,25 @@ def scan_nodes(
     checkpoint: Callable[[], object],
     candidate_rows: NDArray[np.int64] | None = None,
 ) -> Mask:
-    """Which rows of a node type satisfy a condition: bool[rows]; holes may be anything.
+    """Return which rows of a node type match a filter.
 
     Parameters
     ----------
     version : LocalVersion
     image : PartImage
-        A part of it.
+        Image of one of its partitions.
     type_id : int
     predicate : Predicate
-        Bound to the type.
+        Filter bound to the type.
     checkpoint : callable
         Called between blocks; may raise.
-    candidate_rows : int64[k], optional
-        Rows among which all are that satisfy it; others are not looked at.
+    candidate_rows : ndarray of int64, shape (k,), optional
+        Rows that include all matches. By default, all rows are scanned.
+
+    Returns
+    -------
+    ndarray of bool, shape (rows,)
+        Undefined for holes.
     """
     node = image.nodes[type_id]
 
@@ -144,21 +157,32 @@ def scan_edges(
     remote_matches: RemoteMatches,
     checkpoint: Callable[[], object],
 ) -> Mask:
-    """Which slots of an adjacency satisfy a condition: bool[slots].
+    """Return which slots of an adjacency match a filter.
 
     Parameters
     ----------
-    version, image, type_id, predicate, checkpoint
-        As of `scan_nodes`, of an edge type.
+    version : LocalVersion
+    image : PartImage
+        Image of one of its partitions.
+    type_id : int
+        Edge type.
     direction : int
-        Whose adjacency: 1 out, 2 in.
+        1 for the out-adjacency, 2 for the in-adjacency.
+    predicate : Predicate
+        Filter bound to the type.
     remote_matches : RemoteMatches
-        What is known of features that are not held here.
+        Matches for columns that are not held here.
+    checkpoint : callable
+        Called between blocks; may raise.
+
+    Returns
+    -------
+    ndarray of bool, shape (slots,)
 
     Raises
     ------
     Stale
-        Where something that is not held here is not known either.
+        Matches of a remote partition are missing.
     """
     side = select_adjacency(image, type_id, direction)
     out = np.empty(side.nbr.size, np.bool_)
@@ -190,24 +214,26 @@ def evaluate_term(
     term: Term,
     checkpoint: Callable[[], object],
 ) -> NDArray[Any]:
-    """Which rows of a part satisfy a term.
+    """Return which rows of a partition match a term.
 
     Parameters
     ----------
     version : LocalVersion
     part : int
-        Held here.
-    element, type_id : int
-        1: nodes of that type; 2: edges of it whose features live in the part.
+        Partition held here.
+    element : int
+        1 for nodes of the type; 2 for edges with features stored in the partition.
+    type_id : int
     term : Term
-        Of columns of these rows alone.
+        Term that reads columns of these rows only.
     checkpoint : callable
+        Called between blocks; may raise.
 
     Returns
     -------
-    uint8[k] or int64[k]
-        Bits by id // parts (by id where nodes are placed by a hash), as `numpy.packbits` has them;
-        or the ids, ascending, where these are fewer bytes.
+    ndarray of uint8, shape (k,), or ndarray of int64, shape (k,)
+        Bits by id // parts (by id for hashed placement), packed by `numpy.packbits`; or the ids,
+        ascending, if they take fewer bytes.
     """
     image = version.image(part)
     if element == NODE:
@@ -241,7 +267,7 @@ def evaluate_term(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _SlotBlock:
-    """A block of an adjacency, being looked at."""
+    """A block of an adjacency's slots under scan."""
 
     version: LocalVersion
     image: PartImage
@@ -291,7 +317,7 @@ class _SlotBlock:
         return _feature_values(resolved, node.columns[resolved.feature.name], rows, column)
 
     def remote_mask(self, term: Term) -> Mask | None:
-        """What others found of a term, where it reads what is not all held here."""
+        """Return the matches of a term that reads columns of other hosts; None if it does not."""
         version = self.version
         if len(version.parts) == version.schema.parts or reads_edge_columns(
             version.schema.edge_types[self.type_id], term
@@ -339,7 +365,7 @@ def _ids_of(image: PartImage, type_id: int, rows: NDArray[np.int64]) -> NDArray[
 def _feature_values(
     resolved: ResolvedColumn, column: FeatureColumn, rows: NDArray[np.int64], operand: Name
 ) -> ColumnValues:
-    """The values of a feature at rows of its own part."""
+    """Return the values of a feature for rows of its own partition."""
     if column.indptr is not None:
         sections: features.Sections = {}
         assert resolved.feature is not None
@@ -356,7 +382,7 @@ def _feature_values(
 
 
 def _vector_element(values: NDArray[Any], operand: Name) -> NDArray[Any]:
-    """The value of a vector that is meant, or the values themselves."""
+    """Return the selected element of a vector, or the values themselves."""
     return (
         values
         if operand.element is None
@@ -371,7 +397,7 @@ def _node_column(
     column: Name,
     ids: NDArray[np.int64],
 ) -> ColumnValues:
-    """A column of nodes wherever they live."""
+    """Return a column of nodes in any local partition."""
     name = "weight" if resolved.feature is None else resolved.feature.name
     return _section_values(features.node_features(version, type_id, [name], ids), column)
 
@@ -379,7 +405,7 @@ def _node_column(
 def _edge_column(
     version: LocalVersion, type_id: int, eids: NDArray[np.int64], column: Name
 ) -> ColumnValues:
-    """A feature of edges wherever it lives."""
+    """Return a feature of edges, wherever it is stored."""
     return _section_values(features.edge_features(version, type_id, [column.name], eids), column)
 
 
@@ -391,7 +417,7 @@ def _section_values(sections: features.Sections, column: Name) -> ColumnValues:
 
 
 def _block_rows(version: LocalVersion, element: int, type_id: int, predicate: Predicate) -> int:
-    """How many rows are looked at together."""
+    """Return the number of rows per block."""
     widest = 8
     for term in iter_terms(predicate):
         for column in term.columns:

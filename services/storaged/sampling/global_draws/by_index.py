@@ -1,4 +1,4 @@
-"""Draws of nodes by their numbers, each from a type of its own perhaps."""
+"""Global samples of nodes by draw index, each possibly from a type of its own."""
 
 from __future__ import annotations
 
@@ -29,22 +29,40 @@ def sample_nodes_by_index(
     want_probabilities: bool = False,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NodeDraws:
-    """The draws of these numbers, in their order: as `storaged.sampling.sample_nodes` draws them.
+    """Return the draws with some indices, in their order.
+
+    They are those of `storaged.sampling.sample_nodes`.
 
     Parameters
     ----------
-    version, types, seed, uniform, want_probabilities, checkpoint
-        As there.
-    draw_indices : int64[k]
-        In 0 .. 2^32 - 1; of draws that fall on parts held here.
-    kinds : int32[k], optional
-        The one type that each is drawn from; left out, each is drawn from all of ``types``
-        together.
+    version : LocalVersion
+    types : sequence of int
+        Node types to sample from.
+    draw_indices : ndarray of int64, shape (k,)
+        Draw indices, 0 to 2^32 - 1. The draws must fall on local partitions.
+    kinds : ndarray of int32, shape (k,), optional
+        The single type that each draw is from. By default, each is from all ``types`` together.
+    seed : int
+        64-bit seed.
+    uniform : bool
+        Give all live nodes the same probability, instead of one by weight.
+    want_probabilities : bool
+        Return probabilities. Default False.
+    checkpoint : callable
+        Called between blocks of draws; may raise.
+
+    Returns
+    -------
+    NodeDraws
 
     Raises
     ------
-    InvalidRequest, NotFound, Unavailable
-        As there.
+    InvalidRequest
+        An argument is out of range.
+    NotFound
+        There is nothing to sample.
+    Unavailable
+        A partition is not held here.
     """
     check_output_size("numbers", draw_indices.size)
     if (

@@ -1,4 +1,4 @@
-"""Global draws of edges."""
+"""Global sampling of edges."""
 
 from __future__ import annotations
 
@@ -22,44 +22,48 @@ from storaged.store.image import EMPTY_F32, EMPTY_I64, EMPTY_U8, EMPTY_U32, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeDraws:
-    """Drawn edges, in order of the draws."""
+    """Sampled edges, in draw order."""
 
     src: NDArray[np.int64]
-    """int64[k]."""
+    """Source ids: int64, shape (k,)."""
     dst: NDArray[np.int64]
-    """int64[k]."""
+    """Destination ids: int64, shape (k,)."""
     eids: NDArray[np.int64]
-    """int64[k]."""
+    """Edge ids: int64, shape (k,)."""
     types: NDArray[np.int32]
-    """int32[k]."""
+    """Edge types: int32, shape (k,)."""
     weights: NDArray[np.float32]
-    """float32[k]."""
+    """Weights: float32, shape (k,)."""
     probabilities: NDArray[np.float64] | None
-    """float64[k], each edge's share of the total of all parts; when wanted."""
+    """Share of each edge in the total of all partitions, if requested: float64, shape (k,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DistinctEdgeDraws:
-    """The first of a race over edges, in order of arrival."""
+    """Edges selected by the smallest exponential keys, in key order."""
 
     edges: EdgeDraws
-    """Fewer than asked for where there are no more."""
+    """Selected edges; fewer than requested if there are no more."""
     keys: NDArray[np.float64]
-    """float64[k], ascending; races over other parts merge by (key, type, edge id)."""
+    """Keys, ascending: float64, shape (k,).
+
+    Results of several partitions merge by (key, type, edge id).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _EdgeColumnAddresses:
-    """The columns of the edges of some (type, part)s, by address: not to outlive the version that
-    they are of.
+    """Addresses of the columns of edges, by (type, partition).
+
+    They are valid as long as the version exists.
     """
 
     src_row: NDArray[np.uint64]
     src_ids: NDArray[np.uint64]
-    """uint64[k], of the ids of sparse source types."""
+    """Addresses of the ids of sparse source types: uint64, shape (k,)."""
     scales: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    """int64[k]: those of the others are row * scale + offset."""
+    """Ids of dense source types are row * scale + offset: int64, shape (k,)."""
     dst: NDArray[np.uint64]
     eids: NDArray[np.uint64]
     weights: NDArray[np.uint64]
@@ -68,7 +72,7 @@ class _EdgeColumnAddresses:
     def build(
         cls, version: LocalVersion, images: Sequence[tuple[int, PartImage | None]]
     ) -> _EdgeColumnAddresses:
-        """The columns of these types in these images; None is one that nothing is asked of."""
+        """Return the columns of (type, image) entries; an entry without draws has image None."""
         schema = version.schema
         source_types = [schema.node_type_id(edge.src_type) for edge in schema.edge_types]
         return cls(
@@ -104,8 +108,9 @@ class _EdgeColumnAddresses:
         total_weight: float | None,
         uniform: bool,
     ) -> EdgeDraws:
-        """The edges at ``slots`` of the entries of these numbers; ``total_weight``: the total that
-        probabilities are shares of, where wanted.
+        """Return the edges at ``slots`` of the entries with these indices.
+
+        ``total_weight`` is the total that probabilities are shares of; None if not requested.
         """
         rows, src, dst, eids = (np.empty(slots.size, np.int64) for _ in range(4))
         weights = np.empty(slots.size, np.float32)
@@ -137,18 +142,40 @@ def sample_edges(
     want_probabilities: bool = False,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> EdgeDraws:
-    """The draws start .. start + count - 1 that fall on ``parts``, in order.
+    """Return the draws start .. start + count - 1 that fall on some partitions, in order.
+
+    An edge belongs to the partition of its source.
 
     Parameters
     ----------
-    version, types, parts, seed, start, count, uniform, want_probabilities, checkpoint
-        As in `storaged.sampling.sample_nodes`; types are edge types. An edge is drawn at its
-        source's part.
+    version : LocalVersion
+    types : sequence of int
+        Edge types to sample from, in proportion to their totals.
+    parts : sequence of int
+        Partitions to return draws for.
+    seed : int
+        64-bit seed.
+    start, count : int
+        Range of draw indices. Each draw is a function of (seed, index) only.
+    uniform : bool
+        Give all edges the same probability, instead of one by weight.
+    want_probabilities : bool
+        Return probabilities. Default False.
+    checkpoint : callable
+        Called between blocks of draws; may raise.
+
+    Returns
+    -------
+    EdgeDraws
 
     Raises
     ------
-    InvalidRequest, NotFound, Unavailable
-        As there.
+    InvalidRequest
+        An argument is out of range.
+    NotFound
+        There is nothing to sample.
+    Unavailable
+        A partition is not held here.
     """
     entries = build_entries(version, EDGE, types=types, parts=parts, uniform=uniform)
     keys = rng.key_of(seed, rng.PART, EDGE), rng.key_of(seed, rng.EDGE_ROW)
@@ -197,19 +224,40 @@ def sample_distinct_edges(
     want_probabilities: bool = False,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> DistinctEdgeDraws:
-    """The ``count`` edges of ``parts`` with the smallest exponential keys among those not taken.
+    """Return the edges with the smallest exponential keys among those not excluded.
 
     Parameters
     ----------
-    version, types, parts, seed, count, uniform, want_probabilities, checkpoint
-        As in `storaged.sampling.sample_distinct_nodes`.
-    taken_ids, taken_types : int64[t], int32[t]
-        Edge ids that do not take part, and their types.
+    version : LocalVersion
+    types : sequence of int
+        Edge types to sample from.
+    parts : sequence of int
+        Partitions to sample from.
+    seed : int
+        64-bit seed.
+    count : int
+        Largest number of edges.
+    taken_ids : ndarray of int64, shape (t,)
+        Excluded edge ids.
+    taken_types : ndarray of int32, shape (t,)
+        Types of the excluded edges.
+    uniform : bool
+        Give all edges the same weight. Default False.
+    want_probabilities : bool
+        Return probabilities. Default False.
+    checkpoint : callable
+        Called between blocks of rows; may raise.
+
+    Returns
+    -------
+    DistinctEdgeDraws
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there.
+    InvalidRequest
+        An argument is out of range.
+    Unavailable
+        A partition is not held here.
     """
     selection = ExponentialSelection(
         version,
@@ -263,8 +311,13 @@ def remaining_edge_weight(
     taken_types: NDArray[np.int32],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
-    """The weight of the edges that are not taken: float64[types, parts], as
-    `storaged.sampling.remaining_node_weight`.
+    """Return the weight of the edges that are not excluded.
+
+    Parameters and errors are those of `storaged.sampling.remaining_node_weight`.
+
+    Returns
+    -------
+    ndarray of float64, shape (types, parts)
     """
     selection = ExponentialSelection(
         version,

@@ -1,4 +1,4 @@
-"""Global draws of nodes."""
+"""Global sampling of nodes."""
 
 from __future__ import annotations
 
@@ -29,28 +29,31 @@ from storaged.store.image import EMPTY_F32, NodeImage
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodeDraws:
-    """Drawn nodes, in order of the draws."""
+    """Sampled nodes, in draw order."""
 
     ids: NDArray[np.int64]
-    """int64[k]."""
+    """Ids: int64, shape (k,)."""
     types: NDArray[np.int32] | None
-    """int32[k]; None where all are of one type."""
+    """Types: int32, shape (k,); None if all are of one type."""
     probabilities: NDArray[np.float64] | None
-    """float64[k], each row's share of the total of all parts; when wanted."""
+    """Share of each node in the total of all partitions, if requested: float64, shape (k,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DistinctNodeDraws:
-    """The first of a race over nodes, in order of arrival."""
+    """Nodes selected by the smallest exponential keys, in key order."""
 
     ids: NDArray[np.int64]
-    """int64[k], k less than asked for where there are no more."""
+    """Ids: int64, shape (k,); fewer than requested if there are no more."""
     types: NDArray[np.int32]
-    """int32[k]."""
+    """Types: int32, shape (k,)."""
     keys: NDArray[np.float64]
-    """float64[k], ascending; races over other parts merge by (key, type, id)."""
+    """Keys, ascending: float64, shape (k,).
+
+    Results of several partitions merge by (key, type, id).
+    """
     probabilities: NDArray[np.float64] | None
-    """float64[k], as in `NodeDraws`; when wanted."""
+    """Probabilities as in `NodeDraws`, if requested: float64, shape (k,)."""
 
 
 def sample_nodes(
@@ -65,29 +68,38 @@ def sample_nodes(
     want_probabilities: bool = False,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NodeDraws:
-    """The draws start .. start + count - 1 that fall on ``parts``, in order.
+    """Return the draws start .. start + count - 1 that fall on some partitions, in order.
 
     Parameters
     ----------
     version : LocalVersion
     types : sequence of int
-        Node types to draw from, in proportion to their totals.
+        Node types to sample from, in proportion to their totals.
     parts : sequence of int
-        Parts to answer for.
+        Partitions to return draws for.
     seed : int
-        64 bits.
+        64-bit seed.
     start, count : int
-        Numbers of the draws; each is a function of (seed, its number) alone.
+        Range of draw indices. Each draw is a function of (seed, index) only.
     uniform : bool
-        Every live node alike, instead of by weight.
+        Give all live nodes the same probability, instead of one by weight.
     want_probabilities : bool
+        Return probabilities. Default False.
     checkpoint : callable
         Called between blocks of draws; may raise.
 
+    Returns
+    -------
+    NodeDraws
+
     Raises
     ------
-    InvalidRequest, NotFound, Unavailable
-        Where a number is impossible, there is nothing to draw, or a part is not held here.
+    InvalidRequest
+        An argument is out of range.
+    NotFound
+        There is nothing to sample.
+    Unavailable
+        A partition is not held here.
     """
     entries = build_entries(version, NODE, types=types, parts=parts, uniform=uniform)
     options: dict[str, Any] = {"uniform": uniform, "want_probabilities": want_probabilities}
@@ -106,7 +118,7 @@ def sample_nodes(
 
 
 def concat_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """Return the columns of blocks one after another; None where there is none."""
+    """Concatenate the columns of blocks; return None if there are none."""
     present = [column for column in columns if column is not None]
     return np.concatenate(present) if present else None
 
@@ -121,8 +133,9 @@ def draw_local_nodes(
     uniform: bool,
     want_probabilities: bool,
 ) -> NodeDraws:
-    """The draws start .. start + count - 1, or those of ``draw_indices``, that fall on local
-    entries, in order.
+    """Return draws that fall on local entries, in order.
+
+    The draws are start .. start + count - 1, or those of ``draw_indices``.
     """
     part_key, row_key = rng.key_of(seed, rng.PART, NODE), rng.key_of(seed, rng.NODE_ROW)
     if not want_probabilities:
@@ -155,23 +168,40 @@ def sample_distinct_nodes(
     want_probabilities: bool = False,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> DistinctNodeDraws:
-    """The ``count`` nodes of ``parts`` with the smallest exponential keys among those not taken.
+    """Return the nodes with the smallest exponential keys among those not excluded.
 
     Parameters
     ----------
-    version, types, parts, seed, uniform, want_probabilities
-        As in `nodes`.
+    version : LocalVersion
+    types : sequence of int
+        Node types to sample from.
+    parts : sequence of int
+        Partitions to sample from.
+    seed : int
+        64-bit seed.
     count : int
-        How many at most.
-    taken_ids, taken_types : int64[t], int32[t]
-        Nodes that do not take part.
+        Largest number of nodes.
+    taken_ids : ndarray of int64, shape (t,)
+        Excluded node ids.
+    taken_types : ndarray of int32, shape (t,)
+        Types of the excluded nodes.
+    uniform : bool
+        Give all live nodes the same weight. Default False.
+    want_probabilities : bool
+        Return probabilities. Default False.
     checkpoint : callable
         Called between blocks of rows; may raise.
 
+    Returns
+    -------
+    DistinctNodeDraws
+
     Raises
     ------
-    InvalidRequest, Unavailable
-        As `nodes`.
+    InvalidRequest
+        An argument is out of range.
+    Unavailable
+        A partition is not held here.
     """
     selection = ExponentialSelection(
         version,
@@ -218,18 +248,31 @@ def remaining_node_weight(
     taken_types: NDArray[np.int32],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
-    """The weight of the nodes that are not taken: float64[types, parts], both ascending and each
-    once.
+    """Return the weight of the nodes that are not excluded, by type and partition.
 
     Parameters
     ----------
-    version, types, parts, taken_ids, taken_types, checkpoint
-        As in `sample_distinct_nodes`.
+    version : LocalVersion
+    types : sequence of int
+    parts : sequence of int
+    taken_ids : ndarray of int64, shape (t,)
+        Excluded node ids.
+    taken_types : ndarray of int32, shape (t,)
+        Types of the excluded nodes.
+    checkpoint : callable
+        Called between blocks of rows; may raise.
+
+    Returns
+    -------
+    ndarray of float64, shape (types, parts)
+        Types and partitions are ascending and without repetition.
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there.
+    InvalidRequest
+        An argument is out of range.
+    Unavailable
+        A partition is not held here.
     """
     selection = ExponentialSelection(
         version,
@@ -253,5 +296,5 @@ def remaining_node_weight(
 
 
 def _draw_weights(node: NodeImage, uniform: bool) -> NDArray[np.float32]:
-    """The weights that decide a draw, empty where all are 1."""
+    """Return the weights that determine a draw, empty if all are 1."""
     return as_kernel_array(EMPTY_F32) if uniform else node.weights
