@@ -1,5 +1,6 @@
-"""The half that global draws of nodes and of edges have in common: which draws are whose, and their
-rows.
+"""Common part of global sampling of nodes and edges.
+
+Each draw is assigned to a (type, partition) and to a row in it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from storaged.store.image import EMPTY_I64, EMPTY_U32, AliasTable, PartImage
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EntryAddresses:
-    """Addresses of each entry's table, as rows of `storaged.kernels.global_draws.rows` have them;
-    all uint64[k].
+    """Addresses of each entry's arrays: uint64, shape (k,) each.
+
+    `storaged.kernels.global_draws.rows` describes the rows of an entry table.
     """
 
     threshold_addresses: NDArray[np.uint64]
@@ -41,32 +43,33 @@ class EntryAddresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawEntries:
-    """The (type, part)s that draws fall on, and the table of each of those that are asked for, as
-    the kernel reads them.
+    """The (type, partition) entries that draws fall on, and their tables as kernels read them.
 
-    Tables are told by address: a record must not outlive the version that made it.
+    Tables are given by address and are valid as long as the version exists.
     """
 
     shares: partition_choice.PartShares
     images: Sequence[tuple[int, PartImage | None]]
-    """Type and image of each entry; None where it is not asked for."""
+    """Type and image of each entry; the image is None for an entry that is not requested."""
     local: NDArray[np.uint8]
-    """uint8[k], 1 where it is."""
+    """1 for a requested entry, else 0: uint8, shape (k,)."""
     ids: NDArray[np.uint64]
-    """uint64[k]: addresses of the ids of sparse node types."""
+    """Addresses of the ids of sparse node types: uint64, shape (k,)."""
     scales: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    """int64[k]: those of the others are row * scale + offset."""
+    """Ids of dense types are row * scale + offset: int64, shape (k,)."""
     id_table: NDArray[np.int64]
-    """What draws of ids read, tagged by type: an entry table of
-    `storaged.kernels.global_draws.rows`, whose alias tables have ids beside them where there are
-    some."""
+    """Entry table for draws of ids, tagged by type.
+
+    The layout is that of `storaged.kernels.global_draws.rows`. If alias tables have interleaved
+    ids, their addresses are those.
+    """
     row_table: NDArray[np.int64]
-    """What draws of rows read, tagged by entry; likewise."""
+    """Entry table for draws of rows, tagged by entry, with the same layout."""
     is_single_type: bool
-    """Whether only one type was asked for, so that draws need not tell theirs."""
+    """True if only one type is sampled, so that draws do not return types."""
     cover_table: RangeCoverTable | None = None
-    """In place of tables, where draws take an index."""
+    """Range covers to draw from instead of tables, if an index resolves the filter."""
 
 
 def build_entries(
@@ -77,13 +80,30 @@ def build_entries(
     parts: Sequence[int],
     uniform: bool,
 ) -> DrawEntries:
-    """The entries of draws from ``types``, those of ``parts`` to be answered for.
+    """Return the entries of draws from some types, cached with the version.
+
+    Parameters
+    ----------
+    version : LocalVersion
+    element : int
+        NODE or EDGE.
+    types : sequence of int
+        Types to sample from.
+    parts : sequence of int
+        Partitions to return draws for.
+    uniform : bool
+        Give all live rows the same probability, instead of one by weight.
 
     Raises
     ------
-    InvalidRequest, NotFound, Unavailable, Corrupt
-        Where a number is impossible, there is nothing to draw, a part is not held here, or the
-        totals and the images disagree.
+    InvalidRequest
+        An argument is out of range.
+    NotFound
+        There is nothing to sample.
+    Unavailable
+        A partition is not held here.
+    Corrupt
+        The totals and the images disagree.
     """
     for part in parts:
         if not 0 <= part < version.schema.parts:
@@ -139,8 +159,8 @@ def _build_entries(
                 "without rows; the totals and the image disagree"
             )
     threshold_addresses = addresses_of(table.hot for table in tables)
-    # Draws of others are begun too, before it is known whose they are: let them ask for something
-    # that is there.
+    # Kernels prefetch for draws of remote entries too, before their owner is known, so their
+    # addresses must be valid.
     threshold_addresses = as_kernel_array(
         np.where(
             [image is None for _, image in images],
@@ -198,8 +218,10 @@ def _entry_rows(
     addresses: EntryAddresses,
     cover_table: RangeCoverTable | None,
 ) -> NDArray[np.int64]:
-    """Return an entry table, as `storaged.kernels.global_draws.rows` lays it out, or
-    `storaged.kernels.global_draws.range_cover` where draws take an index; read-only.
+    """Return an entry table, read-only.
+
+    The layout is that of `storaged.kernels.global_draws.rows`, or of
+    `storaged.kernels.global_draws.range_cover` for draws from range covers.
     """
     out = np.zeros((columns.ENTRY_ROWS if cover_table is None else COVERED_ENTRY_ROWS, k), np.int64)
     for row, values in rows.items():
@@ -218,8 +240,9 @@ def _keyed_addresses(
     rows_of: NDArray[np.uint64],
     ids: NDArray[np.uint64],
 ) -> EntryAddresses:
-    """Thresholds and ids from one array where there is one: a column's id stands behind its
-    threshold, whatever its row.
+    """Return addresses that read thresholds and ids from one array where possible.
+
+    In the interleaved array, a column's id follows its threshold.
     """
     has_ids = id_table_addresses > 0
     return EntryAddresses(
@@ -236,7 +259,7 @@ _NOTHING = AliasTable(size=0, total=0.0)
 
 
 def _entry_table(image: PartImage, element: int, type_id: int, uniform: bool) -> AliasTable:
-    """The table of one entry, or the one that draws every live row alike."""
+    """Return the alias table of one entry; ``uniform`` gives all live rows the same weight."""
     if element == NODE:
         node = image.nodes[type_id]
         return (
@@ -262,11 +285,24 @@ def draw_ids(
     count: int,
     draw_indices: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The node ids of the draws start .. start + count - 1, or of these ``draw_indices``, that fall
-    on local entries, in order.
+    """Return the node ids of draws that fall on local entries, in order, and their types.
 
-    And their types, but where ``entries`` are of one type: writing these would take a fifth of the
-    time."""
+    Parameters
+    ----------
+    entries : DrawEntries
+    part_key, row_key : uint64
+        Random keys for the choice of the entry and of the row.
+    start, count : int
+        Range of draw indices.
+    draw_indices : ndarray of int64, shape (count,), optional
+        Draw indices to use instead of the range.
+
+    Returns
+    -------
+    ids : ndarray of int64, shape (n,)
+    types : ndarray of int32, shape (n,)
+        Empty if all entries are of one type, because writing them would take a fifth of the time.
+    """
     return _draw(
         entries,
         entries.id_table,
@@ -287,7 +323,15 @@ def draw_rows(
     count: int,
     draw_indices: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Their rows and the numbers of their entries."""
+    """Return the rows of draws that fall on local entries, and the indices of their entries.
+
+    Parameters are those of `draw_ids`.
+
+    Returns
+    -------
+    rows : ndarray of int64, shape (n,)
+    entry_indices : ndarray of int32, shape (n,)
+    """
     return _draw(
         entries, entries.row_table, part_key, row_key, start, count, draw_indices, want_tags=True
     )
@@ -296,7 +340,7 @@ def draw_rows(
 def read_ids(
     entries: DrawEntries, entry_indices: NDArray[np.int32], rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The node id of each row, given the number of its entry."""
+    """Return the node id of each row, given the index of its entry."""
     out = np.empty(rows.size, np.int64)
     columns.read_ids(entry_indices, rows, entries.ids, entries.scales, entries.offsets, out)
     return out
@@ -308,8 +352,9 @@ def row_shares(
     rows: NDArray[np.int64],
     total: float,
 ) -> NDArray[np.float64]:
-    """The share of each row in a total, given the number of its entry and the addresses of weights,
-    0 where all are 1.
+    """Return the share of each row in a total, given the index of its entry.
+
+    ``weight_addresses`` has the address of each entry's weights, 0 if all are 1.
     """
     weights = np.empty(rows.size, np.float32)
     columns.read_weights(entry_indices, rows, weight_addresses, weights)
@@ -327,7 +372,7 @@ def _draw(
     *,
     want_tags: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draw from one of the tables of ``entries``."""
+    """Draw from one of the entry tables of ``entries``."""
     check_output_size("count", count)
     if start < 0 or start + count >= 1 << 63:
         raise InvalidRequest(f"start {start}: expected 0 to 2^63 - 1 - count")
@@ -356,9 +401,7 @@ def _draw_from_tables(
     draw_indices: NDArray[np.int64],
     want_tags: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draw from entries that are chosen by the alias table ``alias_threshold``,
-    ``alias_fraction``.
-    """
+    """Draw from alias tables; the given alias table chooses the entry of each draw."""
     out = np.empty(params.num_draws, np.int64)
     out_tags = np.empty(params.num_draws if want_tags else 0, np.int32)
     local_count = int(
@@ -377,7 +420,7 @@ def _draw_from_covers(
     draw_indices: NDArray[np.int64],
     want_tags: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draw by an index."""
+    """Draw from range covers."""
     rows = np.empty(params.num_draws, np.int64)
     out_tags = np.empty(params.num_draws if want_tags else 0, np.int32)
     local_count = int(

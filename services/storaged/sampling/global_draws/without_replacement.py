@@ -1,5 +1,6 @@
-"""A race over the rows of several types and parts: arguments, heap and exclusions, for nodes and
-edges alike.
+"""Exponential-key selection over the rows of several types and partitions.
+
+Arguments, heap and exclusions are the same for nodes and edges.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from storaged.sampling.version import LocalVersion, check_length, check_output_s
 from storaged.store.image import F32, I64, U8, PartImage
 
 _ROWS, _SORTED = 1 << 20, 1 << 16
-"""Rows that are run, and arrivals that are sorted, in a first block."""
+"""Number of rows added, and of selected rows sorted, in a first block."""
 
 
 class ExponentialSelection:
-    """The first ``count`` arrivals so far, and after `finish` in order."""
+    """Selection of the ``count`` rows with the smallest exponential keys.
+
+    After `finish`, the rows are in key order.
+    """
 
     def __init__(
         self,
@@ -56,7 +60,7 @@ class ExponentialSelection:
             image.nodes[t].rows if element == NODE else image.edges[t].outgoing.nbr.size
             for t, image in self.entries
         )
-        count = min(count, sum(rows))  # more do not arrive
+        count = min(count, sum(rows))  # There cannot be more.
         self.keys, self.tags = np.empty(count, np.float64), np.empty(count, np.int32)
         self.items, self.payloads = np.empty(count, np.int64), np.empty(count, np.int64)
         self._element = element
@@ -78,7 +82,7 @@ class ExponentialSelection:
         weights: F32,
         uniform: bool,
     ) -> None:
-        """Let the rows of one (type, part) take part."""
+        """Add the rows of one (type, partition) to the selection."""
         excluded, key = (
             self._excluded[type_id],
             rng.key_of(seed, rng.EXPONENTIAL_KEY, self._element, type_id),
@@ -112,7 +116,7 @@ class ExponentialSelection:
                 stop.check()
 
     def finish(self) -> None:
-        """Put the arrivals in order and drop what is left of the heap."""
+        """Sort the selected rows and drop the unused rest of the heap."""
         with StopFlag(self._checkpoint) as stop:
             for block in blocks(self._size, _SORTED, self._checkpoint):
                 first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
@@ -126,8 +130,9 @@ class ExponentialSelection:
     def selected_rows(
         self, type_id: int, part: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """The rows that came from one (type, part), and their places among the arrivals; once
-        finished.
+        """Return the selected rows of one (type, partition), and their positions in the selection.
+
+        Requires `finish`.
         """
         places = np.flatnonzero((self.tags == type_id) & (self.payloads >> 32 == part))
         return as_kernel_array(self.payloads[places] & 0xFFFFFFFF), as_kernel_array(
@@ -137,7 +142,7 @@ class ExponentialSelection:
     def remaining_weight(
         self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32
     ) -> float:
-        """The weight of the rows of one (type, part) that are not taken."""
+        """Return the weight of the rows of one (type, partition) that are not excluded."""
         excluded, sums = self._excluded[type_id], np.zeros(2, np.float64)
         for block in blocks(rows, _ROWS, self._checkpoint):
             params = probabilities.RowRange(

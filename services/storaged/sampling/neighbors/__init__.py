@@ -1,2 +1,4 @@
 """Neighbor sampling over the partitions of a version.
-Loops over draws belong to `storaged.kernels.neighbors`."""
+
+Loops over draws belong to `storaged.kernels.neighbors`.
+"""

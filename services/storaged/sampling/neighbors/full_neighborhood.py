@@ -22,20 +22,21 @@ from storaged.store.image import EMPTY_F64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RaggedNeighbors:
-    """All neighbors of the nodes of a request, by (edge type as asked for, neighbor id, edge
-    id).
+    """All neighbors of the nodes of a request.
+
+    They are ordered by (position of the edge type in the request, neighbor id, edge id).
     """
 
     indptr: NDArray[np.int64]
-    """int64[m + 1]."""
+    """Row pointers: int64, shape (m + 1,)."""
     ids: NDArray[np.int64]
-    """int64[k]."""
+    """Neighbor ids: int64, shape (k,)."""
     types: NDArray[np.int32]
-    """int32[k], edge types."""
+    """Edge types: int32, shape (k,)."""
     weights: NDArray[np.float32] | None
-    """float32[k], when wanted."""
+    """Weights, if requested: float32, shape (k,)."""
     eids: NDArray[np.int64] | None
-    """int64[k], when wanted."""
+    """Edge ids, if requested: int64, shape (k,)."""
 
 
 def read_neighbors(
@@ -49,17 +50,33 @@ def read_neighbors(
     want_weights: bool,
     want_edge_ids: bool,
 ) -> RaggedNeighbors:
-    """All neighbors of each node; unknown nodes have none.
+    """Return all neighbors of each node; unknown nodes have none.
 
     Parameters
     ----------
-    version, edge_types, node_type, ids, types, direction, want_weights, want_edge_ids
-        As in `storaged.sampling.neighbors`.
+    version : LocalVersion
+    edge_types : sequence of int
+        Edge types to follow.
+    node_type : int
+        Type of all ids; -1 if ``types`` has the type of each.
+    ids : ndarray of int64, shape (m,)
+    types : ndarray of int32, shape (m,), optional
+        Node types, if ``node_type`` is -1; optional in a space of global ids.
+    direction : int
+        1 for out-edges, 2 for in-edges.
+    want_weights, want_edge_ids : bool
+        Return weights, return edge ids.
+
+    Returns
+    -------
+    RaggedNeighbors
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there; also where the answer would be too large.
+    InvalidRequest
+        A type or direction is invalid, or the reply would be too large.
+    Unavailable
+        A partition is not held here.
     """
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     groups = list(group_nodes(version, node_type, ids, types))

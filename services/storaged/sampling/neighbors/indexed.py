@@ -1,5 +1,6 @@
-"""Draws of neighbors under a condition on a column that each node's edges are kept in order of:
-nothing is looked at but runs of that order.
+"""Neighbor sampling with a filter that a column index resolves.
+
+Each node's edges are stored in the order of the column, so only ranges of that order are read.
 """
 
 from __future__ import annotations
@@ -42,33 +43,36 @@ from storaged.store.column_index import OWN_WEIGHT_NAME, SortedEdges
 from storaged.store.image import EMPTY_I64
 
 _MAX_RUNS = 64
-"""Of one edge type: each is looked for at every node, and beyond these what satisfies a condition
-is looked for once.
+"""Largest number of ranges of one edge type.
+
+Each range is searched for at every node. Beyond this number, a single scan of the edges is used
+instead.
+
+Part of the sampling contract: changing it changes results for a given seed.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRanges:
-    """What satisfies a condition, as an index of an edge type has it in the order of each node's
-    edges.
-    """
+    """Ranges of keys that match a filter, in the order of an index of an edge type."""
 
     index: int
-    """The place of the index among those of the type."""
+    """Position of the index among those of the type."""
     runs: tuple[tuple[int, int], ...]
-    """The least and the largest key of each run, ascending."""
+    """Smallest and largest key of each range, ascending."""
 
 
 def resolve_ranges(
     version: LocalVersion, row_filter: Filter, types: Sequence[int]
 ) -> dict[int, IndexRanges]:
-    """What satisfies a condition on edges, by edge type; nothing unless an index of every type
-    tells.
+    """Return the key ranges that match a filter on edges, by edge type.
+
+    Empty unless an index resolves the filter for every type with few ranges.
 
     Raises
     ------
     InvalidRequest, NotFound
-        Where a type is unknown, or the condition means nothing to it.
+        A type is unknown, or the filter cannot be bound to it.
     """
     ranges: dict[int, IndexRanges] = {}
     for type_id in types:
@@ -101,8 +105,12 @@ def _sorted_table(
     *,
     uniform: bool,
 ) -> NDArray[np.int64]:
-    """Return the address table of one edge type with the order of an index: int64[P,
-    SORTED_COLUMNS], read-only.
+    """Return the address table of one edge type with the order of an index.
+
+    Returns
+    -------
+    ndarray of int64, shape (P, SORTED_COLUMNS)
+        Read-only.
     """
 
     def edges_of_part(part: int) -> SortedEdges | None:
@@ -146,24 +154,32 @@ def sample_indexed_neighbors(
     ranges: Mapping[int, IndexRanges],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NeighborDraws:
-    """Draw ``count`` neighbors of each node from those of its edges that satisfy a condition.
+    """Sample neighbors of each node from the edges that match a filter.
 
     Parameters
     ----------
+    version : LocalVersion
+    edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop
+        As in `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
+    want_weights, want_edge_ids, want_probabilities : bool
+        Return weights, edge ids, probabilities.
     weight_name : str
-        The name of the weights that ``version`` has in the place of the edges' own.
+        Name of the weights that ``version`` has in place of the edges' own.
     ranges : mapping
-        What satisfies it, of every edge type.
+        Matching key ranges of every edge type, from `resolve_ranges`.
     checkpoint : callable
-        As of `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
-    version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
-    hop want_weights, want_edge_ids, want_probabilities
-        As of `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
+        Called between blocks of nodes; may raise.
+
+    Returns
+    -------
+    NeighborDraws
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there.
+    InvalidRequest
+        A type, count or direction is invalid.
+    Unavailable
+        A partition is not held here.
     """
     check_output_size("neighbors", ids.size, count)
     check_length("positions", positions, ids.size)
@@ -259,18 +275,24 @@ def sample_indexed_neighbors(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _IndexedDraws:
-    """What nodes of one type drew, and what they drew from."""
+    """Samples of the nodes of one type, with the totals that probabilities need."""
 
     type_indices: NDArray[np.int32]
-    """int32[m * count]; empty of a union of one."""
+    """Position of each draw's edge type in the union: int32, shape (m * count,).
+
+    Empty for a union of one.
+    """
     slots: NDArray[np.int64]
     stats: NDArray[np.float64]
-    """float64[3, m], as `storaged.kernels.neighbors.indexed.draw_indexed` writes them."""
+    """Totals of each node: float64, shape (3, m).
+
+    `storaged.kernels.neighbors.indexed.draw_indexed` writes them.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _IndexedSampler:
-    """How nodes of one type draw."""
+    """Sampler for the nodes of one type."""
 
     version: LocalVersion
     union: Sequence[int]
@@ -291,7 +313,7 @@ class _IndexedSampler:
         hop: int,
         stop: StopFlag,
     ) -> _IndexedDraws:
-        """Draw for them."""
+        """Sample neighbors of some nodes."""
         version, m = self.version, nodes.rows.size
         tables = [
             _sorted_table(
@@ -338,8 +360,9 @@ class _IndexedSampler:
     def write_probabilities(
         self, nodes: LocatedNodes, draws: _IndexedDraws, out: NDArray[np.float64]
     ) -> None:
-        """Put the probabilities of draws in place: each alone, or without replacement given the
-        earlier ones.
+        """Write the probabilities of the samples.
+
+        With replacement each is independent; without, each is conditional on the earlier ones.
         """
         masses = np.zeros((nodes.rows.size, self.count), np.float64)
         for image, node_indices in nodes.iter_parts(self.version):

@@ -1,5 +1,6 @@
-"""The probabilities of drawn neighbors, out of what was drawn: draws themselves know nothing of
-them.
+"""Probabilities of sampled neighbors, computed from the samples.
+
+Sampling itself does not compute them.
 """
 
 from __future__ import annotations
@@ -17,51 +18,51 @@ from storaged.sampling.cancellation import StopFlag
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeSource:
-    """The edges of one type that nodes drew from."""
+    """The edges of one type that nodes sample from."""
 
     indptr: NDArray[np.int64]
-    """int64[rows + 1]."""
+    """Row pointers: int64, shape (rows + 1,)."""
     weights: NDArray[np.float32]
-    """float32[slots], what draws go by; empty: all 1, as in uniform draws."""
+    """Weights: float32, shape (slots,); empty if all are 1, as in uniform sampling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnionDraws:
-    """What m nodes of one (type, part) drew from the union of some edge types."""
+    """Samples of m nodes of one (type, partition) from a union of edge types."""
 
     count: int
     rows: NDArray[np.int64]
-    """int64[m], -1 where the node is unknown."""
+    """Rows: int64, shape (m,); -1 for an unknown node."""
     places: NDArray[np.int64]
-    """int64[m], their places in the answer."""
+    """Positions in the reply: int64, shape (m,)."""
     sources: Sequence[EdgeSource]
-    """By edge type of the union."""
+    """Edges by edge type of the union."""
     totals: NDArray[np.float64]
-    """float64[m], the weight of each node's edges of all these types."""
+    """Weight of each node's edges of all these types: float64, shape (m,)."""
     degrees: NDArray[np.float64]
-    """float64[m], their number."""
+    """Number of each node's edges of all these types: float64, shape (m,)."""
     type_indices: NDArray[np.int32]
-    """int32[m * count], index of each draw's source; empty: there is one only."""
+    """Index of each draw's source: int32, shape (m * count,); empty if there is only one."""
     slots: NDArray[np.int64]
-    """int64[m * count], -1 for none."""
+    """Slots: int64, shape (m * count,); -1 for none."""
 
 
 def write_probabilities(
     draws: UnionDraws, *, replace: bool, out: NDArray[np.float64], stop: StopFlag
 ) -> None:
-    """Put the probability of each drawn edge in its place.
+    """Write the probability of each sampled edge.
 
     Parameters
     ----------
     draws : UnionDraws
     replace : bool
-        With replacement it is the edge's share of its node's weight; without, given the node's
-        earlier draws, its share of what these left. A node of at most ``count`` edges gives all of
-        them whatever the seed: each with probability 1.
-    out : float64[n * count], out
-        What was not drawn is left as it is.
+        With replacement, the probability is the edge's share of its node's weight. Without, it is
+        the share of the weight that the node's earlier draws left. A node with at most ``count``
+        edges returns all of them for any seed, each with probability 1.
+    out : ndarray of float64, shape (n * count,)
+        Output. Places without a draw stay as they are.
     stop : StopFlag
-        Of the request.
+        Stop flag of the request.
     """
     count = np.int64(draws.count)
     weights = np.zeros(draws.slots.size, np.float64)

@@ -1,4 +1,4 @@
-"""Sampling of neighbors with or without replacement, of one edge type or a union."""
+"""Sampling of neighbors with or without replacement, from one edge type or a union."""
 
 from __future__ import annotations
 
@@ -47,33 +47,36 @@ from storaged.store.image import (
 )
 
 NEIGHBOR_ELEMENT = 3
-"""Beside the elements 1 and 2 under rng.RACE."""
+"""Element number of neighbors in keys of exponential-key selection, after 1 and 2.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 _MIN_SELECT_NODES = 64
-"""Nodes up to which races are not cut into blocks."""
+"""Number of nodes up to which selections are not cut into blocks."""
 _F32, _F64 = as_kernel_array(EMPTY_F32), as_kernel_array(EMPTY_F64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NeighborDraws:
-    """Drawn neighbors, a row per node of the request."""
+    """Sampled neighbors, one row per node of the request."""
 
     ids: NDArray[np.int64]
-    """int64[m, count], -1 for none."""
+    """Neighbor ids: int64, shape (m, count); -1 for none."""
     types: NDArray[np.int32] | None
-    """int32[m, count], edge types, -1 for none; None where only one was asked for."""
+    """Edge types: int32, shape (m, count); -1 for none. None if only one was requested."""
     weights: NDArray[np.float32] | None
-    """float32[m, count], 0 for none; when wanted."""
+    """Weights, if requested: float32, shape (m, count); 0 for none."""
     eids: NDArray[np.int64] | None
-    """int64[m, count], -1 for none; when wanted."""
+    """Edge ids, if requested: int64, shape (m, count); -1 for none."""
     probabilities: NDArray[np.float64] | None
-    """float64[m, count], 0 for none; when wanted."""
+    """Probabilities, if requested: float64, shape (m, count); 0 for none."""
     times: NDArray[np.int64] | NDArray[np.float64] | None = None
-    """[m, count], 0 for none; when wanted."""
+    """Times of the edges, if requested: shape (m, count); 0 for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DrawParams:
-    """What decides a draw, beside the node."""
+    """The parameters of a draw, apart from the node."""
 
     seed: int
     hop: int
@@ -82,31 +85,31 @@ class _DrawParams:
     replace: bool
     uniform: bool
     slot_key: np.uint64
-    """Of draws within an edge type."""
+    """Random key for draws within an edge type."""
     type_key: np.uint64
-    """Of choices among edge types."""
+    """Random key for choices among edge types."""
     distinct_neighbors: bool
-    """Without replacement of neighbors, not of edges."""
+    """True to sample neighbors without replacement, instead of edges."""
 
     def selection_key(self, edge_type: int) -> np.uint64:
-        """Of races among edges of a type."""
+        """Return the random key of exponential-key selections among edges of a type."""
         return rng.key_of(
             self.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, self.direction, self.hop, edge_type
         )
 
     def draw_params(self, type_index: int) -> kernel.DrawParams:
-        """Return what draws with replacement along an edge type of the union take."""
+        """Return the kernel parameters of draws with replacement along one type of the union."""
         return kernel.DrawParams(self.slot_key, np.int64(self.count), np.int32(type_index))
 
     def distinct_params(self, edge_type: int) -> distinct_edges.DistinctParams:
-        """Return what draws without replacement along an edge type take."""
+        """Return the kernel parameters of draws without replacement along an edge type."""
         return distinct_edges.DistinctParams(
             self.slot_key, self.selection_key(edge_type), np.int64(self.count)
         )
 
 
 def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The keys of positions under ``key``, read-only."""
+    """Return the random keys of positions under ``key``, read-only."""
     out = np.empty(positions.size, np.uint64)
     position_keys(key, positions, out)
     return as_kernel_array(out)
@@ -132,41 +135,53 @@ def sample_neighbors(
     distinct_neighbors: bool = False,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NeighborDraws:
-    """Draw ``count`` neighbors of each node from the union of edge types.
+    """Sample ``count`` neighbors of each node from a union of edge types.
 
     Parameters
     ----------
     version : LocalVersion
     edge_types : sequence of int
-        Whose edges make up the union, in the order in which it is taken.
+        Edge types of the union. Their order matters for the result of a seed.
     node_type : int
-        Of all ids; -1: see ``types``.
-    ids : int64[m]
-        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
-    types : int32[m], optional
-        Node types, where ``node_type`` is -1. In a space of global ids they may be left out.
-    positions : int64[m]
-        Of each node in the whole request: a draw is a function of (seed, hop, direction, position,
-        its number) and the node alone, whoever answers and with whatever else.
+        Type of all ids; -1 if ``types`` has the type of each.
+    ids : ndarray of int64, shape (m,)
+        Nodes in partitions held here; -1 and unknown ids have no neighbors.
+    types : ndarray of int32, shape (m,), optional
+        Node types, if ``node_type`` is -1; optional in a space of global ids.
+    positions : ndarray of int64, shape (m,)
+        Position of each node in the whole request. A draw is a function of the node and of (seed,
+        hop, direction, position, draw index) only. It does not depend on the host, nor on other
+        nodes in the call.
     count : int
+        Number of neighbors per node.
     replace : bool
-        Without, nodes of at most ``count`` edges have all of them, in adjacency order.
+        Sample with replacement. Without, a node with at most ``count`` edges returns all of them,
+        in adjacency order.
     uniform : bool
-        Every edge alike, instead of by weight.
+        Give all edges the same probability, instead of one by weight.
     direction : int
-        1 out, 2 in.
+        1 for out-edges, 2 for in-edges.
     seed, hop : int
+        64-bit seed, and the hop, which is part of the random key.
     want_weights, want_edge_ids, want_probabilities : bool
+        Return weights, edge ids, probabilities.
     distinct_neighbors : bool
-        ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges
-        to it together, and with it one of them. Without replacement and probabilities.
+        Sample distinct neighbors, up to ``count``. A neighbor has the weight of all edges to it
+        together, and is returned with one of them. Requires sampling without replacement and
+        without probabilities. Default False.
     checkpoint : callable
         Called between blocks of nodes; may raise.
 
+    Returns
+    -------
+    NeighborDraws
+
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where a type, count or direction is impossible, or a part is not held here.
+    InvalidRequest
+        A type, count or direction is invalid.
+    Unavailable
+        A partition is not held here.
     """
     check_output_size("neighbors", ids.size, count)
     check_length("positions", positions, ids.size)
@@ -198,7 +213,7 @@ def sample_neighbors(
         not replace and (len(edge_types) > 1 or distinct_neighbors) and ids.size > _MIN_SELECT_NODES
     )
     node_blocks = blocks(ids.size, nodes_per_block(count), checkpoint)
-    if reads_all_edges:  # races look at all edges of a node
+    if reads_all_edges:  # Exponential-key selections read all edges of a node.
         degree_counts = degrees(
             version,
             edge_types=edge_types,
@@ -245,7 +260,7 @@ def sample_neighbors(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _NeighborColumns:
-    """Flat columns of the answer, [m * count]."""
+    """Flat columns of a reply, shape (m * count,) each."""
 
     ids: NDArray[np.int64]
     types: NDArray[np.int32] | None
@@ -257,7 +272,7 @@ class _NeighborColumns:
     def empty(
         cls, size: int, *, types: bool, weights: bool, eids: bool, probabilities: bool
     ) -> _NeighborColumns:
-        """Return an answer without neighbors, of the columns that are wanted."""
+        """Return a reply without neighbors that has the requested columns."""
         return cls(
             ids=np.full(size, -1, np.int64),
             types=np.full(size, -1, np.int32) if types else None,
@@ -267,7 +282,7 @@ class _NeighborColumns:
         )
 
     def slice_rows(self, block: slice, count: int) -> _NeighborColumns:
-        """Return the rows of some nodes: views."""
+        """Return the rows of some nodes as views."""
         selected = slice(block.start * count, block.stop * count)
         return _NeighborColumns(
             ids=self.ids[selected],
@@ -278,7 +293,7 @@ class _NeighborColumns:
         )
 
     def to_draws(self, shape: tuple[int, int]) -> NeighborDraws:
-        """Return the columns by node."""
+        """Return the columns, one row per node."""
         return NeighborDraws(
             ids=self.ids.reshape(shape),
             types=None if self.types is None else self.types.reshape(shape),
@@ -289,7 +304,7 @@ class _NeighborColumns:
 
     @property
     def only_ids(self) -> bool:
-        """Whether slots are of no use once ids are in place."""
+        """True if slots are not needed once the ids are written."""
         return (
             self.types is None
             and self.weights is None
@@ -307,7 +322,7 @@ def _draw_for_type(
     columns: _NeighborColumns,
     stop: StopFlag,
 ) -> None:
-    """Draw for the nodes of one type, and put their neighbors in place."""
+    """Sample neighbors of the nodes of one type, and write them to the reply."""
     type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
     if params.replace:
         slots = _draw_with_replacement(
@@ -348,7 +363,7 @@ def _draw_with_replacement(
     columns: _NeighborColumns,
     stop: StopFlag,
 ) -> NDArray[np.int64]:
-    """Put drawn ids in place, and give the slots where something else of them is wanted."""
+    """Write the sampled ids; return the slots if other columns need them."""
     direction, uniform = params.direction, params.uniform
     slots = np.full(0 if columns.only_ids else nodes.rows.size * params.count, -1, np.int64)
     if len(union) == 1 and all_packed(version, union[0], direction, uniform=uniform):
@@ -402,7 +417,7 @@ def _draw_distinct_edges(
     columns: _NeighborColumns,
     stop: StopFlag,
 ) -> NDArray[np.int64]:
-    """The same without replacement, from one edge type."""
+    """Sample without replacement from one edge type; otherwise like `_draw_with_replacement`."""
     buffered_rows = 2 * distinct_edges.TILE if columns.only_ids else nodes.rows.size
     slots = np.empty(buffered_rows * params.count, np.int64)
     distinct_edges.draw_distinct_edges(
@@ -428,7 +443,7 @@ def _draw_distinct_nodes(
     params: _DrawParams,
     stop: StopFlag,
 ) -> NDArray[np.int64]:
-    """Draw distinct neighbors along one edge type."""
+    """Sample distinct neighbors along one edge type."""
     slots = np.empty(nodes.rows.size * params.count, np.int64)
     distinct_nodes.draw_distinct_nodes(
         address_table(version, edge_type, params.direction, uniform=params.uniform),
@@ -452,8 +467,9 @@ def _select_union(
     type_indices: NDArray[np.int32],
     stop: StopFlag,
 ) -> NDArray[np.int64]:
-    """Draw without replacement along several edge types: one exponential-key selection over all of
-    their edges, or over the neighbors that these lead to.
+    """Sample without replacement from several edge types.
+
+    One exponential-key selection covers all of their edges, or the neighbors that these lead to.
     """
     slots = np.empty(nodes.rows.size * params.count, np.int64)
     inputs = (
@@ -481,7 +497,13 @@ def _select_union(
 
 
 def _type_weights(nodes: LocatedNodes, tables: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """float64[types, m]: what each edge type weighs at each node, read-only."""
+    """Return the weight of each edge type at each node.
+
+    Returns
+    -------
+    ndarray of float64, shape (types, m)
+        Read-only.
+    """
     out = np.empty((len(tables), nodes.rows.size), np.float64)
     for t, table in enumerate(tables):
         measure_nodes(table, nodes.parts, nodes.rows, out[t])
@@ -491,7 +513,12 @@ def _type_weights(nodes: LocatedNodes, tables: Sequence[NDArray[np.int64]]) -> N
 def _total_weights(
     rows: NDArray[np.int64], sides: list[AdjacencyImage], *, uniform: bool
 ) -> NDArray[np.float64]:
-    """float64[m]: what all edge types together weigh at each of one part's rows."""
+    """Return the weight of all edge types together at each of one partition's rows.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+    """
     out = np.empty((len(sides), rows.size), np.float64)
     for t, side in enumerate(sides):
         measure_rows(rows, side.indptr, _F64 if uniform else side.sums, out[t])
@@ -510,7 +537,7 @@ def _write_probabilities(
     out: NDArray[np.float64],
     stop: StopFlag,
 ) -> None:
-    """Put the probabilities of one part's draws in place."""
+    """Write the probabilities of one partition's samples."""
     sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
     rows = as_kernel_array(nodes.rows[node_indices])
     draws = UnionDraws(
@@ -542,8 +569,10 @@ def _gather_columns(
     slots: NDArray[np.int64],
     columns: _NeighborColumns,
 ) -> None:
-    """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a
-    union without replacement, or are different.
+    """Write the requested columns of the sampled slots.
+
+    Ids are already written, except for a union sampled without replacement and for distinct
+    neighbors.
     """
     if columns.types is not None:
         kernel.write_types(

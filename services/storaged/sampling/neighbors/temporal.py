@@ -1,4 +1,4 @@
-"""Draws of neighbors among the edges that are seen until a time, each node's own."""
+"""Temporal sampling: neighbors among the edges up to a time of each node."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ from storaged.sampling.version import LocalVersion, check_length, check_output_s
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TemporalFilter:
-    """Until when edges are seen."""
+    """A temporal filter: each node sees only edges up to its time."""
 
     times: NDArray[np.int64] | NDArray[np.float64]
-    """[m], of each node."""
+    """Time of each node: shape (m,)."""
     strict: bool
-    """Edges of that time itself are not."""
+    """True to exclude edges at exactly that time."""
     last: bool
-    """The latest edges are taken, instead of drawing from all that are seen."""
+    """True to take the latest edges, instead of sampling from all visible ones."""
     want_times: bool
 
     def for_block(self, block: slice) -> TemporalFilter:
-        """Return the same of the nodes of a block."""
+        """Return the filter for the nodes of a block."""
         return replaced(self, times=self.times[block])
 
     def for_places(self, places: NDArray[np.int64] | NDArray[np.int32]) -> TemporalFilter:
-        """The same of the nodes at these places."""
+        """Return the filter for the nodes at some positions."""
         return replaced(self, times=self.times[places])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DrawParams:
-    """What decides a draw, beside the node and its time."""
+    """The parameters of a draw, apart from the node and its time."""
 
     seed: int
     hop: int
@@ -71,7 +71,7 @@ class _DrawParams:
     strategy: int
 
     def key(self, stage: int) -> np.uint64:
-        """Of draws (0), and of races among what they left (1)."""
+        """Return the random key of draws (0), or of selections among the edges they left (1)."""
         return rng.key_of(self.seed, rng.TEMPORAL, self.direction, self.hop, stage)
 
 
@@ -94,23 +94,31 @@ def sample_temporal_neighbors(
     temporal_filter: TemporalFilter,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NeighborDraws:
-    """Draw ``count`` neighbors of each node from the edges of a union of edge types that it sees.
+    """Sample ``count`` neighbors of each node from the edges of a union that it sees.
 
     Parameters
     ----------
+    version : LocalVersion
+    edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop
+        As in `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
+    want_weights, want_edge_ids : bool
+        Return weights, return edge ids.
     temporal_filter : TemporalFilter
-        Of each node.
-    version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
-    hop, want_weights, want_edge_ids
-        As of `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
+        Time limit of each node.
     checkpoint : callable
-        As there.
+        Called between blocks of nodes; may raise.
+
+    Returns
+    -------
+    NeighborDraws
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there; where an edge type has no time, or times of the union are whole numbers and
-        floats.
+    InvalidRequest
+        A type, count or direction is invalid, an edge type has no time, or the times of the union
+        are both integers and floats.
+    Unavailable
+        A partition is not held here.
     """
     check_output_size("neighbors", ids.size, count)
     check_length("positions", positions, ids.size)
@@ -242,13 +250,15 @@ def expand_temporal(
     temporal_filter: TemporalFilter,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> Neighbors:
-    """As `storaged.sampling.subgraphs.expand.expand` along an edge type that has times: of each
-    node what it sees, -1 all of it, the earliest first.
+    """Expand nodes along an edge type with times, to the edges that each node sees.
+
+    Like `storaged.sampling.subgraphs.expand.expand`. A ``count`` of -1 returns all visible edges,
+    the earliest first.
 
     Raises
     ------
     InvalidRequest, Unavailable
-        As there.
+        As for `sample_temporal_neighbors`.
     """
     check_length("times", temporal_filter.times, ids.size)
     table, sizes = _temporal_table(version, edge_type, direction), np.zeros(ids.size, np.int32)
@@ -337,9 +347,7 @@ def _draw_params(
 
 
 def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> bool:
-    """Whether the times that an edge type is seen by are floats; InvalidRequest where there are
-    none.
-    """
+    """Return whether an edge type has float times; raise InvalidRequest if it has none."""
     dtype = edge_time_dtype(version.schema, edge_type, incoming=direction == IN)
     if not dtype:
         name = version.schema.edge_types[edge_type].name
@@ -351,7 +359,7 @@ def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> b
 
 
 def _temporal_table(version: LocalVersion, edge_type: int, direction: int) -> NDArray[np.int64]:
-    """Return the address table of an edge type, where every part that has edges has their times."""
+    """Return the address table of an edge type; raise Unavailable if an image lacks its times."""
     table = address_table(version, edge_type, direction)
     if bool(((table[:, adjacency.NBR] > 0) & (table[:, adjacency.ORDER] == 0)).any()):
         raise Unavailable(
@@ -364,7 +372,7 @@ def _temporal_table(version: LocalVersion, edge_type: int, direction: int) -> ND
 def _limits(
     version: LocalVersion, edge_type: int, direction: int, temporal_filter: TemporalFilter
 ) -> NDArray[np.int64]:
-    """int64[m], read-only."""
+    """Return the encoded time limit of each node: int64, shape (m,), read-only."""
     return as_kernel_array(
         limit_keys(
             temporal_filter.times,
@@ -384,8 +392,9 @@ def _draw(
     temporal_filter: TemporalFilter,
     stop: StopFlag,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The edge type, as a place in the union, and the slot of each draw; the types are left out of
-    a union of one.
+    """Return the edge type, as a position in the union, and the slot of each draw.
+
+    The types are empty for a union of one.
     """
     slots = np.empty(nodes.rows.size * params.count, np.int64)
     type_indices = np.empty(slots.size if len(union) > 1 else 0, np.int32)
