@@ -1,4 +1,4 @@
-"""The heaviest edges of nodes, and how many edges they have."""
+"""Top-k neighbors by weight, and degrees of nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_F64, EMPTY_I64
 
 _COUNT_FIRST = 1 << 10
-"""Neighbors of each node from which on it is worth to count first what there is."""
+"""Neighbors per node above which it pays to count the existing edges first."""
 
 
 def top_neighbors(
@@ -52,27 +52,40 @@ def top_neighbors(
     want_edge_ids: bool,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> RaggedNeighbors:
-    """The heaviest edges of each node over the union of edge types, heaviest first.
+    """Return the heaviest edges of each node over a union of edge types.
 
     Parameters
     ----------
-    version, edge_types, node_type, ids, types, direction, want_edge_ids
-        As in `storaged.sampling.neighbors`.
+    version : LocalVersion
+    edge_types : sequence of int
+        Edge types of the union.
+    node_type : int
+        Type of all ids; -1 if ``types`` has the type of each.
+    ids : ndarray of int64, shape (m,)
+    types : ndarray of int32, shape (m,), optional
+        Node types, if ``node_type`` is -1; optional in a space of global ids.
+    direction : int
+        1 for out-edges, 2 for in-edges.
     count : int
-        Edges per node at most.
+        Largest number of edges per node.
+    want_edge_ids : bool
+        Return edge ids.
     checkpoint : callable
         Called between blocks of nodes; may raise.
 
     Returns
     -------
     RaggedNeighbors
-        Rows by weight, largest first; ties by neighbor id, then by (edge type as asked for, edge
-        id). Memory is that of the answer, however many edges a node has.
+        Rows by weight, largest first. Ties are broken by neighbor id, then by (position of the edge
+        type in the request, edge id). The memory used is that of the reply, regardless of the
+        degrees.
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there.
+    InvalidRequest
+        A type, count or direction is invalid.
+    Unavailable
+        A partition is not held here.
     """
     if count < 1:
         raise InvalidRequest(f"top {count}: expected 1 or more neighbors per node")
@@ -83,7 +96,7 @@ def top_neighbors(
         "node_type": node_type,
         "direction": direction,
     }
-    if count > _COUNT_FIRST:  # room for more than there are is of no use
+    if count > _COUNT_FIRST:  # Capacity beyond the largest degree is of no use.
         degree_counts = type_weights(
             version, **arguments, ids=ids, types=types, uniform=True, checkpoint=checkpoint
         ).sum(axis=1)
@@ -122,7 +135,7 @@ def _top_of_block(
     want_edge_ids: bool,
     stop: StopFlag,
 ) -> RaggedNeighbors:
-    """The heaviest edges of the nodes of one block."""
+    """Return the heaviest edges of the nodes of one block."""
     shape = (node_count, count)
     out_ids, out_types = np.empty(shape, np.int64), np.empty(shape, np.int32)
     out_weights, out_eids = (
@@ -192,7 +205,7 @@ def _top_of_block(
 
 
 def _concat(pieces: Sequence[RaggedNeighbors]) -> RaggedNeighbors:
-    """Return those of blocks of nodes, one after another."""
+    """Concatenate the results of blocks of nodes."""
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(piece.indptr) for piece in pieces)])
     return RaggedNeighbors(
         indptr=np.cumsum(sizes),
@@ -215,12 +228,19 @@ def degrees(
     direction: int,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.int64]:
-    """How many edges of each type each node has; int64[m, types], 0 for unknown nodes.
+    """Return the number of edges of each type at each node.
+
+    Parameters are those of `top_neighbors`.
+
+    Returns
+    -------
+    ndarray of int64, shape (m, types)
+        0 for unknown nodes.
 
     Raises
     ------
     InvalidRequest, Unavailable
-        As `storaged.sampling.neighbors`.
+        As for `top_neighbors`.
     """
     arguments = {
         "edge_types": edge_types,
@@ -249,8 +269,13 @@ def type_weights(
     uniform: bool,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
-    """What each edge type weighs at each node in draws of neighbors: float64[m, types], the degree
-    where uniform; as `degrees`.
+    """Return the weight of each edge type at each node, as neighbor sampling sees it.
+
+    Parameters and errors are those of `degrees`. With ``uniform``, the weight is the degree.
+
+    Returns
+    -------
+    ndarray of float64, shape (m, types)
     """
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     check_output_size("degrees", ids.size, len(edge_types))

@@ -1,4 +1,4 @@
-"""Expansions: a hop of a subgraph, along several edge types, by what each node has."""
+"""Expansion of nodes along one edge type: one hop of a subgraph, with ragged results."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from storaged.sampling.version import LocalVersion, check_length, check_row_coun
 F64 = NDArray[np.float64]
 
 _COUNT_FIRST = 1 << 20
-"""Draws from which on it is worth to count first what there is."""
+"""Number of draws above which it pays to count the existing edges first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """How nodes are expanded."""
+    """The parameters of an expansion."""
 
     seed: int
     direction: int
-    """1 out, 2 in."""
+    """1 for out-edges, 2 for in-edges."""
     replace: bool
     uniform: bool
     want_eids: bool
     want_weights: bool
     labor: LaborOptions | None = None
-    """Whose variates keep edges, instead of drawing them for each node."""
+    """Options of LABOR; None samples for each node independently."""
 
 
 def expand(
@@ -61,35 +61,40 @@ def expand(
     importance_state: tuple[F64, F64] | None = None,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> Neighbors:
-    """Draw ``count`` neighbors of each node along one edge type, or read all of them.
+    """Sample neighbors of each node along one edge type, or read all of them.
 
-    The draws are those of `neighbors` of one edge type at the hop that `hop_stream` gives, keyed by
-    the node instead of its place in a request.
+    The samples are those of `sample_neighbors` for one edge type at the hop given by `hop_stream`,
+    keyed by the node instead of its position in a request.
 
     Parameters
     ----------
     version : LocalVersion
     expansion : Expansion
-    edge_type, hop, count : int
-        A count of -1 reads all neighbors, also those of weight 0.
-    ids : int64[m]
-        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
-    trees : int32[m], optional
-        Draws are keyed by tree and node, where there are trees.
+    edge_type, hop : int
+    count : int
+        Number of neighbors per node. -1 reads all neighbors, including those of weight 0.
+    ids : ndarray of int64, shape (m,)
+        Nodes in partitions held here; -1 and unknown ids have no neighbors.
+    trees : ndarray of int32, shape (m,), optional
+        Tree of each node. If given, samples are keyed by tree and node.
     temporal_filter : TemporalFilter, optional
-        Of each node: edges after it are not there, along edge types that have times.
-    importance_state : (float64[m], float64[n]), optional
-        Levels of nodes and importances of neighbors, where importance steps were taken before; else
-        they are taken here.
+        Time limit of each node. It excludes later edges, along edge types with times.
+    importance_state : (ndarray of float64, shape (m,), ndarray of float64, shape (n,)), optional
+        Levels of nodes and importances of neighbors after earlier importance steps. By default, the
+        steps are taken here.
     checkpoint : callable, optional
-        Called between blocks of nodes, or every so many edges where they are kept by variates; may
-        raise.
+        Called between blocks of nodes, or periodically for LABOR; may raise.
+
+    Returns
+    -------
+    Neighbors
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where the type, count or direction is impossible, a part is not held here, or nodes of trees
-        or times are to be kept by variates.
+    InvalidRequest
+        A type, count or direction is invalid, or LABOR is combined with trees or times.
+    Unavailable
+        A partition is not held here.
     """
     end_types(version, edge_type, expansion.direction)
     if trees is not None:
@@ -155,7 +160,7 @@ def _draw_neighbors(
     trees: NDArray[np.int32] | None,
     checkpoint: Checkpoint,
 ) -> Neighbors:
-    """Draw or read the neighbors of nodes along an edge type, block after block."""
+    """Sample or read the neighbors of nodes along an edge type, block by block."""
     parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
     table = address_table(version, edge_type, expansion.direction)
     sizes = np.empty(ids.size, np.int32)
@@ -166,10 +171,11 @@ def _draw_neighbors(
         existing = _check_total(
             int(kernel.count_expansion(table, parts, mod, ids, sizes)), version, ids
         )
-        # Nodes with fewer edges give all of them: more capacity than edges is of no use.
+        # Nodes with fewer edges return all of them, so capacity beyond the largest degree is of no
+        # use.
         count = ALL_NEIGHBORS if count == ALL_NEIGHBORS else min(count, int(sizes.max(initial=0)))
         max_total = existing if count == ALL_NEIGHBORS else min(existing, ids.size * count)
-    # Of draws this is a bound: nodes may give fewer.
+    # For samples this is an upper bound, because nodes may return fewer.
     check_row_count(
         "neighbors",
         max_total,
@@ -207,8 +213,8 @@ def _draw_neighbors(
         total = 0
         with StopFlag(checkpoint) as stop:
             for block in blocks(ids.size, nodes_per_block(count), checkpoint):
-                # An empty slice would read as not wanted: where the output is full there is
-                # nothing to write.
+                # The kernel takes an empty slice for an output that is not requested. A full output
+                # has nothing left to write.
                 block_out = out
                 if total:
                     block_out = kernel.NeighborOutputs(
@@ -257,7 +263,7 @@ def _keep_neighbors(
 
 
 def _check_total(total: int, version: LocalVersion, ids: NDArray[np.int64]) -> int:
-    """A kernel's total; Unavailable where it met a node of a part that is not held here."""
+    """Return a kernel's total; raise Unavailable if it reports a node of a remote partition."""
     if total < 0:
         context = (
             f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not "

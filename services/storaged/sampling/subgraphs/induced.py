@@ -1,4 +1,4 @@
-"""Edges from some nodes to others."""
+"""Induced edges: edges from some nodes to others."""
 
 from __future__ import annotations
 
@@ -37,28 +37,32 @@ from storaged.store.image import EMPTY_F32, EMPTY_I64
 
 _NONE = np.zeros(0, np.int32)
 _LEAST, _FIRST = 1 << 10, 1 << 16
-"""Capacity in edges besides those that nodes have, and at most at first: memory that is
-never written to keeps what is from being used again."""
+"""Extra capacity in edges beyond the nodes' edges, and the largest first capacity.
+
+Memory that is allocated but never written prevents the reuse of other memory.
+"""
 _BLOCK = BLOCK_EDGES << 2
-"""Edges of a block of rows: some ten milliseconds."""
+"""Edges per block of rows, which takes some ten milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InducedEdges:
-    """The edges of each node of a request that lead to others, by (edge type as asked for, neighbor
-    id, edge id, place).
+    """The edges of each node of a request that lead to a target.
+
+    They are ordered by (position of the edge type in the request, neighbor id, edge id, position of
+    the target).
     """
 
     counts: NDArray[np.int32]
-    """int32[m], how many each node has."""
+    """Number of edges of each node: int32, shape (m,)."""
     cols: NDArray[np.int32]
-    """int32[k], places of the far ends in the request."""
+    """Positions of the targets in the request: int32, shape (k,)."""
     types: NDArray[np.int32] | None
-    """int32[k], edge types; None where one was asked for."""
+    """Edge types: int32, shape (k,); None if one was requested."""
     weights: NDArray[np.float32] | None
-    """float32[k], when wanted."""
+    """Weights, if requested: float32, shape (k,)."""
     eids: NDArray[np.int64] | None
-    """int64[k], when wanted."""
+    """Edge ids, if requested: int64, shape (k,)."""
 
 
 def find_induced_edges(
@@ -77,26 +81,44 @@ def find_induced_edges(
     want_edge_ids: bool,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> InducedEdges:
-    """The edges of each node that lead to one of ``cols``; unknown nodes have none.
+    """Return the edges of each node that lead to one of ``cols``; unknown nodes have none.
 
     Parameters
     ----------
-    version, edge_types, node_type, ids, types, direction, want_weights, want_edge_ids
-        As in `storaged.sampling.neighbors`.
-    cols : int64[c]
-        Any nodes; -1 is none. One that is there several times has every edge as often.
-    col_types : int32[c], optional
-        Their types; left out where each edge type leads to the type that they are of.
-    groups, col_groups : int32[m], int32[c], optional
-        Both or neither: the group of each node, and of each of ``cols``. An edge counts where both
-        of its ends are of one group.
+    version : LocalVersion
+    edge_types : sequence of int
+        Edge types to follow.
+    node_type : int
+        Type of all ids; -1 if ``types`` has the type of each.
+    ids : ndarray of int64, shape (m,)
+        Nodes in partitions held here.
+    types : ndarray of int32, shape (m,), optional
+        Node types, if ``node_type`` is -1; optional in a space of global ids.
+    cols : ndarray of int64, shape (c,)
+        Targets: any nodes; -1 for none. A target given several times has every edge as often.
+    col_types : ndarray of int32, shape (c,), optional
+        Types of the targets. By default, each has the type that each edge type leads to.
+    groups : ndarray of int32, shape (m,), optional
+        Group of each node. Only edges within a group are returned.
+    col_groups : ndarray of int32, shape (c,), optional
+        Group of each target; required with ``groups``.
+    direction : int
+        1 for out-edges, 2 for in-edges.
+    want_weights, want_edge_ids : bool
+        Return weights, return edge ids.
     checkpoint : callable
         Called between blocks of edges; may raise.
 
+    Returns
+    -------
+    InducedEdges
+
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there; also where the answer would be larger than a message.
+    InvalidRequest
+        A type or direction is invalid, or the reply would be larger than a message.
+    Unavailable
+        A partition is not held here.
     """
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     if col_types is not None:
@@ -149,7 +171,7 @@ def find_induced_edges(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _TypeEdges:
-    """The edges along one type, those of one node after another's."""
+    """The induced edges along one type, node by node."""
 
     counts: NDArray[np.int32]
     cols: NDArray[np.int32]
@@ -167,7 +189,7 @@ def _find_type_edges(
     want_weights: bool,
     want_edge_ids: bool,
 ) -> _TypeEdges:
-    """Find the edges along one type, ``max_edges`` at most."""
+    """Find the edges along one type, at most ``max_edges``."""
     counts, state, node_groups = (
         np.empty(rows.partitions.size, np.int32),
         np.zeros(2, np.int64),
@@ -189,7 +211,7 @@ def _find_type_edges(
 
 
 class _EdgeBuffer:
-    """A growing buffer of edges that are found."""
+    """A growing buffer of found edges."""
 
     def __init__(
         self, rows: EdgeSpans, max_edges: int, *, want_weights: bool, want_edge_ids: bool
@@ -209,7 +231,10 @@ class _EdgeBuffer:
         state: NDArray[np.int64],
         checkpoint: Checkpoint,
     ) -> bool:
-        """Find them block after block of rows; False where this is no way to find them."""
+        """Find the edges, block by block of rows.
+
+        Returns False if the search method does not suit the data.
+        """
         capacity = max(min(_LEAST + self._rows.edges, _FIRST, self._max_edges), 1)
         with StopFlag(checkpoint) as stop:
             for block in blocks_by_work(self._rows.degrees, _BLOCK, checkpoint):
@@ -235,13 +260,14 @@ class _EdgeBuffer:
         )
 
     def _estimate_capacity(self, state: NDArray[np.int64], capacity: int) -> int:
-        """Return capacity for all edges, and some more, if as many of the other nodes' count as of
-        those that are done.
+        """Return an estimate of the capacity for all edges, with a margin.
+
+        It assumes that the remaining nodes have as many matches per edge as the completed ones.
         """
         row, used = int(state[ROW]), int(state[TOTAL])
         max_edges = max(
             self._max_edges, used + int(self._rows.degrees[row])
-        )  # a row may need capacity for all of its edges, however few count
+        )  # A row may need capacity for all of its edges, even if few match.
         self._check(used if capacity < max_edges else self._max_edges + 1)
         estimate = used * self._rows.edges // max(int(self._rows.degrees[:row].sum()), 1)
         return min(
@@ -263,7 +289,7 @@ class _EdgeBuffer:
 def _merge_types(
     edge_types: Sequence[int], edges_by_type: Sequence[_TypeEdges], checkpoint: Checkpoint
 ) -> InducedEdges:
-    """Put those of each node together, type after type."""
+    """Merge the edges of each node over all types."""
     total = sum(edges.cols.size for edges in edges_by_type)
     if len(edges_by_type) == 1:
         single = edges_by_type[0]

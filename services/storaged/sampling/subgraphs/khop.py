@@ -1,4 +1,4 @@
-"""Whole subgraphs, where all parts are held here."""
+"""K-hop subgraphs, if all partitions are held here."""
 
 from __future__ import annotations
 
@@ -38,27 +38,34 @@ def sample_khop(
     checkpoint: Callable[[], object],
     temporal_filter: TemporalFilter | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Grow a whole subgraph, where all parts are held here.
+    """Sample a k-hop subgraph, if all partitions are held here.
 
     Parameters
     ----------
     version : LocalVersion
     expansion : Expansion
     counts : mapping
-        Of each edge type, hop by hop.
-    seeds, types : int64[m], int32[m]
-        Nodes and their types; -1 is no node.
+        Number of neighbors per hop, by edge type.
+    seeds : ndarray of int64, shape (m,)
+        Seed nodes; -1 for none.
+    types : ndarray of int32, shape (m,)
+        Types of the seeds.
     disjoint, expand_all_hops, max_reply_bytes
-        As of `asterism_graphkit.operators.khop.KHopParams`.
+        As in `asterism_graphkit.operators.khop.KHopParams`.
     checkpoint : callable
         Called between expansions; may raise.
     temporal_filter : TemporalFilter, optional
-        Of each seed, and so of its tree: trees are disjoint then.
+        Time limit of each seed and its tree; requires ``disjoint``.
+
+    Returns
+    -------
+    dict of ndarray
+        Sections of the subgraph, as from `asterism_graphkit.operators.khop.sample_khop`.
 
     Raises
     ------
     InvalidRequest, Unavailable
-        As of `expand`; where it has more than ``max_reply_bytes``, or a type is unknown.
+        As for `expand`; also if the result exceeds ``max_reply_bytes``, or a type is unknown.
     """
     check_length("types", types, seeds.size)
     if temporal_filter is not None:

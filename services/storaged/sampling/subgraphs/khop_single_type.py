@@ -1,5 +1,6 @@
-"""Whole subgraphs along one edge type, hop by hop in one call, where that gives what growing them
-does.
+"""K-hop subgraphs along one edge type, with all hops in one kernel call.
+
+The result is the same as that of the general expansion.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from storaged.sampling.subgraphs.expand import Expansion
 from storaged.sampling.version import LocalVersion
 
 _MAX_EDGES = 1 << 20
-"""That may be drawn in one call."""
+"""Largest number of edges that one call may sample."""
 
 
 def sample_khop_single_type(
@@ -33,13 +34,14 @@ def sample_khop_single_type(
     types: NDArray[np.int32],
     stop: StopFlag,
 ) -> dict[str, NDArray[Any]] | None:
-    """The sections of a subgraph, as `asterism_graphkit.operators.khop.sample_khop` gives them;
-    None where it has to grow hop by hop.
+    """Return the sections of a k-hop subgraph; None if only the general expansion applies.
+
+    The sections are those of `asterism_graphkit.operators.khop.sample_khop`.
 
     Raises
     ------
     InvalidRequest
-        Where it has more than ``params.max_bytes``.
+        The result exceeds ``params.max_bytes``.
     """
     fanout = params.fanouts[0]
     if (
@@ -155,7 +157,8 @@ def sample_khop_single_type(
 
 
 def _trim(column: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return the first values of a column; a copy where the column is twice as long, so that it is
-    not kept.
+    """Return the first values of a column.
+
+    The result is a copy if the column is at least twice as long, so that the rest can be freed.
     """
     return column[:size] if 2 * size > column.size else column[:size].copy()

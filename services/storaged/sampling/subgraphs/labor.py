@@ -1,4 +1,4 @@
-"""LABOR: the edges of nodes that live here, kept by one variate of each neighbor."""
+"""LABOR: edges of local nodes, kept by one variate per neighbor."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from storaged.sampling.version import LocalVersion, check_length, check_row_coun
 from storaged.store.image import EMPTY_F32, EMPTY_I64
 
 MAX_EDGES = 1 << 26
-"""Of the nodes of a hop with importance steps that live here, 4 bytes each."""
+"""Largest number of edges of a hop's local nodes with importance steps, 4 bytes each."""
 _CHECKPOINT_EDGES = 1 << 21
-"""Edges that are looked at between checkpoints."""
+"""Number of edges read between two checkpoints."""
 _CHECKPOINT_WORDS = 1 << 16
-"""Words of bits that are ranked or listed between checkpoints: 4 million bits."""
+"""Words of a bitset that are ranked or listed between two checkpoints: 4 million bits."""
 _DENSE = 4
-"""Bytes of bits for an edge up to which neighbors are numbered by a bit for every id there may
-be.
-"""
+"""Bytes of bitset per edge up to which neighbors are indexed by a bitset over all ids."""
 _NO_F64 = as_kernel_array(np.zeros(0, np.float64))
 _NO_STEPS = kernel.ImportanceState(
     as_kernel_array(np.zeros(0, np.int64)),
@@ -45,39 +43,41 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaborOptions:
-    """Whose variates keep edges."""
+    """Options of LABOR sampling."""
 
     layer_dependency: bool
-    """Whether all hops have the same ones."""
+    """True if all hops use the same variates."""
     importance: int = 0
-    """Importance steps before; `asterism_graphkit.operators.labor.UNTIL_CONVERGED`: until they
-    change little.
+    """Number of importance steps.
+
+    `asterism_graphkit.operators.labor.UNTIL_CONVERGED` repeats them until they change little.
     """
 
 
 class ImportanceSteps:
-    """Importance steps of some nodes that live here, along one edge type.
+    """Importance steps of LABOR for some local nodes along one edge type.
 
     Parameters
     ----------
     version : LocalVersion
     edge_type, direction : int
     uniform : bool
-        Whether every edge counts alike.
+        Give all edges the same weight.
     count : int
-        Neighbors of each node, in expectation; -1: all of positive weight.
-    ids : int64[m]
-        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
-    levels : float64[m], optional
-        Of the step before, where this is not the first.
+        Expected number of neighbors per node; -1 for all of positive weight.
+    ids : ndarray of int64, shape (m,)
+        Nodes in partitions held here; -1 and unknown ids have no neighbors.
+    levels : ndarray of float64, shape (m,), optional
+        Levels from the previous step; none for the first step.
     checkpoint : callable
-        Called every so many edges, also within those of one node; may raise.
+        Called periodically, even within the edges of one node; may raise.
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where there are more than `MAX_EDGES`, the type or direction is impossible, or a part is
-        not held here.
+    InvalidRequest
+        There are more than `MAX_EDGES` edges, or a type or direction is invalid.
+    Unavailable
+        A partition is not held here.
     """
 
     def __init__(
@@ -117,8 +117,9 @@ class ImportanceSteps:
             self.levels = levels.copy()
 
     def _pieces(self, stop: StopFlag) -> Iterator[slice]:
-        """Yield slices of nodes that have not too many edges, with a checkpoint after each, and
-        after a kernel that was stopped.
+        """Yield slices of nodes with a limited number of edges.
+
+        A checkpoint follows each slice, and a kernel that was stopped.
         """
         begin, m = 0, self.offsets.size - 1
         while begin < m:
@@ -137,11 +138,11 @@ class ImportanceSteps:
             begin = end
 
     def _edges(self, piece: slice) -> slice:
-        """Its edges among all."""
+        """Return the slice of all edges that belong to some nodes."""
         return slice(int(self.offsets[piece.start]), int(self.offsets[piece.stop]))
 
     def _index_neighbors(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The number of the neighbor that each edge leads to, and the neighbors by number."""
+        """Return the index of each edge's neighbor, and the distinct neighbors by index."""
         rows, neighbor_indices = self.rows, np.empty(self.rows.edges, np.int32)
         size = int(kernel.highest_neighbor(rows.spans())) // 64 + 1
         with StopFlag(self._checkpoint) as stop:
@@ -172,7 +173,7 @@ class ImportanceSteps:
     def _rank_bits(
         self, words: NDArray[np.uint64], word_ranks: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """Write how many bits are set before each word, and return the members of the set."""
+        """Write the number of set bits before each word; return the members of the set."""
         counts = [0]
         pieces = [
             slice(begin, begin + _CHECKPOINT_WORDS)
@@ -188,8 +189,21 @@ class ImportanceSteps:
         return neighbors
 
     def update_importances(self, importances: F64 | None) -> F64:
-        """A step, as `asterism_graphkit.operators.labor.solve_importances` asks for it;
-        InvalidRequest where importances are not one for each neighbor.
+        """Take one step of `asterism_graphkit.operators.labor.solve_importances`.
+
+        Parameters
+        ----------
+        importances : ndarray of float64, shape (n,), or None
+            Current importances of the neighbors; None in the first step.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+
+        Raises
+        ------
+        InvalidRequest
+            ``importances`` does not have one value per neighbor.
         """
         if importances is not None:
             check_length("importances", importances, self.neighbors.size)
@@ -227,30 +241,37 @@ def keep_neighbors(
     importance_state: tuple[F64, F64] | None = None,
     checkpoint: Checkpoint,
 ) -> Neighbors:
-    """Keep ``count`` neighbors of each node along one edge type in expectation, as
-    `asterism_graphkit.operators.labor` says.
+    """Keep ``count`` neighbors per node in expectation, along one edge type.
+
+    The method is described in `asterism_graphkit.operators.labor`.
 
     Parameters
     ----------
     version : LocalVersion
     labor_options : LaborOptions
     seed, direction, uniform, want_eids, want_weights
-        As of `storaged.sampling.subgraphs.expand.Expansion`; weights are those of means.
-    edge_type, hop, count : int
-        A count of -1 keeps all neighbors of positive weight.
-    ids : int64[m]
-        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
-    importance_state : (float64[m], float64[n]), optional
-        Levels of nodes and importances of neighbors, where importance steps were taken for the
-        nodes of several hosts; else they are taken here.
+        As in `storaged.sampling.subgraphs.expand.Expansion`; weights are those of a mean estimate.
+    edge_type, hop : int
+    count : int
+        Expected number of neighbors; -1 keeps all neighbors of positive weight.
+    ids : ndarray of int64, shape (m,)
+        Nodes in partitions held here; -1 and unknown ids have no neighbors.
+    importance_state : (ndarray of float64, shape (m,), ndarray of float64, shape (n,)), optional
+        Levels of nodes and importances of neighbors, if importance steps were taken over the nodes
+        of several hosts. By default, the steps are taken here.
     checkpoint : callable
-        Called every so many edges, also within those of one node; may raise.
+        Called periodically, even within the edges of one node; may raise.
+
+    Returns
+    -------
+    Neighbors
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where there are more neighbors than one answer has, the type or direction is impossible, or
-        a part is not held here.
+    InvalidRequest
+        There are more neighbors than a reply can hold, or a type or direction is invalid.
+    Unavailable
+        A partition is not held here.
     """
     _, remote_type = end_types(version, edge_type, direction)
     steps = _NO_STEPS
@@ -286,7 +307,7 @@ def keep_neighbors(
     else:
         rows = EdgeSpans.locate(version, edge_type, direction, ids)
     expected = rows.edges if count < 0 else min(rows.edges, ids.size * count)
-    # Neighbors that many nodes share are kept by many or by none: there may be any number more than
+    # The edges to a shared neighbor are kept together, so there may be any number more than
     # expected.
     capacity = min(rows.edges, expected + expected // 8) + kernel.BLOCK
     out = NeighborOutputs(EMPTY_I64, EMPTY_I64, EMPTY_F32)

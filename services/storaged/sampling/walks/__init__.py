@@ -1,2 +1,4 @@
 """Random walks over the partitions of a version.
-Loops over steps belong to `storaged.kernels.walks`."""
+
+Loops over steps belong to `storaged.kernels.walks`.
+"""

@@ -1,5 +1,6 @@
-"""What walks by p and q look at before they search a row, made of a version's rows once: when the
-first of them comes.
+"""Bloom filters and row summaries that node2vec walks read before they search a row.
+
+They are built from a version's rows when the first such walk arrives.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from storaged.sampling.version import LocalVersion
 from storaged.store.image import EMPTY_F32, EMPTY_F64, AdjacencyImage
 
 _BLOCK_EDGES = 1 << 22
-"""Edges between looks at the clock."""
+"""Number of edges between two checkpoints."""
 
 
 def build_bloom_filter(
@@ -31,14 +32,20 @@ def build_bloom_filter(
     direction: int,
     checkpoint: Callable[[], object],
 ) -> NDArray[np.uint64]:
-    """The words of a sieve of the edges of one type at one part, a byte each; kept with the
-    version.
+    """Return the words of a Bloom filter over the edges of one type in one partition.
+
+    It has one byte per edge and is cached with the version.
 
     Parameters
     ----------
-    version, part, edge_type, direction
+    version : LocalVersion
+    part, edge_type, direction : int
     checkpoint : callable
-        Called now and then; may raise. What is made of other parts stays.
+        Called periodically; may raise. Filters of completed partitions are kept.
+
+    Returns
+    -------
+    ndarray of uint64, shape (words,)
     """
 
     def make() -> NDArray[np.uint64]:
@@ -59,8 +66,13 @@ def build_max_shares(
     uniform: bool,
     checkpoint: Callable[[], object],
 ) -> NDArray[np.float32]:
-    """float32[rows]: how much of each row leads to that neighbor to whom most does; arguments as of
-    `build_bloom_filter`.
+    """Return the largest share of a single neighbor in each row's weight.
+
+    Parameters are those of `build_bloom_filter`.
+
+    Returns
+    -------
+    ndarray of float32, shape (rows,)
     """
 
     def make() -> NDArray[np.float32]:
@@ -90,10 +102,14 @@ def build_row_heads(
     uniform: bool | None,
     checkpoint: Callable[[], object],
 ) -> NDArray[np.uint64]:
-    """uint64[2 * rows]: of each row where its edges begin, how many and its share, as
-    `storaged.kernels.walks.bloom_filter.write_row_heads` has them.
+    """Return the start, the degree and the largest share of each row, packed.
 
-    Arguments as of `build_max_shares`; ``uniform`` is None where shares are not wanted.
+    `storaged.kernels.walks.bloom_filter.write_row_heads` defines the format. Parameters are those
+    of `build_max_shares`; ``uniform`` is None to leave the shares out.
+
+    Returns
+    -------
+    ndarray of uint64, shape (2 * rows,)
     """
 
     def make() -> NDArray[np.uint64]:
@@ -113,7 +129,7 @@ def build_row_heads(
 def _pieces(
     edges: AdjacencyImage, checkpoint: Callable[[], object]
 ) -> Iterator[tuple[np.int64, np.int64]]:
-    """Rows to go over at a time."""
+    """Yield ranges of rows with a limited number of edges each, with a checkpoint after each."""
     rows, first = edges.indptr.size - 1, 0
     while first < rows:
         end = max(

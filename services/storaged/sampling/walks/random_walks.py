@@ -55,29 +55,30 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 
 _ROUNDS, _PACKED_ROUNDS = 1 << 14, 1 << 12
-"""Between looks at the clock: some tens of milliseconds."""
+"""Kernel rounds between two checkpoints: some tens of milliseconds."""
 
 MIN_BIAS, MAX_BIAS = 1e-3, 1e3
-"""Of p and q: beyond, a step by acceptance takes too many attempts."""
+"""Bounds of p and q: beyond, rejection sampling of a step needs too many attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkSpec:
-    """How walks go."""
+    """The parameters of walks."""
 
     steps: Sequence[Sequence[int]]
     """Edge types; step s follows ``steps[s % len(steps)]``."""
     length: int
-    """Steps of a whole walk."""
+    """Number of steps of a whole walk."""
     uniform: bool
     direction: int
     seed: int
     restart: float = 0.0
-    """The probability that a step leads back to the start, whatever else is there."""
+    """Probability that a step returns to the start, regardless of the edges there."""
     p: float = 1.0
     q: float = 1.0
-    """1 / p is the bias of a step back to where the walk was, 1 / q that of one away from there; 1
-    is none.
+    """node2vec parameters; 1 is no bias.
+
+    1 / p is the bias of a step back to the previous node, 1 / q that of a step away from it.
     """
     want_edge_ids: bool = False
 
@@ -92,43 +93,48 @@ class WalkSpec:
 
     @property
     def is_biased(self) -> bool:
-        """Whether a step depends on the one before."""
+        """True if a step depends on the previous one."""
         return (self.p, self.q) != (1.0, 1.0)
 
     @property
     def want_types(self) -> bool:
-        """Whether the types of the edges do not follow from the steps."""
+        """True if the edge types of a walk do not follow from the steps."""
         return self.restart > 0 or any(len(step) > 1 for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WalkState:
-    """Where walks are. Types are None where ids are looked up (in a space of global ids)."""
+    """The current state of walks.
+
+    Types are None if ids are looked up, in a space of global ids.
+    """
 
     ids: I64
-    """int64[m]: nodes of parts held here."""
+    """Current nodes, in partitions held here: int64, shape (m,)."""
     kinds: I32 | None
-    """int32[m], their types."""
+    """Types of the current nodes: int32, shape (m,)."""
     positions: I64
-    """int64[m]: each walk's number in the whole request, under which its steps are drawn, whoever
-    draws them.
+    """Index of each walk in the whole request: int64, shape (m,).
+
+    It is part of the random key of each step, so the result does not depend on the host.
     """
     taken: I32
-    """int32[m]: steps that each walk has behind it."""
+    """Number of steps that each walk has taken: int32, shape (m,)."""
     starts: I64 | None = None
     start_kinds: I32 | None = None
-    """Where each walk began; needed for restarts."""
+    """Start of each walk; required for restarts."""
     before: I64 | None = None
     before_kinds: I32 | None = None
-    """int64[m], int32[m]: where each walk was a step ago, -1 at its start and after a restart;
-    needed where steps are biased.
+    """Previous node of each walk and its type: int64, int32, shape (m,).
+
+    They are -1 at the start and after a restart. Required for biased steps.
     """
     attempts: I64 | None = None
-    """int64[m]: the attempt that each walk's next step begins with; 0 where left out."""
+    """Attempt number with which each walk's next step begins: int64, shape (m,); default 0."""
 
     @classmethod
     def at_start(cls, ids: I64, kinds: I32 | None, positions: I64, spec: WalkSpec) -> WalkState:
-        """Those of walks that are at their start."""
+        """Return the state of walks at their start."""
         taken = np.zeros(ids.size, np.int32)
         before = (
             (np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32))
@@ -149,46 +155,47 @@ class WalkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PendingSteps:
-    """Steps that hang on an edge which is not held here: candidates, for somebody else to judge."""
+    """Steps that depend on an edge that is not held here, with a candidate for another host."""
 
     is_pending: NDArray[np.bool_]
-    """bool[m]: of which walks."""
+    """True for walks with a pending step: bool, shape (m,)."""
     ids: I64
     types: I32
-    """int64[m], int32[m]: the neighbor, and the type of the edge to it."""
+    """Candidate neighbors and the types of the edges to them: int64, int32, shape (m,)."""
     eids: I64 | None
     attempts: I64
-    """int64[m]: the number of the attempt that each rests on."""
+    """Number of the attempt that proposed each candidate: int64, shape (m,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WalkSteps:
-    """The steps that walks took here: row i of the first columns is walk i's."""
+    """The steps that walks took here, as ragged rows: row i belongs to walk i."""
 
     indptr: I64
-    """int64[m + 1]."""
+    """Row pointers: int64, shape (m + 1,)."""
     ids: I64
-    """int64[k]; -1 as the last one of a walk that found no edge."""
+    """Node ids: int64, shape (k,); -1 as the last one of a walk that found no edge."""
     types: I32 | None
-    """int32[k], edge types; -1 for a restart and where there is no node; None where they follow
-    from the steps.
+    """Edge types: int32, shape (k,); -1 for a restart and where there is no node.
+
+    None if they follow from the steps.
     """
     eids: I64 | None
-    """int64[k], likewise; when wanted."""
+    """Edge ids, if requested: int64, shape (k,); -1 as for ``types``."""
     pending: PendingSteps | None
-    """None where steps are not biased."""
+    """Pending steps; None if steps are not biased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WalkPaths:
-    """Whole walks: row i is walk i's, with -1 behind its end."""
+    """Whole walks: row i is walk i, padded with -1."""
 
     nodes: I64
-    """int64[m, length + 1], from the start on."""
+    """Node ids from the start on: int64, shape (m, length + 1)."""
     types: I32 | None
-    """int32[m, length], edge types; None where they follow from the steps."""
+    """Edge types: int32, shape (m, length); None if they follow from the steps."""
     eids: I64 | None
-    """int64[m, length], likewise; when wanted."""
+    """Edge ids, if requested: int64, shape (m, length)."""
 
 
 def sample_paths(
@@ -197,22 +204,26 @@ def sample_paths(
     state: WalkState,
     checkpoint: Callable[[], object] = lambda: None,
 ) -> WalkPaths:
-    """Take whole walks, from where they begin, as `continue_walks` takes their steps.
+    """Sample whole walks from their start, with the steps of `continue_walks`.
 
     Parameters
     ----------
     version : LocalVersion
-        Of which all parts are held here.
+        Version with all partitions held here.
     spec : WalkSpec
     state : WalkState
-        As `WalkState.at_start` makes them.
+        State from `WalkState.at_start`.
     checkpoint : callable
-        Called now and then; may raise.
+        Called periodically; may raise.
+
+    Returns
+    -------
+    WalkPaths
 
     Raises
     ------
     InvalidRequest, Unavailable
-        As of `continue_walks`; also where a part is not held here, whether walks come there or not.
+        As for `continue_walks`; also if a partition is not held here, even if no walk reaches it.
     """
     for part in range(version.schema.parts):
         version.image(part)
@@ -235,28 +246,36 @@ def continue_walks(
     state: WalkState,
     checkpoint: Callable[[], object] = lambda: None,
 ) -> WalkSteps:
-    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is
-    elsewhere.
+    """Continue walks until each ends, leaves the local partitions, or needs a remote edge.
 
     Parameters
     ----------
-    version, spec, state
+    version : LocalVersion
+    spec : WalkSpec
+    state : WalkState
     checkpoint : callable
-        Called now and then; may raise.
+        Called periodically; may raise.
+
+    Returns
+    -------
+    WalkSteps
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where a type or length is impossible, or a part is not held here.
+    InvalidRequest
+        A type or length is invalid.
+    Unavailable
+        A partition is not held here.
 
     Notes
     -----
-    A step by p and q is drawn by weight and accepted with its bias over the largest one, again and
-    again: what is accepted is drawn in proportion to weight times bias (Yang et al. 2019,
-    *KnightKing*, SOSP, section 4). Where steps back have the largest one, it is theirs alone: what
-    they are above all others is folded out of the rest, into a box of its own (section 4.2), as
-    large as the row's heaviest neighbor would make it. Attempts are keyed by (seed, step, position,
-    attempt): who makes them does not matter."""
+    A step with p and q is sampled by weight and accepted with probability bias / largest bias,
+    until it is accepted. The accepted edge has a probability proportional to weight times bias
+    (Yang et al. 2019, *KnightKing*, SOSP, section 4). If steps back have the largest bias, their
+    excess over all other steps is folded into a separate box (section 4.2). The box is as large as
+    the row's heaviest neighbor would need. Attempts are keyed by (seed, step, position, attempt),
+    so the result does not depend on the host that makes them.
+    """
     result = _run_kernels(version, spec, state, checkpoint, None)
     return _walk_steps(
         spec, result.done - state.taken, result.ids, result.types, result.eids, result.pending
@@ -265,7 +284,7 @@ def continue_walks(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _KernelResult:
-    """What kernels have made of walks."""
+    """The output of the walk kernels."""
 
     done: I64
     ids: I64
@@ -281,8 +300,9 @@ def _run_kernels(
     checkpoint: Callable[[], object],
     path_nodes: I64 | None,
 ) -> _KernelResult:
-    """Take steps, into the last columns of ``path_nodes`` where that is given: its first one is for
-    where walks start.
+    """Run the walk kernels.
+
+    With ``path_nodes``, steps are written to its last columns; its first column is for the starts.
     """
     if spec.restart and state.starts is None:
         raise InvalidRequest("restart without starts: say where each walk began")
@@ -329,7 +349,7 @@ def _run_kernels(
         walkers[STEPS_DONE].copy(),
         np.empty((m, width), np.int64) if path_nodes is None else path_nodes,
     )
-    if not m:  # keys of steps that nobody takes are not made
+    if not m:  # No keys are needed for walks that do not exist.
         empty = np.empty((0, width), np.int64)
         return _KernelResult(
             done=steps_done,
@@ -438,12 +458,15 @@ def _keys(spec: WalkSpec) -> NDArray[np.uint64]:
 
 
 def _max_forward_bias(spec: WalkSpec) -> float:
-    """The largest bias of a step that is not one back."""
+    """Return the largest bias of a step that does not go back."""
     return max(1.0, 1.0 / spec.q)
 
 
 def _excess_return(spec: WalkSpec) -> float:
-    """By what of the largest bias of other steps that of a step back is above it."""
+    """Return the excess bias of a step back over the largest other bias.
+
+    It is (1 / p) / max(1, 1 / q) - 1, and 0 if that is negative.
+    """
     return max((1.0 / spec.p) / _max_forward_bias(spec) - 1.0, 0.0)
 
 
@@ -491,7 +514,7 @@ def _walkers(version: LocalVersion, spec: WalkSpec, state: WalkState, walk_graph
     def lookup_kinds(ids: I64, types: I32 | None) -> NDArray[np.integer[Any]]:
         if types is not None:
             return types
-        # Nodes that live elsewhere are nobody's business here.
+        # Nodes of other hosts are not looked up here.
         is_local = (ids >= 0) & walk_graph.local_parts[
             partition_choice.part_of(ids, schema.parts, schema.placement)
         ]

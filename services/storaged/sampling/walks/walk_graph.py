@@ -1,5 +1,6 @@
-"""What walks along some edge types walk on: their adjacencies as one table, and what walks by p and
-q look at besides.
+"""The subgraph that walks traverse: adjacencies of the selected edge types, as one table.
+
+For node2vec walks, it also has Bloom filters.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WalkGraph:
-    """What walks along some edge types walk on, as `storaged.kernels.walks.generic` takes it; not
-    to outlive the version.
+    """The subgraph that walks traverse, as `storaged.kernels.walks.generic` takes it.
+
+    It has addresses of arrays, which are valid as long as the version exists.
     """
 
     table: I64
@@ -37,7 +39,10 @@ class WalkGraph:
     needs_lookup: bool
 
     def is_packed(self, uniform: bool) -> bool:
-        """Whether all that walks read is there as `storaged.kernels.neighbors.packed` reads it."""
+        """Return whether all arrays that walks read have copies in the packed format.
+
+        `storaged.kernels.neighbors.packed` describes the format.
+        """
         addresses = (
             self.table[:, adjacency.NARROW]
             if uniform
@@ -52,15 +57,16 @@ class WalkGraph:
         )
 
     def is_homogeneous(self, edge_types: Sequence[int]) -> bool:
-        """Whether an edge type leads to nodes of the type at which it begins."""
+        """Return whether each edge type connects nodes of a single type."""
         return all(
             self.ends[LOCAL, edge_type] == self.ends[REMOTE, edge_type] for edge_type in edge_types
         )
 
 
 def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction: int) -> WalkGraph:
-    """Of these edge types, by the end that is near; ids are of nodes that live in parts held
-    here.
+    """Return the subgraph of some edge types, by their local end.
+
+    Walks continue only at nodes of local partitions.
     """
     schema = version.schema
     local_parts = np.zeros(schema.parts, np.bool_)
@@ -90,8 +96,9 @@ def with_bloom_filters(
     uniform: bool | None,
     checkpoint: Callable[[], object],
 ) -> WalkGraph:
-    """The same with sieves, and with the shares that steps back have uniformly or by weight; None:
-    without those.
+    """Return the subgraph with Bloom filters and the largest share of each row.
+
+    ``uniform`` selects uniform or weighted shares; None leaves them out.
     """
     parts, table_rows = (
         version.schema.parts,
