@@ -389,7 +389,7 @@ class Storaged:
         """
         self._cluster.check(reply.cluster)
         if reply.adopted:
-            # metad orders removed what was given up, before its catalog is followed.
+            # metad requests removal of the data that was given up, before its catalog is followed.
             self._send_inventory()
         self._catalog_position.follow(reply.position)
         schemas = {

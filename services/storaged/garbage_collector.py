@@ -1,4 +1,4 @@
-"""Removal of folders and loads that metad ordered removed.
+"""Removal of folders and loads at metad's request.
 
 The requests name dropped spaces, retired versions, leftovers of jobs and abandoned loads. Each
 folder moves into quarantine (`storaged.quarantine`) by one rename. This happens under the lock

@@ -1,7 +1,7 @@
 """Spaces with partitions on this storaged: their stores, and the versions it serves.
 
 `storaged.app` applies each desired state. `storaged.version_loader` opens versions,
-`storaged.garbage_collector` removes what metad orders removed, and `storaged.api` reads.
+`storaged.garbage_collector` removes what metad requests, and `storaged.api` reads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DesiredVersion:
     totals: Mapping[TotalsKey, PartitionTotals]
     """Totals of every partition of the space."""
     named_totals: Mapping[str, Mapping[TotalsKey, PartitionTotals]]
-    """The same totals for each additional weight name."""
+    """Totals for each additional weight name."""
     images: Mapping[int, str]
     """Digest of each partition's image."""
     indexes: tuple[Index, ...] = ()

@@ -24,7 +24,7 @@ class DataPaths:
         self.position = data / "position"
         """File with the newest position of metad's catalog that was acted on."""
         self.quarantine = data / "quarantine"
-        """Folders that metad ordered removed and that are not deleted yet."""
+        """Folders that were removed at metad's request and are not deleted yet."""
         self.running_time = data / "running"
         """File with the seconds that storageds have run on the folder, over all starts."""
         self.clean_marker = data / "CLEAN"

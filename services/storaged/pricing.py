@@ -204,7 +204,7 @@ UNPRICED_METHODS: dict[str, str] = {
     "read_weight_histogram": "a reply of a fixed size",
     "update_importance": "edges of the nodes are counted before they are read",
 }
-"""Methods whose cost does not follow from their arguments, with the bound that applies instead."""
+"""Methods with a cost that their arguments do not determine, and the bound that applies."""
 
 
 def with_price_checks(

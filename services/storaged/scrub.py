@@ -66,7 +66,7 @@ class Scrubber:
         self.versions_damaged = 0
         """Number of versions found damaged since the start."""
         self._is_unthrottled = False
-        """True to read without rate limit: damage was found, and other versions may share the file.
+        """True to read without rate limit: damage was found, and versions may share files.
         """
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)

@@ -49,7 +49,7 @@ def decode_blocks(
     Returns
     -------
     list of Block
-        Views of the request's arrays.
+        One block per partition, in the order of the request.
 
     Raises
     ------

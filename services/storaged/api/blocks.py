@@ -1,4 +1,4 @@
-"""Blocks of loads: writes, seals, and what graphd looks up in the store before a commit."""
+"""Handlers for loads: writes, seals, and lookups that graphd makes before a commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BlockHandlers:
     local_spaces : LocalSpaces
         Graph spaces and stores held here.
     admissions : Admissions
-        The loads that may be written.
+        Loads that may be written.
     """
 
     def __init__(self, local_spaces: LocalSpaces, admissions: Admissions) -> None:
@@ -32,7 +32,7 @@ class BlockHandlers:
     def write_blocks(
         self, request: Frame[storaged_pb.WriteBlocksRequest], call: CallContext
     ) -> Frame[storaged_pb.WriteBlocksReply]:
-        """Write blocks; they are durable once answered."""
+        """Write blocks. They are durable when the reply is sent."""
         head = request.head
         space = self._local_spaces.space(head.space_id)
         blocks = write_requests.decode_blocks(request, space.schema, space.parts)
@@ -54,7 +54,7 @@ class BlockHandlers:
     def seal_load(
         self, request: Frame[storaged_pb.SealLoadRequest], call: CallContext
     ) -> Frame[storaged_pb.SealLoadReply]:
-        """End the writing of a load, and return the fingerprint of what was written."""
+        """End the writes of a load and return the fingerprints of its blocks."""
         head = request.head
         local_parts = self._local_spaces.space(head.space_id).parts
         with self._admissions.seal(head.space_id, head.load_id, head.number, call) as seal:

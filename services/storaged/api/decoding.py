@@ -1,4 +1,4 @@
-"""Decoding of the fields and sections that several requests share, and of optional sections."""
+"""Decoding of fields and sections that several requests share, and of optional sections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decode_temporal_filter(
     ],
     section: str = "times",
 ) -> sampling.TemporalFilter | None:
-    """Return the times up to which a request's nodes see edges; None where it has none."""
+    """Return the temporal filter of a request; None if it has none."""
     head = request.head
     if not head.HasField("temporal_filter"):
         return None
@@ -41,7 +41,7 @@ def decode_temporal_filter(
 
 
 def node_arguments(request: Frame[NeighborRequest]) -> dict[str, Any]:
-    """Return the arguments that say which edges of which nodes a request is about."""
+    """Return the arguments that select nodes and the edges to follow."""
     head = request.head
     return {
         "edge_types": list(head.edge_types),

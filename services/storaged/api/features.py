@@ -1,4 +1,4 @@
-"""Features of nodes and edges that live here, and the types of nodes."""
+"""Handlers for features of local nodes and edges, and for types of nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_edge_features(
     request: Frame[storaged_pb.ReadEdgeFeaturesRequest],
     call: CallContext,
 ) -> Frame[storaged_pb.ReadEdgeFeaturesReply]:
-    """Read feature columns of edges that have them here."""
+    """Read feature columns of edges with features stored here."""
     head = request.head
     sections = sampling.edge_features(
         versions.filtered(request, call),

@@ -1,4 +1,4 @@
-"""Filters: the rows that satisfy terms of a condition, and the totals of those that satisfy it."""
+"""Handlers for filters: rows that match terms, and totals of rows that match a filter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from storaged.api.versions import RequestVersions, decode_row_filter
 def evaluate_terms(
     versions: RequestVersions, request: Frame[storaged_pb.EvaluateTermsRequest], call: CallContext
 ) -> Frame[storaged_pb.EvaluateTermsReply]:
-    """Return which local rows satisfy terms of a condition."""
+    """Return which local rows match terms of a filter."""
     head = request.head
     version, sections = versions.unfiltered(request), Sections()
     for number, text in enumerate(head.terms):
@@ -32,7 +32,7 @@ def evaluate_terms(
 def filter_rows(
     versions: RequestVersions, request: Frame[storaged_pb.FilterRowsRequest], call: CallContext
 ) -> Frame[storaged_pb.FilterRowsReply]:
-    """Find the rows that satisfy a condition, keep them, and return their totals."""
+    """Find the rows that match a filter, cache them, and return their totals."""
     head = request.head
     if not head.version_ref.HasField("where"):
         raise InvalidRequest("filter_rows: version_ref.where is missing; say which rows are meant")
@@ -59,7 +59,7 @@ def filter_rows(
 
 
 def _decode_matches(request: Frame[storaged_pb.FilterRowsRequest]) -> sampling.RemoteMatches:
-    """Return the rows that satisfy terms by what other storageds hold."""
+    """Return the matches of terms that were found by other storageds."""
     head = request.head
     matches = {}
     for name, array in request.arrays.items():

@@ -1,4 +1,4 @@
-"""Global draws: this storaged's share of draws of nodes and of edges."""
+"""Handlers for global draws: this storaged's share of samples of nodes and edges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GlobalDrawRequest = storaged_pb.DrawNodesRequest | storaged_pb.DrawEdgesRequest
 def draw_nodes(
     versions: RequestVersions, request: Frame[storaged_pb.DrawNodesRequest], call: CallContext
 ) -> Frame[storaged_pb.DrawNodesReply]:
-    """Draw nodes, with exponential keys where draws are distinct."""
+    """Draw nodes. Distinct draws return their exponential keys."""
     head = request.head
     version = _version(versions, request, call, sampling.NODE)
     if head.remaining_weight:
@@ -41,7 +41,7 @@ def draw_nodes(
 def draw_edges(
     versions: RequestVersions, request: Frame[storaged_pb.DrawEdgesRequest], call: CallContext
 ) -> Frame[storaged_pb.DrawEdgesReply]:
-    """Draw edges, with exponential keys where draws are distinct."""
+    """Draw edges. Distinct draws return their exponential keys."""
     head = request.head
     version = _version(versions, request, call, sampling.EDGE)
     if head.remaining_weight:
@@ -72,7 +72,7 @@ def draw_nodes_by_number(
     request: Frame[storaged_pb.DrawNodesByNumberRequest],
     call: CallContext,
 ) -> Frame[storaged_pb.DrawNodesByNumberReply]:
-    """Draw nodes by the numbers of the draws."""
+    """Draw nodes by draw index."""
     head = request.head
     version = versions.for_global_draws(request, call, sampling.NODE).with_weights(
         head.weight, sampling.NODE, head.types

@@ -1,4 +1,4 @@
-"""Graph labels of local partitions, and the nodes that have them."""
+"""Handlers for graph labels of local partitions, and for the nodes that have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighbors: draws, reads and degrees of the nodes that live here, and joins with targets."""
+"""Handlers for neighbors of local nodes: samples, reads, degrees, and edge lookups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from storaged.api.versions import RequestVersions
 def draw_neighbors(
     versions: RequestVersions, request: Frame[storaged_pb.DrawNeighborsRequest], call: CallContext
 ) -> Frame[storaged_pb.DrawNeighborsReply]:
-    """Draw neighbors of local nodes."""
+    """Sample neighbors of local nodes."""
     head = request.head
     temporal_filter = decode_temporal_filter(request)
     ranges = (
@@ -73,7 +73,7 @@ def draw_neighbors(
 def read_neighbors(
     versions: RequestVersions, request: Frame[storaged_pb.ReadNeighborsRequest], call: CallContext
 ) -> Frame[storaged_pb.ReadNeighborsReply]:
-    """Read all neighbors of local nodes, or the heaviest."""
+    """Read all neighbors of local nodes, or the heaviest ones."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
         head.weight, sampling.EDGE, head.edge_types
@@ -106,7 +106,7 @@ def read_neighbors(
 def read_degrees(
     versions: RequestVersions, request: Frame[storaged_pb.ReadDegreesRequest], call: CallContext
 ) -> Frame[storaged_pb.ReadDegreesReply]:
-    """Count the edges of local nodes, or sum their weights."""
+    """Return the number of each local node's edges by type, or their total weight."""
     head, version = request.head, versions.filtered(request, call)
     if head.type_weights:
         measures = sampling.type_weights(

@@ -1,4 +1,4 @@
-"""Scans: the rows of a partition in order or by position, and the histogram of their weights."""
+"""Handlers for scans: rows of a partition in order or by position, and weight histograms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storaged.api.versions import RequestVersions
 def read_nodes(
     versions: RequestVersions, request: Frame[storaged_pb.ReadNodesRequest], call: CallContext
 ) -> Frame[storaged_pb.ReadNodesReply]:
-    """Read a run of one partition's nodes."""
+    """Read a page of one partition's nodes."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
         head.weight, sampling.NODE, [head.type_id]
@@ -26,7 +26,7 @@ def read_nodes(
 def read_edges(
     versions: RequestVersions, request: Frame[storaged_pb.ReadEdgesRequest], call: CallContext
 ) -> Frame[storaged_pb.ReadEdgesReply]:
-    """Read a run of one partition's edges."""
+    """Read a page of one partition's edges."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
         head.weight, sampling.EDGE, [head.type_id]

@@ -1,4 +1,4 @@
-"""The Store service: the table of its methods, and what they run with."""
+"""The Store service: the table of its methods, and their shared state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from storaged.api.versions import FILTER_CACHE_BYTES, RequestVersions
 from storaged.local_spaces import LocalSpaces
 
 Operation = Callable[[RequestVersions, Frame[Any], CallContext], Frame[Message]]
-"""Answers a request at a version: decodes the request, calls `storaged.sampling`, encodes."""
+"""Method that reads a version: decodes a request, calls `storaged.sampling`, encodes."""
 
 OPERATIONS: Mapping[str, Operation] = {
     "draw_nodes": global_draws.draw_nodes,
@@ -72,9 +72,9 @@ class StoreService:
     stream_endpoint : callable
         Returns the endpoint of the binary RPC server.
     filter_cache_bytes : int
-        Memory for rows that satisfy the conditions of requests.
+        Memory for the matching rows of filters, in bytes.
     admissions : Admissions, optional
-        The loads that may be written; without it none may.
+        Loads that may be written. By default, all writes are refused.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class StoreService:
         self.handlers: dict[str, Handler] = {
             STORE[name].path: handler for name, handler in handlers.items()
         }
-        """By method path."""
+        """Handlers by method path."""
 
     def _find_binary_endpoint(
         self, request: storaged_pb.FindBinaryEndpointRequest, call: CallContext

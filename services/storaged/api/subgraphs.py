@@ -1,4 +1,4 @@
-"""Subgraphs: one hop or all hops from local nodes, LABOR's importances, and edges among nodes."""
+"""Handlers for subgraphs: expansions, LABOR importances, and induced edges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from storaged.api.decoding import (
 from storaged.api.versions import RequestVersions
 
 MAX_NEIGHBORS = (60 << 20) // 16
-"""Neighbors in the reply to an importance step, so that it fits into a message of 64 MiB."""
+"""Largest number of neighbors in the reply to an importance step: a message has 64 MiB."""
 
 FanoutRequest = storaged_pb.ExpandRequest | storaged_pb.UpdateImportanceRequest
 
@@ -29,7 +29,7 @@ FanoutRequest = storaged_pb.ExpandRequest | storaged_pb.UpdateImportanceRequest
 def expand(
     versions: RequestVersions, request: Frame[storaged_pb.ExpandRequest], call: CallContext
 ) -> Frame[storaged_pb.ExpandReply]:
-    """Draw one hop of a subgraph from local nodes."""
+    """Expand local nodes by one hop of a subgraph."""
     head = request.head
     version = _version(versions, request, call)
     expansion, sections = _decode_expansion(head), Sections()
@@ -62,7 +62,7 @@ def expand(
 def sample_k_hop(
     versions: RequestVersions, request: Frame[storaged_pb.SampleKHopRequest], call: CallContext
 ) -> Frame[storaged_pb.SampleKHopReply]:
-    """Draw a whole subgraph from seeds, where all partitions are held here."""
+    """Sample a k-hop subgraph from seeds, if all partitions are held here."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
         head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.fanouts]
@@ -87,7 +87,7 @@ def update_importance(
     request: Frame[storaged_pb.UpdateImportanceRequest],
     call: CallContext,
 ) -> Frame[storaged_pb.UpdateImportanceReply]:
-    """Make an importance step of LABOR for local nodes."""
+    """Take an importance step of LABOR for local nodes."""
     head = request.head
     version = _version(versions, request, call)
     sections = Sections()
@@ -127,7 +127,7 @@ def read_induced_edges(
     request: Frame[storaged_pb.ReadInducedEdgesRequest],
     call: CallContext,
 ) -> Frame[storaged_pb.ReadInducedEdgesReply]:
-    """Read the edges of local nodes to some others."""
+    """Read the edges of local nodes to some targets."""
     head = request.head
     edges = sampling.find_induced_edges(
         versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, head.edge_types),
@@ -174,7 +174,7 @@ def _decode_expansion(
 
 
 def _decode_labor_options(message: storaged_pb.LaborParams) -> sampling.LaborOptions:
-    """Return how LABOR's variates are shared among nodes and hops."""
+    """Return the options of LABOR: how variates are shared among nodes and hops."""
     if message.importance_steps < UNTIL_CONVERGED:
         raise InvalidRequest(
             f"{message.importance_steps} importance steps: expected 0 or more, or "

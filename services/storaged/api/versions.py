@@ -1,4 +1,4 @@
-"""Versions of requests: the version that a request names, with the rows that it is about."""
+"""Versions of requests: the version that a request names, filtered to the rows it selects."""
 
 from __future__ import annotations
 
@@ -14,32 +14,48 @@ from storaged import sampling
 from storaged.requests import VersionFields, check_types, validate
 
 FILTER_CACHE_BYTES = 512 << 20
-"""Default of the memory for rows that satisfy conditions, in bytes."""
+"""Default memory for the matching rows of filters, in bytes."""
 
 
 class VersionSource(Protocol):
-    """The versions that are held here."""
+    """Source of the versions that are held here."""
 
     def version(self, space_id: int, version: int, digest: str) -> sampling.LocalVersion:
-        """Return a version; Stale where it is not held."""
+        """Return a version.
+
+        Parameters
+        ----------
+        space_id, version : int
+        digest : str
+            Digest of the version's manifest.
+
+        Returns
+        -------
+        LocalVersion
+
+        Raises
+        ------
+        Stale
+            The version is not held here, or has another digest.
+        """
 
 
 class GlobalDrawFields(VersionFields, Protocol):
-    """Fields of a request for global draws."""
+    """The fields of a request for global draws."""
 
     @property
     def types(self) -> Sequence[int]:
-        """Types that are drawn from."""
+        """Types to sample from."""
 
 
 class RequestVersions:
-    """Finds versions for requests, and validates the requests against them.
+    """Finds the versions of requests, and validates the requests against them.
 
     Parameters
     ----------
     source : VersionSource
     filter_cache_bytes : int
-        Memory for rows that satisfy the conditions of requests.
+        Memory for the matching rows of filters, in bytes. Default 512 MiB.
     """
 
     def __init__(self, source: VersionSource, filter_cache_bytes: int = FILTER_CACHE_BYTES) -> None:
@@ -47,7 +63,7 @@ class RequestVersions:
         self.filters = sampling.FilterCache(filter_cache_bytes)
 
     def unfiltered(self, request: Frame[VersionFields]) -> sampling.LocalVersion:
-        """Return the version that a request names, with all of its rows; validates the request."""
+        """Validate a request, and return the version that it names, with all rows."""
         version_ref = request.head.version_ref
         version = self._source.version(
             version_ref.space_id, version_ref.version, version_ref.digest
@@ -56,13 +72,13 @@ class RequestVersions:
         return version
 
     def filtered(self, request: Frame[VersionFields], call: CallContext) -> sampling.LocalVersion:
-        """Return the version that a request names, with the rows that satisfy its condition."""
+        """Return the version that a request names, with the rows that match its filter."""
         return self._filtered(request, call, for_global_draws=False)
 
     def for_global_draws(
         self, request: Frame[GlobalDrawFields], call: CallContext, element: int
     ) -> sampling.LocalVersion:
-        """Return what `filtered` does, prepared for global draws of an element with replacement."""
+        """Return the result of `filtered`, prepared for global draws with replacement."""
         version_ref = request.head.version_ref
         covers_types = (
             version_ref.HasField("where")
@@ -74,9 +90,10 @@ class RequestVersions:
     def index_ranges(
         self, request: Frame[storaged_pb.DrawNeighborsRequest]
     ) -> Mapping[int, sampling.IndexRanges]:
-        """Return the rows of a request's condition as ranges of indexes, by edge type.
+        """Return the matches of a request's filter as ranges of indexes, by edge type.
 
-        Empty where there is no condition, or an edge type has no index for it."""
+        Empty without a filter, or if an edge type has no index for it.
+        """
         head = request.head
         if not head.version_ref.HasField("where"):
             return {}
@@ -127,7 +144,7 @@ class RequestVersions:
 
 
 def decode_row_filter(message: storaged_pb.RowFilter) -> sampling.RowFilter:
-    """Return the filter of a request; InvalidRequest where its types are not ascending."""
+    """Return the filter of a request; raise InvalidRequest if its types do not ascend."""
     if message.element not in (sampling.NODE, sampling.EDGE) or list(message.types) != sorted(
         set(message.types)
     ):

@@ -1,4 +1,4 @@
-"""Walks, as far as they stay on this host, and PageRank where all partitions are held here."""
+"""Handlers for walks that continue on this host, and PageRank over local partitions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def walk(
 def push_pagerank(
     versions: RequestVersions, request: Frame[storaged_pb.PushPagerankRequest], call: CallContext
 ) -> Frame[storaged_pb.PushPagerankReply]:
-    """Return the nodes at which walks end most often."""
+    """Return the nodes with the highest personalized PageRank for some start nodes."""
     head = request.head
     ranking = sampling.rank_nodes(
         versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, head.edge_types),

@@ -1,8 +1,9 @@
-"""Cancellation: how the work of a request ends soon after its deadline.
+"""Cancellation: end the work of a request soon after its deadline.
 
-Work in Python goes block by block, with a checkpoint between two of them (`blocks`). While kernels
-run, a thread calls the checkpoint and sets a stop flag (`StopFlag`), which kernels read every few
-thousand steps."""
+Work in Python is done block by block, with a checkpoint between two blocks (`blocks`). While
+kernels run, a thread calls the checkpoint and sets a stop flag (`StopFlag`), which kernels read
+every few thousand steps.
+"""
 
 from __future__ import annotations
 
@@ -17,42 +18,43 @@ from numpy.typing import NDArray
 from asterism_proto.errors import Deadline
 
 Checkpoint = Callable[[], object]
-"""Raises where a request is to stop. Where it returns the seconds left, blocks are fitted to the
-time that they take.
+"""Function that raises to stop a request.
+
+If it returns the seconds left, the sizes of blocks are adapted to the time that they take.
 """
 BLOCK_DRAWS = 1 << 18
-"""Draws of a first block: some milliseconds."""
+"""Draws in a first block: some milliseconds."""
 BLOCK_EDGES = 1 << 20
-"""Edges that a block of races looks at: some ten milliseconds."""
+"""Edges that a block of exponential-key selections reads: some ten milliseconds."""
 BLOCK_NODES = 1 << 10
-"""Nodes of a first block, where one of them may take many times what others take."""
+"""Nodes in a first block, if the cost per node varies widely."""
 _LONG_S, _SHORT_S = 0.02, 0.005
 
 
 def no_checkpoint() -> None:
-    """Return: a checkpoint of work without a deadline."""
+    """Do nothing: the checkpoint of work without a deadline."""
 
 
 def blocks(
     count: int, first: int, checkpoint: Checkpoint, *, max_size: int = 1 << 62
 ) -> Iterator[slice]:
-    """Yield slices of ``range(count)``, with a checkpoint between each two of them.
+    """Yield slices of ``range(count)``, with a checkpoint between two of them.
 
     Parameters
     ----------
     count : int
     first : int
-        Size of the first block. Later ones are halved or doubled where they take longer than 20 ms
-        or less than 5 ms.
+        Size of the first block. Later sizes are halved if a block takes longer than 20 ms, and
+        doubled if it takes less than 5 ms.
+    checkpoint : Checkpoint
+        Not called if there is a single block.
     max_size : int
-        Size of the largest block.
-    checkpoint : callable
-        As of `Checkpoint`. It is not called where there is one block only.
+        Largest size of a block. Default 2^62.
 
     Yields
     ------
     slice
-        At least one: of nothing, where ``count`` is 0.
+        At least one, which is empty if ``count`` is 0.
     """
     size = max(first, 1)
     if count <= size:
@@ -80,21 +82,20 @@ def blocks(
 def blocks_by_work(
     work: NDArray[np.int64], max_work: int, checkpoint: Checkpoint
 ) -> Iterator[slice]:
-    """Yield slices of nodes that take at most so much work together, or of one node that takes
-    more; with a checkpoint between each two.
+    """Yield slices of nodes with limited work each, with a checkpoint between two of them.
 
     Parameters
     ----------
-    work : int64[m]
-        Of each node.
+    work : ndarray of int64, shape (m,)
+        Work of each node.
     max_work : int
-    checkpoint : callable
-        As of `Checkpoint`.
+        Largest work of a slice. A node with more is a slice of its own.
+    checkpoint : Checkpoint
 
     Yields
     ------
     slice
-        At least one: of nothing, where there is no node.
+        At least one, which is empty if there are no nodes.
     """
     ends = np.cumsum(work)
     begin = 0
@@ -112,37 +113,39 @@ def blocks_by_work(
 
 
 def nodes_per_block(count: int) -> int:
-    """Return the nodes of a first block, where each draws ``count`` neighbors."""
+    """Return the number of nodes in a first block that samples ``count`` neighbors of each."""
     return min(max(BLOCK_DRAWS // max(count, 1), 1), 1 << 16)
 
 
 _INTERVAL_S = 0.04
-"""Seconds between two calls of a checkpoint while a kernel runs: each round takes the interpreter
-from short requests for a moment.
+"""Seconds between two calls of a checkpoint while a kernel runs.
+
+Each round briefly takes the interpreter away from short requests.
 """
 _IDLE_ROUNDS = 25
-"""Rounds without a kernel after which the thread ends."""
+"""Rounds without a running kernel after which the thread ends."""
 
 
 class StopFlag:
-    """A flag that is set once a checkpoint raises, while kernels run under it.
+    """A flag that is set once a checkpoint raises, for kernels that run in a ``with`` block.
 
     Parameters
     ----------
-    checkpoint : callable
-        As of `Checkpoint`; it is called from another thread.
+    checkpoint : Checkpoint
+        Called from another thread.
 
     Notes
     -----
-    What a kernel leaves once the flag is set is incomplete: call `check` after each kernel, before
-    its arrays are read."""
+    Once the flag is set, the output of a kernel is incomplete. Call `check` after each kernel,
+    before its arrays are read.
+    """
 
     __slots__ = ("_checkpoint", "flag")
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
         self.flag = np.zeros(1, np.int64)
-        """int64[1], not 0 once kernels are to end."""
+        """Flag: int64, shape (1,); nonzero if kernels must end."""
 
     def __enter__(self) -> Self:
         if self._checkpoint is not no_checkpoint:
@@ -154,19 +157,19 @@ class StopFlag:
             _watcher.remove(self)
 
     def poll(self) -> None:
-        """Set the flag where the checkpoint raises."""
+        """Set the flag if the checkpoint raises."""
         try:
             self._checkpoint()
-        except Exception:  # `check` raises it where the kernel was called
+        except Exception:  # `check` raises it in the thread that called the kernel.
             self.flag[0] = 1
 
     def check(self) -> None:
-        """Raise what the checkpoint raises, where the flag is set.
+        """Raise the checkpoint's exception if the flag is set.
 
         Raises
         ------
         Deadline
-            Where the checkpoint raises nothing any more.
+            The flag is set, but the checkpoint no longer raises.
         """
         if self.flag[0]:
             self._checkpoint()
@@ -174,8 +177,9 @@ class StopFlag:
 
 
 class _StopWatcher:
-    """A thread that calls the checkpoints of kernels that run: it starts with the first of them,
-    and ends where there is none for a while.
+    """A thread that calls the checkpoints of running kernels.
+
+    It starts with the first kernel and ends after some rounds without one.
     """
 
     def __init__(self) -> None:
@@ -184,7 +188,7 @@ class _StopWatcher:
         self._thread: threading.Thread | None = None
 
     def add(self, stop: StopFlag) -> None:
-        """Watch for the end of a request."""
+        """Start to watch a flag."""
         self._stops[id(stop)] = stop
         if self._thread is None:
             with self._lock:
@@ -193,7 +197,7 @@ class _StopWatcher:
                     self._thread.start()
 
     def remove(self, stop: StopFlag) -> None:
-        """Watch it no longer."""
+        """Stop watching a flag."""
         self._stops.pop(id(stop), None)
 
     def _run(self) -> None:
@@ -208,17 +212,17 @@ class _StopWatcher:
                 return
 
     def _release_if_idle(self) -> bool:
-        """Give up the place of the watching thread, unless there is a stop to watch again."""
+        """Release the role of the watching thread, unless there is a new flag to watch."""
         with self._lock:
             thread, self._thread = self._thread, None
-            # A stop that was added before that found the thread here, and relies on it.
+            # A flag that was added before this relies on the thread that it found here.
             if self._stops:
                 self._thread = thread
             return self._thread is None
 
 
 def _reset() -> None:
-    """Start again without a thread: a forked process has none but its own."""
+    """Start again without a thread, because a forked process has only its own."""
     global _watcher
     _watcher = _StopWatcher()
 

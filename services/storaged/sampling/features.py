@@ -24,13 +24,13 @@ from storaged.store.image import EMPTY_U8, EdgeImage, FeatureColumn, PartImage
 
 Sections = dict[str, NDArray[Any]]
 FeatureRows = tuple[NDArray[np.int64], NDArray[np.int64], FeatureColumn]
-"""Places in the answer, rows (-1: none) and the column that has them."""
+"""Positions in the reply, rows (-1 for none), and the column that has them."""
 
 
 def node_features(
     version: LocalVersion, type_id: int, names: Sequence[str], ids: NDArray[np.int64]
 ) -> Sections:
-    """Feature columns of nodes.
+    """Return feature columns of nodes.
 
     Parameters
     ----------
@@ -38,19 +38,23 @@ def node_features(
     type_id : int
     names : sequence of str
         Features of the type; ``weight`` is the node's weight.
-    ids : int64[m]
+    ids : ndarray of int64, shape (m,)
 
     Returns
     -------
-    dict
-        ``found`` uint8[m]; per name ``f:name`` [m, *shape], or ``f:name.indptr`` int64[m + 1] and
-        ``f:name.values``. An unknown node has zeros and empty rows.
+    dict of ndarray
+        ``found``: uint8, shape (m,). For each name, ``f:name`` of shape (m, ...), or
+        ``f:name.indptr``: int64, shape (m + 1,), and ``f:name.values``. An unknown node has zeros
+        and empty rows.
 
     Raises
     ------
-    NotFound, InvalidRequest, Unavailable
-        Where a feature or type is unknown, the answer would be too large, or a part is not held
-        here.
+    NotFound
+        A feature is unknown.
+    InvalidRequest
+        The type is unknown, or the reply would be too large.
+    Unavailable
+        A partition is not held here.
     """
     version.type_name(NODE, type_id)
     node_type = version.schema.node_types[type_id]
@@ -88,8 +92,9 @@ def node_features(
 def _array_addresses(
     version: LocalVersion, array_of: Callable[[PartImage], NDArray[Any]]
 ) -> NDArray[np.uint64]:
-    """Where an array of each part begins; 0 of one that is empty, or whose part is not held
-    here.
+    """Return the address of an array of each partition.
+
+    It is 0 if the array is empty or the partition is not held here.
     """
     images = [version.parts.get(part) for part in range(version.schema.parts)]
     return addresses_of(EMPTY_U8 if image is None else array_of(image) for image in images)
@@ -100,7 +105,7 @@ def _column_addresses(version: LocalVersion, type_id: int, name: str) -> NDArray
 
 
 def _node_weights(version: LocalVersion, nodes: LocatedNodes) -> NDArray[np.float32]:
-    """The weight of each node; 1 where its part keeps none."""
+    """Return the weight of each node; 1 if its partition has no weights."""
     bases = version.cached(
         (_node_weights, nodes.type_id),
         lambda: _array_addresses(version, lambda image: image.nodes[nodes.type_id].weights),
@@ -120,14 +125,25 @@ def edge_features(
     eids: NDArray[np.int64],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> Sections:
-    """Feature columns of edges, which live at part eid % parts; as `node_features`, by edge id.
+    """Return feature columns of edges, by edge id.
 
-    ``checkpoint`` is called between blocks of edges that are searched for, and may raise.
+    The features of an edge are stored in partition eid % parts. The result is that of
+    `node_features`.
+
+    Parameters
+    ----------
+    version : LocalVersion
+    type_id : int
+    names : sequence of str
+        Features of the type.
+    eids : ndarray of int64, shape (m,)
+    checkpoint : callable
+        Called between blocks of edges; may raise.
 
     Raises
     ------
     NotFound, InvalidRequest, Unavailable
-        As `node_features`.
+        As for `node_features`.
     """
     version.type_name(EDGE, type_id)
     edge_type = version.schema.edge_types[type_id]
@@ -157,7 +173,7 @@ def edge_features(
 def _edge_rows(
     image: PartImage, edge: EdgeImage, eids: NDArray[np.int64], checkpoint: Checkpoint
 ) -> NDArray[np.int64]:
-    """The feature row of each edge id of this part, -1 where there is none; read-only."""
+    """Return the feature row of each edge id of this partition, -1 for none; read-only."""
     if not edge.feature_eids.size:
         rows = eids // image.parts
         return as_kernel_array(np.where(rows < edge.feature_rows, rows, -1))
@@ -173,7 +189,7 @@ def _edge_rows(
 def _gather(
     feature: Feature, size: int, feature_rows: Sequence[FeatureRows], sections: Sections
 ) -> None:
-    """Put one feature of all places into ``sections``."""
+    """Write one feature of all positions to ``sections``."""
     name = f"f:{feature.name}"
     if feature.kind == "dense":
         array_indices, array_rows = np.zeros(size, np.int32), np.full(size, -1, np.int64)
@@ -207,7 +223,7 @@ def _read_dense(
     rows: NDArray[np.int64],
     bases: NDArray[np.uint64],
 ) -> NDArray[Any]:
-    """Rows of a dense feature; arrays as `gathered` takes them."""
+    """Read rows of a dense feature, with the arguments of `gather_rows`."""
     check_output_size(f"feature {feature.name!r}", rows.size, math.prod(feature.shape))
     return gather_rows(array_indices, rows, bases, feature.shape, np.dtype(feature.dtype))
 
@@ -231,5 +247,5 @@ def _indptr(column: FeatureColumn) -> NDArray[np.int64]:
 def read_feature_rows(
     feature: Feature, column: FeatureColumn, rows: NDArray[np.int64], sections: Sections
 ) -> None:
-    """Put one feature of rows of one part into ``sections``, in the order of ``rows``."""
+    """Write one feature of a partition's rows to ``sections``, in the order of ``rows``."""
     _gather(feature, rows.size, [(np.arange(rows.size, dtype=np.int64), rows, column)], sections)

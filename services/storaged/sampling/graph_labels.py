@@ -1,4 +1,4 @@
-"""Labels of graphs: which there are, and the nodes of each."""
+"""Graph labels of local partitions, and the nodes of each."""
 
 from __future__ import annotations
 
@@ -15,33 +15,37 @@ from storaged.store.image import FeatureColumn, NodeImage, PartImage
 
 Sections = dict[str, NDArray[Any]]
 PAGE, PAGE_BYTES = 1 << 18, 32 << 20
-"""Labels of one page at most, and their bytes unless one alone is larger."""
+"""Largest number of labels of a page, and their bytes unless a single label is larger."""
 
 
 def read_graph_labels(
     version: LocalVersion, parts: Sequence[int], cursor: int
 ) -> tuple[Sections, int]:
-    """A page of the labels of parts held here; the same label may come once per type and part.
+    """Return a page of the graph labels of some partitions.
+
+    A label may occur once per type and partition.
 
     Parameters
     ----------
     version : LocalVersion
     parts : sequence of int
-        Parts to answer for.
+        Partitions to read.
     cursor : int
-        How many were told before.
+        Number of labels returned by earlier pages.
 
     Returns
     -------
-    sections : dict
-        ``labels.indptr`` int64[k + 1], ``labels.values`` uint8.
+    sections : dict of ndarray
+        ``labels.indptr``: int64, shape (k + 1,); ``labels.values``: uint8.
     next_cursor : int
-        -1: that was all.
+        -1 after the last page.
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where no type declares a label, or a part is not held here.
+    InvalidRequest
+        No type declares a graph label.
+    Unavailable
+        A partition is not held here.
     """
     base = 0
     for _, _, node, column in _label_indexes(version, parts):
@@ -63,25 +67,30 @@ def read_nodes_by_label(
     indptr: NDArray[np.int64],
     values: NDArray[np.uint8],
 ) -> Sections:
-    """The nodes of each of some labels, of all types that declare one.
+    """Return the nodes of some graph labels, over all types that declare one.
 
     Parameters
     ----------
-    version, parts
-        As in `read_graph_labels`.
-    indptr, values : int64[n + 1], uint8[k]
-        The labels.
+    version : LocalVersion
+    parts : sequence of int
+        Partitions to read.
+    indptr : ndarray of int64, shape (n + 1,)
+        Offsets of the labels in ``values``.
+    values : ndarray of uint8, shape (k,)
+        Bytes of the labels.
 
     Returns
     -------
-    dict
-        ``indptr`` int64[n + 1], ``ids`` int64[k], ``types`` int32[k]: of each label by (type, part,
-        row).
+    dict of ndarray
+        ``indptr``: int64, shape (n + 1,); ``ids``: int64, shape (k,); ``types``: int32, shape (k,).
+        The nodes of each label are ordered by (type, partition, row).
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        As there; also where the answer would be too large.
+    InvalidRequest
+        No type declares a graph label, the offsets are malformed, or the reply would be too large.
+    Unavailable
+        A partition is not held here.
     """
     if (
         indptr.size < 1
@@ -134,7 +143,7 @@ def read_nodes_by_label(
 def _label_indexes(
     version: LocalVersion, parts: Sequence[int]
 ) -> Iterator[tuple[int, PartImage, NodeImage, FeatureColumn]]:
-    """The nodes of every type that declares a label, part by part, with the column that has it."""
+    """Yield the nodes of every labeled type and partition, with the column of the label."""
     declared = [
         (type_id, node_type.graph_label)
         for type_id, node_type in enumerate(version.schema.node_types)
@@ -156,7 +165,7 @@ def _label_indexes(
 def _read_strings(
     column: FeatureColumn, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The values of rows of a column, as many as fit a page, one at least."""
+    """Return the values of a column's rows: as many as fit into a page, and at least one."""
     assert column.indptr is not None
     lengths = column.indptr[rows + 1] - column.indptr[rows]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Whether nodes are joined."""
+"""Existence of edges between pairs of nodes."""
 
 from __future__ import annotations
 
@@ -28,22 +28,28 @@ def has_edge(
     direction: int,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.bool_]:
-    """Whether there is an edge from each node to its target, along any of some edge types.
+    """Return whether each node has an edge to its target, along any of some edge types.
 
     Parameters
     ----------
-    version, edge_types, direction
-        As in `storaged.sampling.neighbors`.
-    ids, targets : int64[m]
-        Nodes that live in parts held here, and any nodes.
-    kinds, target_kinds : int32[m] or None
-        Their types; None where ids are global.
+    version : LocalVersion
+    edge_types : sequence of int
+    ids : ndarray of int64, shape (m,)
+        Nodes in partitions held here.
+    kinds : ndarray of int32, shape (m,), or None
+        Types of the nodes; None if ids are global.
+    targets : ndarray of int64, shape (m,)
+        Any nodes.
+    target_kinds : ndarray of int32, shape (m,), or None
+        Types of the targets; None if ids are global.
+    direction : int
+        1 for out-edges, 2 for in-edges.
     checkpoint : callable
         Called between blocks of nodes; may raise.
 
     Returns
     -------
-    bool[m]
+    ndarray of bool, shape (m,)
     """
     check_length("targets", targets, ids.size)
     if ids.size > BLOCK_DRAWS:

@@ -1,4 +1,4 @@
-"""Personalized PageRank of some starts, where every part is held here."""
+"""Personalized PageRank of some start nodes, if all partitions are held here."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from storaged.sampling.node_lookup import address_table, end_types, resolve_loca
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
 
 MAX_NODES = 1 << 22
-"""That one start may come to, some 70 bytes each."""
+"""Largest number of nodes that one start may reach, with some 70 bytes each."""
 _FIRST_CAPACITY = 1 << 13
 _CHECKPOINT_EDGES = 1 << 20
-"""Edges that are looked at between checkpoints."""
+"""Number of edges between two checkpoints."""
 
 
 def rank_nodes(
@@ -34,31 +34,38 @@ def rank_nodes(
     top: int,
     checkpoint: Callable[[], object],
 ) -> kernel.PageRankScores:
-    """Push the mass of each start until no node of degree d holds back more than ``epsilon * d``.
+    """Push the mass of each start until no node of degree d keeps more than ``epsilon * d``.
 
     Parameters
     ----------
     version : LocalVersion
-        All of its parts are held here.
-    ids, kinds : int64[m], int32[m]
-        Starts and their types; type -1 is no node: its row stays empty.
-    edge_types, direction, uniform
-        As of `storaged.sampling.neighbors`.
+        Version with all partitions held here.
+    ids : ndarray of int64, shape (m,)
+        Start nodes.
+    kinds : ndarray of int32, shape (m,)
+        Types of the starts; the row of a start of type -1 stays empty.
+    edge_types : sequence of int
+        Edge types to follow.
+    direction : int
+        1 for out-edges, 2 for in-edges.
+    uniform : bool
+        Give all edges the same probability, instead of one by weight.
     alpha, epsilon, top
-        As of `graphd.operators.pagerank.PagerankParams`.
+        As in `graphd.operators.pagerank.PagerankParams`.
     checkpoint : callable
-        Called every so many edges; may raise.
+        Called periodically; may raise.
 
     Returns
     -------
     PageRankScores
-        Ids and types are -1 where there are no more nodes.
+        Ids and types are -1 if there are no more nodes.
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where a type, the direction or a number is impossible, a start comes to more than
-        `MAX_NODES` nodes, or a part is not held here.
+    InvalidRequest
+        An argument is out of range, or a start reaches more than `MAX_NODES` nodes.
+    Unavailable
+        A partition is not held here.
     """
     check_length("types", kinds, ids.size)
     resolve_local_types(version, edge_types, -1, direction)
@@ -118,12 +125,12 @@ def rank_nodes(
                 previous, buffers, strict=True
             )
             for old, new in arrays:
-                new[: old.size] = old  # slots that are in use are the first of a table
+                new[: old.size] = old  # The used slots are the first of a buffer.
 
 
 def _allocate_buffers(capacity: int) -> kernel.PushBuffers:
     """Allocate buffers for the nodes that a start reaches."""
-    slots = max(4 * capacity, kernel.MIN_SLOTS)  # it grows by two where it is half full
+    slots = max(4 * capacity, kernel.MIN_SLOTS)  # The table doubles when it is half full.
     return kernel.PushBuffers(
         hash_table=np.empty(slots, np.int32),
         ids=np.empty(capacity, np.int64),

@@ -1,4 +1,4 @@
-"""Scans: everything of one type in one part, in canonical order, resumed by a row number."""
+"""Scans of one type in one partition, in canonical order, resumed by a row number."""
 
 from __future__ import annotations
 
@@ -30,29 +30,35 @@ def _check_page(version: LocalVersion, part: int, cursor: int, limit: int) -> tu
 def read_nodes(
     version: LocalVersion, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
 ) -> tuple[Sections, int]:
-    """Live nodes of a part by id, from a row on.
+    """Return live nodes of a partition by id, starting from a row.
 
     Parameters
     ----------
     version : LocalVersion
     type_id, part : int
     cursor : int
-        A row; 0 starts.
+        Row to start from; 0 for the first page.
     limit : int
-        How many nodes at most; 0 is ``DEFAULT_ROWS``.
+        Largest number of nodes; 0 for ``DEFAULT_ROWS``.
     names : sequence of str
-        Features.
+        Features to read.
 
     Returns
     -------
-    sections : dict
-        ``ids`` int64[k], ``weights`` float32[k], features as in `storaged.sampling.node_features`.
+    sections : dict of ndarray
+        ``ids``: int64, shape (k,); ``weights``: float32, shape (k,); features as in
+        `storaged.sampling.node_features`.
     next_cursor : int
-        -1: that was all.
+        -1 after the last page.
 
     Raises
     ------
-    InvalidRequest, NotFound, Unavailable
+    InvalidRequest
+        An argument is out of range.
+    NotFound
+        A feature is unknown.
+    Unavailable
+        The partition is not held here.
     """
     version.type_name(NODE, type_id)
     image, limit = _check_page(version, part, cursor, limit)
@@ -84,24 +90,28 @@ def read_nodes(
 def read_nodes_at(
     version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The ids of nodes by their places among a part's live nodes, as `read_nodes` goes through
-    them.
+    """Return the ids of nodes by position among the live nodes of their partition.
+
+    Positions are those of the order of `read_nodes`.
 
     Parameters
     ----------
-    version, type_id
-        As in `read_nodes`.
-    parts : int32[m]
-    places : int64[m]
+    version : LocalVersion
+    type_id : int
+    parts : ndarray of int32, shape (m,)
+    places : ndarray of int64, shape (m,)
+        Positions.
 
     Returns
     -------
-    int64[m]
+    ndarray of int64, shape (m,)
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where a part has no such place, or is not held here.
+    InvalidRequest
+        A position or partition is out of range.
+    Unavailable
+        A partition is not held here.
     """
     version.type_name(NODE, type_id)
     out = np.empty(places.size, np.int64)
@@ -117,24 +127,27 @@ def read_nodes_at(
 def read_edges_at(
     version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]
 ) -> Sections:
-    """Edges by their places in a part, as `read_edges` goes through them.
+    """Return edges by position in their partition, in the order of `read_edges`.
 
     Parameters
     ----------
-    version, type_id
-        As in `read_edges`.
-    parts : int32[m]
-    places : int64[m]
+    version : LocalVersion
+    type_id : int
+    parts : ndarray of int32, shape (m,)
+    places : ndarray of int64, shape (m,)
+        Positions.
 
     Returns
     -------
-    dict
-        ``src``, ``dst``, ``eids`` int64[m], ``weights`` float32[m].
+    dict of ndarray
+        ``src``, ``dst``, ``eids``: int64, shape (m,); ``weights``: float32, shape (m,).
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where a part has no such place, or is not held here.
+    InvalidRequest
+        A position or partition is out of range.
+    Unavailable
+        A partition is not held here.
     """
     version.type_name(EDGE, type_id)
     out: Sections = {name: np.empty(places.size, np.int64) for name in ("src", "dst", "eids")}
@@ -152,7 +165,7 @@ def read_edges_at(
 def _group_by_part(
     version: LocalVersion, parts: NDArray[np.int32], places: NDArray[np.int64]
 ) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
-    """The image of each part of a request, and which of its rows are there."""
+    """Yield the image of each partition of a request, and the indices of its rows there."""
     check_length("parts", parts, places.size)
     if parts.size and not 0 <= int(parts.min()) <= int(parts.max()) < version.schema.parts:
         raise InvalidRequest(
@@ -173,23 +186,30 @@ def _check_places(places: NDArray[np.int64], count: int, part: int, description:
 def read_edges(
     version: LocalVersion, type_id: int, part: int, cursor: int, limit: int
 ) -> tuple[Sections, int]:
-    """Edges of a part by (source, neighbor, edge id), from a slot on.
+    """Return edges of a partition by (source, neighbor, edge id), starting from a slot.
 
     Parameters
     ----------
-    version, type_id, part, cursor, limit
-        As in `read_nodes`; the cursor is a slot.
+    version : LocalVersion
+    type_id, part : int
+    cursor : int
+        Slot to start from; 0 for the first page.
+    limit : int
+        Largest number of edges; 0 for ``DEFAULT_ROWS``.
 
     Returns
     -------
-    sections : dict
-        ``src``, ``dst``, ``eids`` int64[k], ``weights`` float32[k].
+    sections : dict of ndarray
+        ``src``, ``dst``, ``eids``: int64, shape (k,); ``weights``: float32, shape (k,).
     next_cursor : int
-        -1: that was all.
+        -1 after the last page.
 
     Raises
     ------
-    InvalidRequest, Unavailable
+    InvalidRequest
+        An argument is out of range.
+    Unavailable
+        The partition is not held here.
     """
     version.type_name(EDGE, type_id)
     image, limit = _check_page(version, part, cursor, limit)
@@ -201,7 +221,7 @@ def read_edges(
 def _read_slots(
     version: LocalVersion, image: PartImage, type_id: int, slots: slice | NDArray[np.int64]
 ) -> Sections:
-    """The edges in some slots."""
+    """Return the edges in some slots."""
     edge = image.edges[type_id]
     source = image.nodes[version.schema.node_type_id(version.schema.edge_types[type_id].src_type)]
     rows = edge.src_row[slots].astype(np.int64)

@@ -27,10 +27,7 @@ MAX_ROWS = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class LocalVersion:
-    """A published state of a space: totals of all partitions, and the images held here.
-
-    Thread-safe.
-    """
+    """A published state of a space: totals of all partitions, and the images held here."""
 
     space_id: int
     version: int
@@ -41,7 +38,7 @@ class LocalVersion:
     parts: Mapping[int, PartImage]
     """Images of the partitions held here."""
     named_totals: Mapping[str, Mapping[TotalsKey, PartitionTotals]] = field(default_factory=dict)
-    """The same totals for each additional weight name, of the types that have it."""
+    """Totals for each additional weight name, of the types that have it."""
     filter_text: str = ""
     """Filter that all rows satisfy, for the types of one request; empty if unfiltered."""
     filter_weight: str = ""

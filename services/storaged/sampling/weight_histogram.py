@@ -1,4 +1,4 @@
-"""How weights are spread: rows of positive weight, counted by the logarithm of what they weigh."""
+"""Histogram of weights: rows of positive weight, counted by the logarithm of their weight."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from asterism_model.elements import NODE
 from storaged.sampling.version import LocalVersion
 
 BINS_PER_OCTAVE = 4
-"""Bins between two powers of two."""
+"""Number of bins between two powers of two."""
 BIN_OF_ONE = 149 * BINS_PER_OCTAVE
-"""The bin of weights from 1 on: the smallest float32 is 2^-149."""
+"""Bin of weights from 1 on; the smallest float32 is 2^-149."""
 BINS = BIN_OF_ONE + 128 * BINS_PER_OCTAVE
 _RUN = 1 << 18
 """Rows that are counted at a time."""
@@ -22,12 +22,12 @@ _RUN = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeightHistogram:
-    """How many rows weigh how much."""
+    """A histogram of weights."""
 
     counts: NDArray[np.int64]
-    """int64[BINS]; bin b is of the weights w with floor(4 log2 w) = b - 596."""
+    """Rows per bin: int64, shape (BINS,). Bin b has weights w with floor(4 log2 w) = b - 596."""
     sums: NDArray[np.float64]
-    """float64[BINS], the sum of the weights of each bin, plainly added."""
+    """Sum of the weights of each bin, without compensation: float64, shape (BINS,)."""
 
 
 def build_histogram(
@@ -37,17 +37,17 @@ def build_histogram(
     parts: Sequence[int],
     checkpoint: Callable[[], object],
 ) -> WeightHistogram:
-    """Count the rows of positive weight of a type.
+    """Return the histogram of a type's positive weights.
 
     Parameters
     ----------
     version : LocalVersion
-        With the weights to look at in the place of the rows' own.
+        Version with the weights to count in place of the rows' own.
     element, type_id : int
     parts : sequence of int
-        Parts to answer for.
+        Partitions to read.
     checkpoint : callable
-        Called between runs of rows; what it raises ends the count.
+        Called between blocks of rows; may raise.
 
     Returns
     -------
@@ -55,8 +55,10 @@ def build_histogram(
 
     Raises
     ------
-    InvalidRequest, Unavailable
-        Where there is no such type, or a part is not held here.
+    InvalidRequest
+        There is no such type.
+    Unavailable
+        A partition is not held here.
     """
     version.type_name(element, type_id)
     histogram = WeightHistogram(counts=np.zeros(BINS, np.int64), sums=np.zeros(BINS, np.float64))
@@ -83,7 +85,7 @@ def build_histogram(
 
 
 def _runs(weights: NDArray[np.float32], live: NDArray[np.uint8]) -> Iterator[NDArray[np.float32]]:
-    """The positive weights of live rows, some at a time."""
+    """Yield the positive weights of live rows, in blocks."""
     for low in range(0, weights.size, _RUN):
         run = weights[low : low + _RUN]
         mask = run > 0

@@ -33,7 +33,7 @@ class IndexLevel:
     alias_threshold: NDArray[np.uint64]
     """Packed thresholds and aliases: uint64, shape (rows,).
 
-    Aliases count from the first row of their block. Undefined for a block with sum 0.
+    Aliases count from the first row of their block. Blocks with sum 0 must not be sampled from.
     """
     alias_fraction: NDArray[np.uint32]
     """Low halves of the thresholds: uint32, shape (rows,)."""

@@ -258,7 +258,7 @@ class EdgeImage:
     table: AliasTable
     """Alias table for global draws, over the slots of ``outgoing``."""
     feature_eids: I64 = field(default_factory=lambda: EMPTY_I64)
-    """Edge ids e with e % parts == part, the features of which are stored here.
+    """Edge ids e with e % parts == part and with features stored here.
 
     int64, shape (n,), ascending. Empty without features, or if row = e // parts without holes.
     """

@@ -61,8 +61,8 @@ class DrawEntries:
     id_table: NDArray[np.int64]
     """Entry table for draws of ids, tagged by type.
 
-    The layout is that of `storaged.kernels.global_draws.rows`. If alias tables have interleaved
-    ids, their addresses are those.
+    The layout is that of `storaged.kernels.global_draws.rows`. An alias table with interleaved
+    ids is read from the interleaved array.
     """
     row_table: NDArray[np.int64]
     """Entry table for draws of rows, tagged by entry, with the same layout."""

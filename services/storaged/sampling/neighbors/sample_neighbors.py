@@ -52,7 +52,7 @@ NEIGHBOR_ELEMENT = 3
 Part of the sampling contract: changing it changes results for a given seed.
 """
 _MIN_SELECT_NODES = 64
-"""Number of nodes up to which selections are not cut into blocks."""
+"""Number of nodes up to which selections are not split into blocks."""
 _F32, _F64 = as_kernel_array(EMPTY_F32), as_kernel_array(EMPTY_F64)
 
 

@@ -24,11 +24,9 @@ from storaged.sampling.node_lookup import EdgeSpans
 from storaged.store.image import EMPTY_I64
 
 _MIN_WORDS, _MAX_WORDS = 1 << 10, 1 << 19
-"""Words of bits that are cleared in no time, and as many as stay near: 4 MiB."""
+"""Bitset words that are cleared in negligible time, and that fit into a cache: 4 MiB."""
 _PIECE = 1 << 18
-"""Targets that are sorted or entered into a table between two checkpoints: some ten
-milliseconds.
-"""
+"""Targets that are sorted or hashed between two checkpoints: some ten milliseconds."""
 
 _NO_PLACES = np.zeros(0, np.int32)
 
@@ -43,14 +41,18 @@ def select_targets(
 
     Parameters
     ----------
-    cols : int64[c]
-        Nodes; -1 is none.
-    type_mask : bool[c], optional
-        Which of them are of the type; left out where all are.
-    groups : int32[c], optional
-        The group of each; left out where all are of one.
+    cols : ndarray of int64, shape (c,)
+        Node ids; -1 for none.
+    type_mask : ndarray of bool, shape (c,), optional
+        True for nodes of the type. By default, all are.
+    groups : ndarray of int32, shape (c,), optional
+        Group of each node. By default, all are in one.
     checkpoint : callable, optional
-        Called while many are sorted; may raise.
+        Called while many nodes are sorted; may raise.
+
+    Returns
+    -------
+    TargetNodes
     """
     if type_mask is None and groups is None and cols.size and cols.min() >= 0:
         return TargetNodes(
@@ -67,7 +69,7 @@ def select_targets(
 
 
 class EdgeSearch(Protocol):
-    """A way to find the edges of rows that lead to targets."""
+    """Search for the edges of rows that lead to targets."""
 
     def find(
         self,
@@ -76,15 +78,30 @@ class EdgeSearch(Protocol):
         out: EdgeOutputs,
         stop: NDArray[np.int64],
     ) -> bool:
-        """Find edges from ``state`` on, of as many rows as ``sizes`` has, until all are found, the
-        output is full, or ``stop``, int64[1], is not 0.
+        """Find edges, starting from ``state``.
 
-        False where this is no way to find them.
+        Returns when all edges are found, the output is full, or ``stop`` is set.
+
+        Parameters
+        ----------
+        state : ndarray of int64, shape (2,)
+            Input and output: the row to continue with, and the number of edges found.
+        sizes : ndarray of int32, shape (rows,)
+            Output: number of edges of each row. Its length is the number of rows to search.
+        out : EdgeOutputs
+            Output: the edges.
+        stop : ndarray of int64, shape (1,)
+            Stop flag; nonzero ends the search.
+
+        Returns
+        -------
+        bool
+            False if this search does not support the targets.
         """
 
 
 class HashJoin:
-    """By a hash table: for any ids."""
+    """Search with a hash table, for any ids."""
 
     def __init__(
         self,
@@ -135,7 +152,7 @@ class HashJoin:
         out: EdgeOutputs,
         stop: NDArray[np.int64],
     ) -> bool:
-        """As of `EdgeSearch`."""
+        """Find edges, as specified by `EdgeSearch.find`; never returns False."""
         block = slice(0, sizes.size)
         join_by_hash(
             self._rows.spans(block),
@@ -153,7 +170,7 @@ class HashJoin:
 
 
 class BitsetJoin:
-    """By a bit for each id: for targets that occur once, with ids that lie close together."""
+    """Search with a bitset, for distinct targets with ids in a narrow range."""
 
     def __init__(
         self,
@@ -177,7 +194,7 @@ class BitsetJoin:
     def create_if_fits(
         cls, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]
     ) -> BitsetJoin | None:
-        """Return None where bits take more memory, or longer to clear, than they are of use."""
+        """Return a search, or None if a bitset would cost more memory or time than it saves."""
         if not targets.ids.size or not rows.edges:
             return None
         lowest_id, highest_id = int(targets.ids.min()), int(targets.ids.max())
@@ -195,7 +212,7 @@ class BitsetJoin:
         out: EdgeOutputs,
         stop: NDArray[np.int64],
     ) -> bool:
-        """As of `EdgeSearch`: False where a target occurs twice."""
+        """Find edges, as specified by `EdgeSearch.find`; return False if a target occurs twice."""
         block = slice(0, sizes.size)
         return bool(
             join_by_bitset(
