@@ -67,9 +67,8 @@ class TaskProcess:
         """Wait for the child to end; return its exit status, negative for a signal."""
         with self._channel:
             status = self._channel.recv(_MAX_MESSAGE)
-        return (
-            int(status) if status else -int(signal.SIGKILL)
-        )  # An empty message: the server is gone, and its children with it.
+        # An empty message: the server is gone, and its children with it.
+        return int(status) if status else -int(signal.SIGKILL)
 
 
 class ForkServer:
@@ -213,12 +212,10 @@ class _Server:
         self._selector = selectors.DefaultSelector()
         self._selector.register(requests, selectors.EVENT_READ)
         self._parent = -1
-        with contextlib.suppress(
-            AttributeError, OSError
-        ):  # Not every Python and kernel supports it.
-            self._parent = os.pidfd_open(
-                parent
-            )  # A fork of the parent may keep its end of the socket open.
+        # Not every Python and kernel supports pidfd_open. It is needed in addition to the socket,
+        # because a fork of the parent may keep the parent's end of the socket open.
+        with contextlib.suppress(AttributeError, OSError):
+            self._parent = os.pidfd_open(parent)
             self._selector.register(self._parent, selectors.EVENT_READ)
         self._wake, wake_writer = os.pipe()
         for fd in (self._wake, wake_writer):
@@ -226,10 +223,8 @@ class _Server:
         self._selector.register(self._wake, selectors.EVENT_READ)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_writer)
-        for number in (
-            signal.SIGINT,
-            signal.SIGTERM,
-        ):  # Both reach the whole group of the daemon, which ends its tasks in order.
+        # Both reach the whole process group of the daemon, which ends its tasks in order.
+        for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
     def run(self) -> None:

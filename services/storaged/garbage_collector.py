@@ -261,9 +261,8 @@ class GarbageCollector:
     def _leftovers(self) -> Iterator[Path]:
         """Yield unfinished output of this storaged's own tasks, under names no longer in use."""
         for folder in _children(self._paths.spaces):
-            if folder.name.endswith(
-                DELETING_SUFFIX
-            ):  # From an earlier release, which decided by the desired state.
+            # From an earlier release, which decided by the desired state.
+            if folder.name.endswith(DELETING_SUFFIX):
                 yield folder
         for space in self._local_spaces.spaces():
             busy = self._busy_jobs(space.space_id)

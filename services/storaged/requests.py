@@ -259,10 +259,8 @@ def _check_fanouts(
             ids.size,
             (f"trees.{local_type}", f"times.{local_type}", f"levels.{fanout.edge_type}"),
         )
-        for name, finite in (
-            ("levels", False),
-            ("importances", True),
-        ):  # The level of a node without eligible edges is infinite or NaN.
+        # The level of a node without eligible edges is infinite or NaN.
+        for name, finite in (("levels", False), ("importances", True)):
             check_nonnegative(
                 f"{name}.{fanout.edge_type}",
                 request.optional_array(f"{name}.{fanout.edge_type}", "float64"),

@@ -182,9 +182,8 @@ class VersionLoader:
                 attempt.last_attempt_at = now
                 try:
                     self._load(space, desired, attempt)
-                except (
-                    Exception
-                ) as error:  # The failure of one version leaves other versions alone.
+                # The failure of one version leaves other versions alone.
+                except Exception as error:
                     logger.exception(
                         "version_loading_failed",
                         extra={"space": space.name, "version": desired.version},

@@ -117,13 +117,14 @@ class Transfer:
                 self.report_progress(f"blocks of part {part}", rows, total)
                 yield stored
 
+        # The doubled size leaves a margin for heads and keys, which ``size`` does not include.
         files.append(
             remote.write(
                 f"{folder}/blocks.bin",
                 encode_stream(stored_values(), self.commits),
                 expected=2 * size,
             )
-        )  # The size does not include heads and keys.
+        )
         record = PartManifest(part=part, cut=self.cut, image=digest, files=tuple(files))
         remote.put(f"{folder}/part.json", record.to_bytes())
 

@@ -78,9 +78,8 @@ class ArrayFiles:
         dtype, shape = self._closed_entry(name)
         if 0 in shape:
             return np.zeros(shape, dtype)
-        return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(
-            np.ndarray
-        )  # A Path would make NumPy resolve it, link by link.
+        # A Path would make NumPy resolve it, link by link.
+        return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(np.ndarray)
 
     def truncate(self, name: str, rows: int) -> None:
         """Keep the first ``rows`` rows; earlier mappings must not be used beyond them."""

@@ -132,9 +132,8 @@ class LiveIds:
             # The block was written again, so results derived from its old content are void.
             if key in load_blocks:
                 type_blocks.in_flight.pop(key.load_id, None)
-            if (
-                key.load_id in type_blocks.applied
-            ):  # A query took the load for committed before all of its blocks were here.
+            # A query took the load for committed before all of its blocks were here.
+            if key.load_id in type_blocks.applied:
                 type_blocks.applied, type_blocks.committed = (), _Layer()
             load_blocks.add(key)
 

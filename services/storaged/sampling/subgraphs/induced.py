@@ -265,9 +265,8 @@ class _EdgeBuffer:
         It assumes that the remaining nodes have as many matches per edge as the completed ones.
         """
         row, used = int(state[ROW]), int(state[TOTAL])
-        max_edges = max(
-            self._max_edges, used + int(self._rows.degrees[row])
-        )  # A row may need capacity for all of its edges, even if few match.
+        # A row may need capacity for all of its edges, even if few match.
+        max_edges = max(self._max_edges, used + int(self._rows.degrees[row]))
         self._check(used if capacity < max_edges else self._max_edges + 1)
         estimate = used * self._rows.edges // max(int(self._rows.degrees[:row].sum()), 1)
         return min(
