@@ -20,25 +20,24 @@ class StoragedSettings(RequestLimits, DaemonSettings):
     model_config = SettingsConfigDict(env_prefix="ASTERISM_STORAGED_", cli_prog_name="storaged")
 
     data: Path = Path("data/storaged")
-    """Folder of the parts: databases, images, builds under way. One storaged owns it."""
+    """Folder of the partitions: databases, images, builds."""
     listen: str = "0.0.0.0:9779"
-    """host:port of the gRPC door, which graphds call; port 0 takes a free one."""
+    """Address of the gRPC endpoint, host:port; port 0 takes a free one."""
     http_listen: str = "0.0.0.0:19779"
-    """host:port of the HTTP door; port 0 takes a free one."""
+    """Address of the HTTP endpoint, host:port; port 0 takes a free one."""
     stream_listen: str = "0.0.0.0:0"
-    """host:port of the stream door, where graphds draw and read; they are told its port over gRPC,
-    so that 0, a free one, will do unless a firewall stands between. Empty: there is none, and all
-    calls go over gRPC."""
+    """Address of the binary endpoint, host:port, where graphds sample and read. Port 0 takes a
+    free one, which graphds learn over gRPC; set a port if a firewall needs one. Empty: none,
+    and all calls go over gRPC."""
     metad: str = "127.0.0.1:9559"
-    """host:port of metad."""
+    """Address of metad's gRPC endpoint, host:port."""
     memory_limit_mib: int = Field(default=512, ge=16)
     """MiB that one build may use beyond an idle process."""
     conditions_mib: int = Field(default=512, ge=1)
-    """MiB for what satisfies the conditions of requests: rows, edges and their tables, kept for the
-    draws to come. What was not asked for for the longest time goes first; a condition that has no
-    room by itself is refused."""
+    """MiB for cached results of filters: rows, edges and their tables. The least recently used are
+    removed first; a filter with a larger result is refused."""
     concurrent_tasks: int = Field(default=1, ge=1, le=64)
-    """Tasks of jobs (of different spaces) that run here at the same time; further ones wait."""
+    """Tasks of jobs (of different spaces) that run at the same time; further ones wait."""
     verify_images: bool = False
     """Check every byte of every image before it is served, however large its version is. After an
     unclean stop this is always done.
@@ -56,8 +55,8 @@ class StoragedSettings(RequestLimits, DaemonSettings):
     open_retry_s: float = Field(default=30.0, gt=0)
     """Seconds until a version that could not be opened is tried again."""
     allowed_addresses: str = ""
-    """Folders that jobs may read and write, as metad has them; checked once more before anything is
-    opened. The folder `exports` in `data` is always allowed."""
+    """Folders that jobs may read and write: the value that metad has. Checked again before a file
+    is opened. The folder `exports` in `data` is always allowed."""
     remote_timeout_s: float = Field(default=REMOTE_TIMEOUT_S, gt=0, le=3600)
     """Seconds that an object store or an SFTP host may be silent. An operation on a file is given
     up after four times as long, and the task fails."""
