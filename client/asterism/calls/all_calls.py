@@ -1,4 +1,4 @@
-"""All groups of calls of a graph, joined without a ladder."""
+"""The groups of calls of a graph, combined into one class."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ class AllCalls(
     EpochCalls,
     ScanCalls,
 ):
-    """Every call about samples and reads; `asterism.graph.Graph` adds versions and writes."""
+    """All sampling and read calls; `asterism.graph.Graph` adds versions and writes."""

@@ -34,11 +34,14 @@ Request = TypeVar("Request", bound=SamplingRequest)
 Sample = TypeVar("Sample")
 Names = str | Iterable[str] | None
 TYPE_PER_NODE = -1
-"""As a request's node type: its section ``types`` says, or (ids: global) storaged looks it up."""
+"""Node type id of a request without a single node type.
+
+Its section ``types`` holds a type per node, or (global ids) storaged looks the types up.
+"""
 
 
 class GraphCalls:
-    """The graph of one space at one version, as each group of calls needs it.
+    """Access to one graph space at one version, shared by all groups of calls.
 
     Groups derive from this class alone; none imports another. `asterism.graph.Graph` joins them.
     """
@@ -55,7 +58,7 @@ class GraphCalls:
         self._lease = lease
         self.space = space
         self.version: int | None = version
-        """The one that every call reads; None: the current one, or the one that a call names."""
+        """Version that every call reads; None: the current one, or the one that a call names."""
 
     def __repr__(self) -> str:
         info = self._session.cached_manifest(self.space, self.version or 0)
@@ -67,7 +70,7 @@ class GraphCalls:
         )
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it."""
+        """Return the HTML that notebooks display."""
         info = self._session.cached_manifest(self.space, self.version or 0)
         return (
             graph_html(self._title(info), self.schema, info)
@@ -83,11 +86,17 @@ class GraphCalls:
         return {
             **self.__dict__,
             "_lease": None,
-        }  # a copy in another process may read while this one holds the version
+        }  # The lease stays here: the copy may read while this process holds the version.
 
     def _version(self, version: int | None) -> int:
-        """The version to ask for, 0 for the current one; raises where a lease on it did not
-        hold.
+        """Return the version to request; 0 is the current one.
+
+        Raises
+        ------
+        InvalidRequest
+            If this graph is at another version.
+        AsterismError
+            If this graph holds a lease and the lease was lost.
         """
         if self._lease is not None:
             self._lease.check()
@@ -103,7 +112,7 @@ class GraphCalls:
 
     @property
     def schema(self) -> Schema:
-        """What the space holds; type ids are positions in it."""
+        """Schema of the graph space; type ids are positions in it."""
         return self._session.schema(self.space)
 
     def _call(
@@ -114,7 +123,7 @@ class GraphCalls:
         arrays: dict[str, NDArray[Any]],
         check: Callable[[decoding.SamplingReply], None] = lambda _: None,
     ) -> Sample:
-        """Make a call, and give the record of its reply; ``check`` may refuse the reply's head."""
+        """Make a call and decode its reply; ``check`` may reject the reply's head."""
         reply = cast("Frame[decoding.SamplingReply]", self._session.read(method, head, arrays))
         check(reply.head)
         token = replay.make_token(method, head, arrays, reply.head)
@@ -127,7 +136,7 @@ class GraphCalls:
     def _resolve_exclusions(
         self, exclude: validation.Exclusions, ntype: NodeTypes | list[int], version: int | None
     ) -> validation.Exclusions:
-        """What rows leave out, by id where it was named."""
+        """Return the exclusions with string ids replaced by integer ids."""
         if isinstance(exclude, tuple):
             return exclude[0], self._as_ids("exclude", exclude[1], ntype, version)
         return (
@@ -146,7 +155,7 @@ class GraphCalls:
         argument: str = "nodes",
         version: int | None = None,
     ) -> tuple[int, dict[str, NDArray[Any]]]:
-        """A request's node type and sections: whose neighbors are asked for."""
+        """Return a request's node type id and sections for seed nodes."""
         schema = self.schema
         if ntype is not None and not isinstance(ntype, str):
             ids = self._ids(argument, nodes, ntype, version)
@@ -170,7 +179,7 @@ class GraphCalls:
 
     @staticmethod
     def _local_type(edge_type: EdgeType, direction: common_pb.Direction) -> str:
-        """The type of the nodes that edges are asked of."""
+        """Return the node type at the local end of an edge type."""
         return edge_type.src_type if direction == common_pb.OUT else edge_type.dst_type
 
     def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
@@ -187,7 +196,7 @@ class GraphCalls:
     def _lookup_names(
         self, ids: Ids, kinds: list[int] | Ids, version: int | None
     ) -> NDArray[np.str_]:
-        """The name of each node; "" where there is none."""
+        """Return the name of each node; "" where it has none."""
         names = np.zeros(len(ids), "<U1")
         for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
             rows = np.flatnonzero(
@@ -208,7 +217,7 @@ class GraphCalls:
         return names
 
     def _name_column(self, ids: Ids, kind: int, version: int | None) -> contract.StringColumn:
-        """The column of names of some nodes of one type; empty where there is no such node."""
+        """Return the string ids of nodes of one type; empty where a node does not exist."""
         head = graphd_pb.NodeFeaturesRequest(
             space=self.space,
             version=self._version(version),
@@ -228,7 +237,7 @@ class GraphCalls:
         return column
 
     def _kinds(self, ntype: NodeTypes, rows: NDArray[Any]) -> list[int] | Ids:
-        """Ids of the types that nodes may be of, or of each node's."""
+        """Return the ids of the possible node types, or of each node's type."""
         if isinstance(ntype, str):
             return [self.schema.node_type_id(ntype)]
         if ntype is None:
@@ -244,7 +253,7 @@ class GraphCalls:
         ntype: NodeTypes | list[int],
         version: int | None,
     ) -> Ids:
-        """int64[n]: the ids of names, flat; -1 where no node is called so."""
+        """Return the ids of names as a flat ndarray of int64; -1 where no node has that name."""
         flat = strings.reshape(-1)
         out = np.full(len(flat), -1, np.int64)
         non_empty = np.flatnonzero(flat != "")
@@ -262,7 +271,10 @@ class GraphCalls:
     def _ids(
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
     ) -> Ids:
-        """Nodes as int64[n], -1 among them; names as ids, where no node is called so -1."""
+        """Return nodes as ndarray of int64, shape (n,).
+
+        -1 marks a missing node: as given, or for a name that no node has.
+        """
         strings = as_string_array(nodes)
         if strings is None:
             return validation.ids(argument, nodes, minimum=-1)
@@ -275,7 +287,7 @@ class GraphCalls:
     def _require_ids(
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
     ) -> Ids:
-        """Nodes as int64[n]; a name that no node has is refused."""
+        """Return nodes as ndarray of int64, shape (n,); a name that no node has raises."""
         strings = as_string_array(nodes)
         return (
             validation.ids(argument, nodes)
@@ -286,7 +298,7 @@ class GraphCalls:
     def _as_ids(
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
     ) -> ArrayLike:
-        """Nodes of any shape: names as ids, all else as it is."""
+        """Replace names by ids in an array of any shape; return other arrays unchanged."""
         strings = as_string_array(nodes)
         return (
             nodes
@@ -301,8 +313,9 @@ class GraphCalls:
         edge_types: Sequence[int],
         version: int | None,
     ) -> ArrayLike:
-        """Sources, or pairs, by id: where edges say of which types sources are, their names are of
-        those.
+        """Return sources, or (source, destination) pairs, as integer ids.
+
+        Names of sources belong to the source types of the edge types, if there are any.
         """
         source_types = (
             sorted(
@@ -322,7 +335,7 @@ class GraphCalls:
         return np.stack([np.asarray(end) for end in ends], axis=1)
 
     def _steps(self, metapath: Sequence[Names] | None, length: int | None) -> list[list[int]]:
-        """The edge types of each step."""
+        """Return the edge type ids of each step."""
         if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
             raise InvalidRequest(
                 f"metapath {metapath!r}: expected a list with the edge types of each step"
@@ -337,7 +350,7 @@ class GraphCalls:
     def _type_sections(
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
     ) -> tuple[int, dict[str, NDArray[Any]]]:
-        """A request's node type and sections: of whom the types count."""
+        """Return a request's node type id and sections for nodes with known types."""
         ids = self._ids(argument, nodes, ntype, version)
         if isinstance(ntype, str):
             return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
@@ -353,7 +366,7 @@ class GraphCalls:
     def _fanouts(
         self, fanouts: Sequence[int] | Mapping[str, Sequence[int]], edge_types: Sequence[int]
     ) -> list[list[int]]:
-        """Counts per edge type and hop, checked."""
+        """Validate fanouts and return the counts per edge type and hop."""
         if isinstance(fanouts, Mapping):
             by_type = {
                 self._session.edge_type(self.space, name)[0]: list(hops)
@@ -380,7 +393,7 @@ class GraphCalls:
     def _edges_at(
         self, etype: str, positions: Ids, weight: str, where: str, version: int | None
     ) -> tuple[EdgeRows, int]:
-        """Edges by place, and how many there are."""
+        """Return the edges at some scan positions, and the number of edges of the type."""
         type_id, _ = self._session.edge_type(self.space, etype)
         head = graphd_pb.EdgesAtRequest(
             space=self.space,
@@ -401,7 +414,7 @@ class GraphCalls:
         return rows, total
 
     def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
-        """Nodes by place, how many there are, and of which version."""
+        """Return the nodes at some scan positions, the number of nodes, and the version read."""
         type_id, _ = self._session.node_type(self.space, ntype)
         head = graphd_pb.NodesAtRequest(
             space=self.space, version=self._version(version), type_id=type_id
@@ -416,12 +429,12 @@ class GraphCalls:
 
 
 def parse_direction(direction: str) -> common_pb.Direction:
-    """A direction as it travels."""
+    """Return a direction in its wire form."""
     if direction not in ("out", "in"):
         raise InvalidRequest(f"direction {direction!r}: expected out or in")
     return common_pb.OUT if direction == "out" else common_pb.IN
 
 
 def version_of(head: VersionReply) -> int:
-    """The version that a reply was made from."""
+    """Return the version that a reply was read from."""
     return head.version

@@ -1,5 +1,6 @@
-"""Clusters: which nodes belong together, for batches of whole clusters (Cluster-GCN). Kept in a
-folder, given as arrays, or a feature of nodes.
+"""Clusters of nodes, for batches of whole clusters (Cluster-GCN).
+
+Clusters come from a folder, from arrays, or from a node feature.
 """
 
 from __future__ import annotations
@@ -26,59 +27,76 @@ from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _MANIFEST, _ONE_TYPE = "manifest.json", "_N"
-"""Of `asterism.export.assignment`: its record of what it wrote, and what it calls the node type of
-a homogeneous graph.
+"""Manifest name, and type name in homogeneous graphs, of `asterism.export.assignment`.
 """
 _MAX_CLUSTERS = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ClusterBatch(ArrayRecord):
-    """Some clusters, and the subgraph of their nodes."""
+    """A batch of clusters with the subgraph of their nodes."""
 
     clusters: Ids
-    """int64 [q]: their numbers, in the order of the epoch."""
+    """ndarray of int64, shape (q,): cluster numbers, in the order of the epoch."""
     subgraph: Subgraph
-    """As of `Graph.induced_subgraph`: nodes by cluster, and in it by id; all edges among them,
-    between the clusters too.
+    """Subgraph as returned by `Graph.induced_subgraph`, with all edges among the nodes.
+
+    Nodes are ordered by cluster, and by id within a cluster. Edges between the clusters are
+    included.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Clusters(ArrayRecord):
-    """A cluster for each of a version's nodes, or of some of them: what `Graph.cluster_batches`
-    goes through.
+    """Assignment of some or all nodes of a version to clusters.
 
-    Made by `in_folder`, `of_feature` or `of_arrays`. It may cross a fork or be pickled; of a folder
-    only its name is."""
+    `Graph.cluster_batches` iterates over it. Created by `in_folder`, `of_feature` or `of_arrays`.
+    It survives a fork and can be pickled; if it comes from a folder, only the folder's path is
+    pickled.
+    """
 
     space: str
     version: int
     digest: str
-    """Of the version: batches of another one are refused."""
+    """Digest of the version; batches of a version with another digest are rejected."""
     count: int
-    """How many clusters there are, numbered from 0; any may be empty."""
+    """Number of clusters, numbered from 0; any of them may be empty."""
     identity: str
-    """What tells this clustering from others: a digest of it."""
+    """Digest that identifies this assignment."""
     members: Mapping[str, Ids]
-    """int64 [n] by node type: ids, cluster after cluster, in one by id. Mapped where they are in a
-    folder.
+    """Node ids by node type, ndarray of int64, shape (n,): ordered by cluster, then by id.
+
+    Memory-mapped if they come from a folder.
     """
     offsets: Mapping[str, Ids]
-    """int64 [count + 1] by node type: cluster c is ``members[offsets[c]:offsets[c + 1]]``."""
+    """Offsets by node type, ndarray of int64, shape (count + 1,).
+
+    Cluster c is ``members[offsets[c]:offsets[c + 1]]``.
+    """
     folder: Path | None = None
 
     @classmethod
     def in_folder(cls, folder: str | Path) -> Clusters:
-        """The clusters that `asterism.export.assignment` (``asterism export assignment``) wrote
-        into a folder; they are mapped, not read.
+        """Open the clusters in a folder that ``asterism export assignment`` wrote.
+
+        The arrays are memory-mapped, not read.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Output folder of `asterism.export.assignment`.
+
+        Returns
+        -------
+        Clusters
+            Clusters of the version that the manifest names.
 
         Raises
         ------
         NotFound
-            Where a file is missing.
+            If a file is missing.
         Corrupt
-            Where a file is not as it was written.
+            If a file differs from what was written.
         """
         root = Path(folder)
         manifest = _manifest(root)
@@ -114,20 +132,27 @@ class Clusters(ArrayRecord):
         *,
         version: int | None = None,
     ) -> Clusters:
-        """Clusters from the nodes of each type and their numbers.
+        """Build clusters from node ids and cluster numbers.
 
         Parameters
         ----------
         graph : Graph
-        by_type : dict of node type to (nodes, clusters)
-            int64[n] each; a node once. Types and nodes that are not there are in no batch.
+            Graph of the nodes.
+        by_type : dict of str to (nodes, clusters)
+            Two array_like of int64, shape (n,), per node type; each node at most once. Types and
+            nodes that are not listed appear in no batch.
         version : int, optional
-            The version that they are of; None: that of the graph, or the current one.
+            Version of the nodes. None: the version of the graph, or the current one.
+
+        Returns
+        -------
+        Clusters
+            The assignment.
 
         Raises
         ------
         InvalidRequest
-            Where a node is there twice, or a number is below 0.
+            If a node is listed twice, or a cluster number is negative.
         """
         return cls._of(graph, by_type, describe_version(graph, version))
 
@@ -138,7 +163,7 @@ class Clusters(ArrayRecord):
         by_type: Mapping[str, tuple[ArrayLike, ArrayLike]],
         info: VersionInfo,
     ) -> Clusters:
-        """Clusters of a version that is known."""
+        """Build clusters of a known version."""
         grouped: dict[str, tuple[Ids, Ids]] = {}
         for name, (nodes, numbers) in by_type.items():
             graph.schema.node_type_id(name)
@@ -183,17 +208,31 @@ class Clusters(ArrayRecord):
 
     @classmethod
     def of_feature(cls, graph: GraphProtocol, name: str, *, version: int | None = None) -> Clusters:
-        """Clusters that a feature numbers: one whole number of each node, of every node type that
-        has a feature of this name.
+        """Read clusters from an integer feature that holds each node's cluster number.
 
-        All nodes of these types are scanned, and kept here: 8 bytes a node.
+        Every node type that has a feature of this name is included. All nodes of these types are
+        scanned and held in memory: 8 bytes per node.
+
+        Parameters
+        ----------
+        graph : Graph
+            Graph of the nodes.
+        name : str
+            Name of the feature.
+        version : int, optional
+            Version to read. None: the version of the graph, or the current one.
+
+        Returns
+        -------
+        Clusters
+            The assignment.
 
         Raises
         ------
         NotFound
-            Where no node type has such a feature.
+            If no node type has such a feature.
         InvalidRequest
-            Where it is not one whole number of each node, or below 0.
+            If the feature is not one integer per node, or a value is negative.
         """
         owners = [
             (node_type.name, feature)
@@ -218,28 +257,33 @@ class Clusters(ArrayRecord):
         return cls._of(graph, by_type, info)
 
     def keep(self, graph: GraphProtocol, feature: str) -> int:
-        """Write the clusters into a feature of their nodes, which keeps them in the space; give
-        back the commit number.
+        """Store the clusters in a feature of their nodes and return the commit number.
 
-        They go through versions, backups and exports with the nodes, and `of_feature` takes them
-        from there; visible with the next build. Nodes that come later have the feature that they
-        are written with, 0 where it is left out.
+        The feature travels with the nodes through versions, backups and exports, and `of_feature`
+        reads the clusters back. It is visible with the next build. Nodes written later have the
+        value that they are written with, or 0 if it is left out.
 
         Parameters
         ----------
         graph : Graph
-            Of the version that the clusters are of, after which nothing was written: every node is
-            written once more, as that version has it.
+            Graph at the version of the clusters. Nothing may have been written after that version:
+            every node is written again as that version has it.
         feature : str
-            One whole number of each node, of every node type that has clusters.
+            Name of the feature: one integer per node, declared by every node type that has
+            clusters.
+
+        Returns
+        -------
+        int
+            Commit number of the write.
 
         Raises
         ------
         InvalidRequest
-            Where the feature is none of a type, is of another kind or too narrow, a node is of no
-            cluster, or the version another one.
+            If a type lacks the feature, the feature has another kind or is too narrow, a node has
+            no cluster, or the version has other content.
         Conflict
-            Where the space was written to after that version: build it, and cluster that one.
+            If the space was written to after that version. Build it, and cluster the new version.
         """
         info = describe_version(graph, self.version)
         if info.digest != self.digest:
@@ -279,7 +323,7 @@ class Clusters(ArrayRecord):
     def _feature_batches(
         self, graph: GraphProtocol, label: str, feature: str
     ) -> Iterator[tuple[NodeBatch, dict[str, Any]]]:
-        """All nodes of a type, with their features, one of which says their clusters."""
+        """Yield all nodes of a type with their features, the cluster number among them."""
         node_type = graph.schema.node_types[self._type_id(graph, label)]
         columns = {column.name: column for column in node_type.features}
         if feature not in columns:
@@ -310,14 +354,30 @@ class Clusters(ArrayRecord):
 
     @staticmethod
     def _type_id(graph: GraphProtocol, label: str) -> int:
-        """Of a node type as a folder calls it."""
+        """Return the id of a node type from its name in a folder."""
         types = graph.schema.node_types
         return (
             0 if label == _ONE_TYPE and len(types) == 1 else int(graph.schema.node_type_id(label))
         )
 
     def nodes(self, clusters: ArrayLike) -> dict[str, Ids]:
-        """The nodes of some clusters, one cluster after another; int64[m] by node type."""
+        """Return the nodes of some clusters.
+
+        Parameters
+        ----------
+        clusters : array_like of int64, shape (q,)
+            Cluster numbers.
+
+        Returns
+        -------
+        dict of str to ndarray of int64, shape (m,)
+            Node ids by node type, cluster after cluster in the order of the request.
+
+        Raises
+        ------
+        InvalidRequest
+            If there is no cluster of such a number.
+        """
         numbers = validation.ids("clusters", clusters)
         if numbers.size and int(numbers.max()) >= self.count:
             raise InvalidRequest(f"cluster {int(numbers.max())}: there are {self.count}, from 0 on")
@@ -342,9 +402,7 @@ class Clusters(ArrayRecord):
 
 
 def _integer_dtype(ntype: str, feature: Feature) -> np.dtype[Any]:
-    """The dtype of a feature that is one whole number of each node; InvalidRequest where it is
-    not.
-    """
+    """Return the dtype of a feature that is one integer per node, or raise InvalidRequest."""
     if feature.kind != "dense" or feature.shape or np.dtype(feature.dtype).kind not in "iu":
         raise InvalidRequest(
             f"feature {feature.name!r} of {ntype!r} is not one whole number of each node; "
@@ -358,14 +416,15 @@ def _from_fields(fields: dict[str, Any]) -> Clusters:
 
 
 ClusterInput = Clusters | str | Path | Mapping[str, tuple[ArrayLike, ArrayLike]]
-"""Clusters as a caller has them: a folder of theirs, or for each node type nodes and their
-numbers.
+"""Clusters as a caller may pass them.
+
+An assignment, a folder, or per node type the nodes and their cluster numbers.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterGrouping:
-    """What batches of clusters are made of: the clusters, and how their subgraphs are read."""
+    """Clusters, with the options for reading the subgraphs of their batches."""
 
     clusters: Clusters
     subgraph_options: Mapping[str, Any]
@@ -379,12 +438,12 @@ class ClusterGrouping:
         subgraph_options: Mapping[str, Any],
         version: VersionInfo,
     ) -> ClusterGrouping:
-        """Clusters of a graph, those in a folder, or given as arrays.
+        """Resolve clusters that are given as an assignment, a folder or arrays.
 
         Raises
         ------
         InvalidRequest
-            Where they are of another version.
+            If the clusters belong to another version.
         """
         if isinstance(clusters, Mapping):
             return cls(
@@ -402,7 +461,7 @@ class ClusterGrouping:
         return cls(clusters=resolved, subgraph_options=subgraph_options)
 
     def batch(self, graph: GraphProtocol, numbers: Ids, version: int) -> ClusterBatch:
-        """The batch of some clusters."""
+        """Return the batch of some clusters."""
         nodes_by_type = self.clusters.nodes(numbers)
         type_ids = {
             node_type.name: type_id for type_id, node_type in enumerate(graph.schema.node_types)
@@ -427,7 +486,7 @@ class ClusterGrouping:
 
 
 def describe_version(graph: GraphProtocol, version: int | None) -> VersionInfo:
-    """What a version holds, the one that a graph reads."""
+    """Return the description of a version, by default the one that a graph reads."""
     request = metad_pb.ManifestRequest(space=graph.space, version=graph._version(version))
     return graph._session.manifest(graph._session.catalog("get_manifest", request), graph.space)
 
@@ -465,7 +524,7 @@ def _manifest(root: Path) -> dict[str, Any]:
 
 
 def _map_array(root: Path, name: str, files: Mapping[str, Any]) -> Ids:
-    """An array of a folder, mapped; its size is held against what was written."""
+    """Memory-map an array of a folder after checking its size against the manifest."""
     path = root / name
     if name not in files or not path.is_file():
         raise NotFound(

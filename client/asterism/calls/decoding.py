@@ -1,6 +1,4 @@
-"""Records out of replies to sampling calls, for a call as it is made and for one that is made
-again.
-"""
+"""Decoding of replies to sampling calls, original or replayed, into records."""
 
 from __future__ import annotations
 
@@ -52,36 +50,36 @@ SubgraphRequest = (
 
 
 class SamplingReply(VersionReply, Protocol):
-    """Fields of the reply to every sampling call."""
+    """Fields that the reply to every sampling call has."""
 
     digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingCall(Generic[Request_co]):
-    """A sampling call and its reply."""
+    """A sampling call with its reply."""
 
     request: Request_co
-    """The request's head."""
+    """Head of the request."""
     arrays: Arrays
-    """Its sections."""
+    """Sections of the request."""
     reply: Frame[VersionReply]
     schema: Schema
     token: str
 
     @property
     def version(self) -> int:
-        """The version that the reply was made from."""
+        """Version that the reply was read from."""
         return self.reply.head.version
 
 
 def _single_type(types: Sequence[int]) -> Types:
-    """int32[], the one type that a reply leaves out; -1 where there is none."""
+    """Return the type that a reply leaves out, as a 0-d array of int32; -1 if there is none."""
     return np.array(types[0] if types else -1, np.int32)
 
 
 def node_sample(call: SamplingCall[graphd_pb.SampleNodesRequest]) -> NodeSample:
-    """Drawn nodes."""
+    """Decode sampled nodes."""
     request, reply = call.request, call.reply
     types = reply.optional_array("types", "int32")
     return NodeSample(
@@ -98,13 +96,13 @@ def node_sample(call: SamplingCall[graphd_pb.SampleNodesRequest]) -> NodeSample:
 
 
 def nodes_like(call: SamplingCall[graphd_pb.SampleNodesLikeRequest]) -> NodeRows:
-    """Nodes of the types of others."""
+    """Decode nodes sampled by the types of other nodes."""
     nodes: Ids = call.reply.array("ids", "int64", 2)
     return _rows(call, nodes, call.reply.array("types", "int32")[:, None], infer_types=True)
 
 
 def negatives(call: SamplingCall[graphd_pb.SampleNegativesRequest]) -> NodeRows:
-    """Nodes that are not some others."""
+    """Decode negative nodes."""
     return _rows(
         call,
         call.reply.array("ids", "int64", 2),
@@ -135,7 +133,7 @@ def _rows(
 
 
 def graph_labels(call: SamplingCall[graphd_pb.SampleGraphLabelsRequest]) -> GraphLabels:
-    """Drawn labels of graphs."""
+    """Decode sampled graph labels."""
     indptr = call.reply.array("labels.indptr", "int64").tolist()
     text = call.reply.array("labels.values", "uint8").tobytes()
     labels = tuple(text[start:stop] for start, stop in pairwise(indptr))
@@ -145,7 +143,7 @@ def graph_labels(call: SamplingCall[graphd_pb.SampleGraphLabelsRequest]) -> Grap
 
 
 def edge_sample(call: SamplingCall[graphd_pb.SampleEdgesRequest]) -> EdgeSample:
-    """Drawn edges."""
+    """Decode sampled edges."""
     request, reply = call.request, call.reply
     return EdgeSample(
         src=reply.array("src", "int64"),
@@ -163,7 +161,7 @@ def edge_sample(call: SamplingCall[graphd_pb.SampleEdgesRequest]) -> EdgeSample:
 
 
 def neighbor_sample(call: SamplingCall[graphd_pb.SampleNeighborsRequest]) -> NeighborSample:
-    """Drawn neighbors."""
+    """Decode sampled neighbors."""
     request, reply = call.request, call.reply
     types = reply.optional_array("types", "int32", 2)
     return NeighborSample(
@@ -183,7 +181,7 @@ def neighbor_sample(call: SamplingCall[graphd_pb.SampleNeighborsRequest]) -> Nei
 
 
 def fanout_sample(call: SamplingCall[graphd_pb.SampleFanoutRequest]) -> FanoutSample:
-    """Drawn neighbors, hop after hop."""
+    """Decode neighbors sampled hop by hop."""
     request, reply = call.request, call.reply
     hops = []
     for h, hop in enumerate(request.hops):
@@ -214,7 +212,7 @@ def fanout_sample(call: SamplingCall[graphd_pb.SampleFanoutRequest]) -> FanoutSa
 
 
 def walk_sample(call: SamplingCall[graphd_pb.RandomWalkRequest]) -> WalkSample:
-    """Walks."""
+    """Decode random walks."""
     request, reply = call.request, call.reply
     nodes = reply.array("nodes", "int64", 2)
     types = reply.optional_array("types", "int32", 2)
@@ -236,7 +234,7 @@ def walk_sample(call: SamplingCall[graphd_pb.RandomWalkRequest]) -> WalkSample:
 
 
 def visit_sample(call: SamplingCall[graphd_pb.SamplePinsageRequest]) -> VisitSample:
-    """Nodes by visits."""
+    """Decode nodes ranked by visits."""
     request, reply = call.request, call.reply
     node_types, last_edge_type = (
         reply.optional_array("kinds", "int32", 2),
@@ -257,7 +255,7 @@ def visit_sample(call: SamplingCall[graphd_pb.SamplePinsageRequest]) -> VisitSam
 
 
 def subgraph(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> Subgraph:
-    """A sampled subgraph."""
+    """Decode a sampled subgraph."""
     result = _subgraph(
         call,
         [hop_fanout.edge_type for hop_fanout in call.request.fanouts],
@@ -270,14 +268,14 @@ def subgraph(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> Subgraph:
 
 
 def ego_subgraphs(call: SamplingCall[graphd_pb.SampleEgoSubgraphsRequest]) -> Subgraph:
-    """Subgraphs around seeds."""
+    """Decode subgraphs around seeds."""
     return _subgraph(
         call, list(call.request.edge_types), disjoint=call.request.disjoint, seed=call.request.seed
     )
 
 
 def labor_subgraph(call: SamplingCall[graphd_pb.SampleLaborRequest]) -> Subgraph:
-    """A subgraph whose edges were kept by shared variates."""
+    """Decode a subgraph sampled by LABOR."""
     return _subgraph(
         call,
         [hop_fanout.edge_type for hop_fanout in call.request.fanouts],
@@ -287,13 +285,15 @@ def labor_subgraph(call: SamplingCall[graphd_pb.SampleLaborRequest]) -> Subgraph
 
 
 def hgt_subgraph(call: SamplingCall[graphd_pb.SampleHgtRequest]) -> Subgraph:
-    """A subgraph of nodes drawn by budgets, with all edges among them."""
+    """Decode a subgraph sampled by HGT, with all edges among its nodes."""
     return _subgraph(call, list(call.request.edge_types), disjoint=False, seed=call.request.seed)
 
 
 def induced_subgraph(call: SamplingCall[graphd_pb.InducedSubgraphRequest]) -> Subgraph:
-    """An induced subgraph: nothing of it is drawn. Nodes may be those of the request, numbered by
-    their places there.
+    """Decode an induced subgraph.
+
+    Nothing is sampled. If the reply has no seeds, the nodes are those of the request, numbered by
+    position.
     """
     request_nodes = None if "seeds" in call.reply.arrays else call.arrays["nodes"].copy()
     return _subgraph(
@@ -357,8 +357,10 @@ def _subgraph(
 
 
 def _ends(call: SamplingCall[SubgraphRequest], edge_type: int) -> tuple[Ids, Ids]:
-    """The numbers of the sources and destinations of edges: told as such, or how many edges each
-    node has, and where these lead.
+    """Return the source and destination numbers of the edges of a type.
+
+    The reply has either both numbers of each edge, or the number of edges of each node and the
+    numbers of the remote ends.
     """
     arrays = call.reply.arrays
     if f"counts.{edge_type}" not in arrays:
@@ -380,7 +382,7 @@ def _ends(call: SamplingCall[SubgraphRequest], edge_type: int) -> tuple[Ids, Ids
 
 
 def _times(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> dict[str, Values]:
-    """The times of edges, of the edge types that have any."""
+    """Return the edge times by edge type, for the types that have times."""
     out = {}
     for e in (hop_fanout.edge_type for hop_fanout in call.request.fanouts):
         if dtype := edge_time_dtype(
@@ -393,7 +395,7 @@ def _times(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> dict[str, Val
 
 
 def layer_sample(call: SamplingCall[graphd_pb.SampleLayerRequest]) -> LayerSample:
-    """One layer."""
+    """Decode one layer."""
     layer = _layer(call, "", len(call.arrays["nodes"]), call.request.count)
     return LayerSample(
         nodes=layer.nodes,
@@ -407,7 +409,7 @@ def layer_sample(call: SamplingCall[graphd_pb.SampleLayerRequest]) -> LayerSampl
 
 
 def layer_stack(call: SamplingCall[graphd_pb.SampleLayersRequest]) -> LayerStack:
-    """Layer upon layer."""
+    """Decode a stack of layers."""
     seeds: Ids = call.arrays["nodes"]
     layers: list[Layer] = []
     for h, hop in enumerate(call.request.hops):
@@ -452,7 +454,7 @@ def _reshape_to_layers(call: SamplingCall[graphd_pb.SampleLayersRequest], nodes:
 def adjacency(
     reply: Frame[VersionReply], hop: str, shape: tuple[int, int], *, weights: bool, edge_ids: bool
 ) -> Adjacency:
-    """Edges between two lists; sections' names end with ``hop``."""
+    """Decode the edges between two lists of nodes; names of sections end with ``hop``."""
     return Adjacency(
         rows=reply.array(f"rows{hop}", "int64"),
         cols=reply.array(f"cols{hop}", "int64"),
@@ -467,8 +469,9 @@ def adjacency(
 def _features(
     call: SamplingCall[SubgraphRequest | graphd_pb.SampleFanoutRequest], prefix: str
 ) -> NodeFeatures | None:
-    """Features that came along for some of the nodes, by node type; types that can not be among
-    them are left out.
+    """Return the features returned with some of the nodes, by node type.
+
+    Types that cannot occur among the nodes are left out.
     """
     request = call.request
     features = {}

@@ -1,8 +1,8 @@
-"""Epochs: every number below some size once, in an order of each epoch's own, split over trainers
-and resumable.
+"""Resumable epochs over the integers below a size, shuffled and split over ranks.
 
-A cursor is a few numbers, whatever the size. Its state is kept by the trainer, with its own
-checkpoint: what was visited is then what that checkpoint has seen."""
+A cursor consists of a few numbers, whatever the size. The trainer stores its state with its own
+checkpoint, so that the visited numbers match what that checkpoint has seen.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +18,33 @@ from asterism_proto.errors import InvalidRequest
 __all__ = ["EpochCursor"]
 
 StridedRange = tuple[int, int, int]
-"""Places start, start + stride, ...: (start, stride, count)."""
+"""Positions start, start + stride, ..., given as (start, stride, count)."""
 _MAX_STORED_ORDER = 1 << 16
-"""Up to so many numbers every order is as likely as any other: it is kept, 8 bytes each. Of more it
-is a permutation that takes no memory.
+"""Largest size for which the order of an epoch is stored, at 8 bytes per number.
+
+Up to this size every order is equally likely. Larger sizes use a permutation that needs no memory.
+Part of the sampling contract: changing it changes results for a given seed.
 """
 
 
 class EpochCursor:
-    """Visits every number below ``size`` once an epoch, over all ranks together.
+    """Cursor that visits every integer below ``size`` once per epoch, over all ranks together.
 
     Parameters
     ----------
     size : int
-        How many numbers there are.
+        Number of integers.
     seed : int
-        Of the order; all ranks give the same.
-    rank, world : int
-        Which share of how many this one visits.
-    epoch : int
-        The one to begin with.
+        Seed of the order; the same on all ranks.
+    rank, world : int, default 0 and 1
+        This cursor's rank and the number of ranks.
+    epoch : int, default 0
+        First epoch.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument is negative, or ``rank`` is not below ``world``.
 
     Examples
     --------
@@ -58,7 +65,7 @@ class EpochCursor:
             )
         self.size, self.seed, self.rank, self.world = size, seed, rank, world
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
-        """Of an epoch of few numbers, by its key."""
+        """Key and order of a stored epoch."""
         self._begin(epoch, _rank_share([(0, 1, size)], rank, world), 0)
 
     def _begin(self, epoch: int, runs: Sequence[StridedRange], position: int) -> None:
@@ -66,21 +73,38 @@ class EpochCursor:
         self._runs = list(runs)
         self._offsets = np.cumsum([0, *(count for _, _, count in runs)])
         self.position = position
-        """Numbers of this share visited in this epoch."""
+        """Number of this rank's integers visited in this epoch."""
 
     @property
     def left(self) -> int:
-        """Numbers of this share not yet visited in this epoch."""
+        """Number of this rank's integers not yet visited in this epoch."""
         return int(self._offsets[-1]) - self.position
 
     def next_place(self) -> int:
-        """The next number's place in the order of the whole epoch, which no other rank has; -1
-        where none is left.
+        """Return the next integer's position in the order of the whole epoch, or -1 at the end.
+
+        No other rank has this position.
+
+        Returns
+        -------
+        int
+            The position, from 0 to ``size`` - 1, or -1.
         """
         return int(self._places(self.position, self.position + 1)[0]) if self.left else -1
 
     def take(self, count: int) -> NDArray[np.int64]:
-        """The next numbers, int64: ``count`` of them, or as many as are left."""
+        """Return the next integers and advance.
+
+        Parameters
+        ----------
+        count : int
+            Number of integers; fewer are returned at the end of the epoch.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            The integers, m <= ``count``.
+        """
         stop = self.position + min(count, self.left)
         positions = self._places(self.position, stop)
         self.position = stop
@@ -100,12 +124,23 @@ class EpochCursor:
         return np.asarray(starts[run] + (positions - self._offsets[run]) * strides[run])
 
     def next_epoch(self) -> None:
-        """Begin the next epoch, wherever this one is."""
+        """Begin the next epoch, even if this one has not ended."""
         self._begin(self.epoch + 1, _rank_share([(0, 1, self.size)], self.rank, self.world), 0)
 
     def split(self, parts: int) -> list[EpochCursor]:
-        """Cursors that visit, together, what is left of this share: `resharded` of their states is
-        one again.
+        """Split the rest of this rank's share into several cursors.
+
+        `resharded` joins their states again.
+
+        Parameters
+        ----------
+        parts : int
+            Number of cursors.
+
+        Returns
+        -------
+        list of EpochCursor
+            Cursors that together visit the rest of the share.
         """
         remaining = _skip(self._runs, self.position)
         cursors = [
@@ -117,7 +152,13 @@ class EpochCursor:
         return cursors
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is, in plain values: what `load_state_dict` goes on from."""
+        """Return the state of the cursor in plain values, for `load_state_dict`.
+
+        Returns
+        -------
+        dict
+            Size, seed, rank, world, epoch, position and the rank's ranges.
+        """
         return {
             "size": self.size,
             "seed": self.seed,
@@ -129,12 +170,17 @@ class EpochCursor:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a cursor was.
+        """Continue from a saved state.
+
+        Parameters
+        ----------
+        state : dict
+            Result of `state_dict`.
 
         Raises
         ------
         InvalidRequest
-            Where the state is of another size: of another version, that is.
+            If the state has another size, which means that it belongs to another version.
         """
         if state["size"] != self.size:
             raise InvalidRequest(
@@ -152,20 +198,26 @@ class EpochCursor:
     def resharded(
         cls, states: Iterable[Mapping[str, Any]], *, rank: int, world: int
     ) -> EpochCursor:
-        """A cursor of another number of ranks that visit, together, what those before left of their
-        epoch.
+        """Build a cursor for a new number of ranks that continues an epoch.
+
+        The new ranks together visit what the old ranks left of the epoch.
 
         Parameters
         ----------
         states : iterable of dict
-            The `state_dict` of every rank there was; they need not be equally far.
+            `state_dict` of every old rank; the ranks need not be equally far.
         rank, world : int
-            Of the new one.
+            Rank of the new cursor and the new number of ranks.
+
+        Returns
+        -------
+        EpochCursor
+            Cursor of the new rank.
 
         Raises
         ------
         InvalidRequest
-            Where a rank's state is missing or there twice, or they are of different epochs.
+            If the state of a rank is missing or repeated, or the states are from different epochs.
         """
         ordered = sorted(states, key=lambda state: int(state["rank"]))
         if not ordered or [state["rank"] for state in ordered] != list(range(ordered[0]["world"])):
@@ -200,7 +252,7 @@ class EpochCursor:
 
 
 def _rank_share(runs: Iterable[StridedRange], rank: int, world: int) -> list[StridedRange]:
-    """Every ``world``-th place of the runs one behind the other, from number ``rank`` on."""
+    """Return every ``world``-th position of the concatenated ranges, starting at ``rank``."""
     out: list[StridedRange] = []
     preceding = 0
     for start, stride, count in runs:
@@ -212,7 +264,7 @@ def _rank_share(runs: Iterable[StridedRange], rank: int, world: int) -> list[Str
 
 
 def _skip(runs: Iterable[StridedRange], position: int) -> list[StridedRange]:
-    """The runs without their first ``position`` places."""
+    """Return the ranges without their first ``position`` positions."""
     out: list[StridedRange] = []
     for start, stride, count in runs:
         skipped = min(position, count)

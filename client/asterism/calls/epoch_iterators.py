@@ -1,7 +1,8 @@
-"""Iterators over epochs: each node, edge or cluster once, shuffled; pairs of walks.
+"""Iterators over shuffled epochs of nodes, edges, clusters, and pairs from random walks.
 
-Each has the `EpochCursor` of one rank. Its state is a few numbers, which the trainer keeps with its
-own checkpoint."""
+Each has the `EpochCursor` of one rank. Its state is a few numbers, which the trainer stores with
+its own checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,16 @@ from asterism.records.samples import EdgeRows, Ids, PairBatch, Types, WalkSample
 from asterism_proto.errors import InvalidRequest
 
 NEGATIVES_PER_REQUEST = 1 << 22
-"""Nodes of one request for negatives."""
+"""Number of negative nodes per request.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 
 Batch = TypeVar("Batch")
 
 
 class _RowPasses(ABC, Generic[Batch]):
-    """Every row of something once an epoch, in shuffled batches."""
+    """Iterator over all rows of a type, once per epoch, in shuffled batches."""
 
     def __init__(
         self, size: int, version: int, *, batch_size: int, seed: int, rank: int, world: int
@@ -42,19 +46,19 @@ class _RowPasses(ABC, Generic[Batch]):
 
     @abstractmethod
     def _rows_at(self, positions: Ids) -> Batch:
-        """The rows at some places."""
+        """Return the rows at some positions."""
 
     @abstractmethod
     def _description(self) -> dict[str, Any]:
-        """What it goes through, in plain values."""
+        """Return a description of the rows in plain values."""
 
     @property
     def epoch(self) -> int:
-        """The one that is under way, from 0."""
+        """Number of the current epoch, from 0."""
         return self.cursor.epoch
 
     def next_batch(self) -> Batch:
-        """The next rows of the epoch; none where it is over."""
+        """Return the next rows of the epoch; an empty batch at its end."""
         return self._rows_at(self.cursor.take(self.batch_size))
 
     def __iter__(self) -> Iterator[Batch]:
@@ -63,19 +67,38 @@ class _RowPasses(ABC, Generic[Batch]):
         self.cursor.next_epoch()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is, in plain values: batches that were given count as visited."""
+        """Return the position in plain values; batches already returned count as visited."""
         return {"version": self.version, **self._description(), "cursor": self.cursor.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where passes were; InvalidRequest where it was of something else, or of another
-        version.
+        """Continue from a saved position.
+
+        Parameters
+        ----------
+        state : dict
+            Result of `state_dict`.
+
+        Raises
+        ------
+        InvalidRequest
+            If the state is from other rows or another version.
         """
         self._check(state)
         self.cursor.load_state_dict(state["cursor"])
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what passes of another number of ranks left of their epoch: of
-        every one's state.
+        """Continue an epoch with a new number of ranks.
+
+        Parameters
+        ----------
+        states : iterable of dict
+            `state_dict` of every old rank. This rank takes its share of what they left of the
+            epoch.
+
+        Raises
+        ------
+        InvalidRequest
+            If a state is from other rows or another version, or a rank's state is missing.
         """
         rank_states = list(states)
         for state in rank_states:
@@ -106,15 +129,16 @@ class _RowPasses(ABC, Generic[Batch]):
 
 
 def _ids_digest(ids: Ids) -> str:
-    """What tells some nodes, in their order, from others."""
+    """Return a digest of some nodes in their order."""
     return hashlib.blake2b(np.ascontiguousarray(ids, "<i8").tobytes(), digest_size=8).hexdigest()
 
 
 class NodePasses(_RowPasses[Ids]):
-    """Every node of a type once an epoch, in shuffled batches: what `Passes.node_batches` gives.
+    """Iterator over all nodes of a type, once per epoch, in shuffled batches.
 
-    Going through it (``for nodes in passes``) gives what is left of the epoch, and begins the next
-    one. All of it is of one version."""
+    Returned by `EpochCalls.node_batches`. A loop (``for nodes in passes``) yields the rest of the
+    epoch and begins the next one. All epochs read one version.
+    """
 
     def __init__(
         self,
@@ -151,10 +175,11 @@ class NodePasses(_RowPasses[Ids]):
 
 
 class EdgePasses(_RowPasses[EdgeRows]):
-    """Every edge of a type once an epoch, in shuffled batches: what `Passes.edge_batches` gives.
+    """Iterator over all edges of a type, once per epoch, in shuffled batches.
 
-    Going through it (``for edges in passes``) gives what is left of the epoch, and begins the next
-    one. All of it is of one version."""
+    Returned by `EpochCalls.edge_batches`. A loop (``for edges in passes``) yields the rest of the
+    epoch and begins the next one. All epochs read one version.
+    """
 
     def __init__(
         self,
@@ -187,10 +212,11 @@ class EdgePasses(_RowPasses[EdgeRows]):
 
 
 class ClusterPasses(_RowPasses[ClusterBatch]):
-    """Every cluster once an epoch, in shuffled groups: what `Graph.cluster_batches` gives.
+    """Iterator over all clusters, once per epoch, in shuffled groups.
 
-    Going through it (``for batch in passes``) gives what is left of the epoch, and begins the next
-    one. All of it is of one version."""
+    Returned by `Graph.cluster_batches`. A loop (``for batch in passes``) yields the rest of the
+    epoch and begins the next one. All epochs read one version.
+    """
 
     def __init__(
         self,
@@ -221,11 +247,12 @@ class ClusterPasses(_RowPasses[ClusterBatch]):
 
 
 class PairPasses:
-    """Skip-gram pairs of walks from every node: what `EpochCalls.walk_pairs` gives.
+    """Iterator over skip-gram pairs of walks from every start node.
 
-    Metapaths take turns; those that start at the same node type share its nodes, each of which
-    starts walks once an epoch. Going through it gives what is left of the epoch, and begins the
-    next one."""
+    Returned by `EpochCalls.walk_pairs`. Metapaths take turns. Metapaths that start at the same node
+    type share its nodes, and each node starts walks once per epoch. A loop yields the rest of the
+    epoch and begins the next one.
+    """
 
     def __init__(
         self,
@@ -293,7 +320,7 @@ class PairPasses:
 
     @property
     def epoch(self) -> int:
-        """The one that is under way, from 0."""
+        """Number of the current epoch, from 0."""
         return next(iter(self._starts.values())).epoch
 
     def __iter__(self) -> Iterator[PairBatch]:
@@ -308,7 +335,8 @@ class PairPasses:
 
     def _batch(self, index: int, path: Metapath) -> PairBatch:
         starts = self._starts[path.start]
-        # The place is this batch's alone, whatever the ranks: so are the streams of its draws.
+        # The position belongs to this batch alone, for any number of ranks, and so do the random
+        # streams keyed by it.
         tags = (starts.epoch, index, starts.cursor.next_place())
         walks = self._reader.random_walk(
             starts.next_batch(),
@@ -347,7 +375,7 @@ class PairPasses:
         )
 
     def _sample_negatives(self, types: Types, tags: tuple[int, ...], walks: WalkSample) -> Ids:
-        """Negatives of each pair: nodes of these types by weight."""
+        """Sample the negatives of each pair: nodes of these types by weight."""
         out = np.empty((len(types), self._negatives), np.int64)
         rows = max(NEGATIVES_PER_REQUEST // self._negatives, 1)
         for type_id in np.unique(types).tolist():
@@ -363,7 +391,7 @@ class PairPasses:
         return out
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is, in plain values: batches that were given count as visited."""
+        """Return the position in plain values; batches already returned count as visited."""
         return {
             "seed": self.seed,
             "turn": self._turn,
@@ -372,8 +400,17 @@ class PairPasses:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where passes of the same metapaths was; InvalidRequest where they, or the version,
-        are others.
+        """Continue from a saved position.
+
+        Parameters
+        ----------
+        state : dict
+            Result of `state_dict`.
+
+        Raises
+        ------
+        InvalidRequest
+            If the metapaths or the version differ.
         """
         self._check(state)
         for name, starts in self._starts.items():
@@ -381,8 +418,18 @@ class PairPasses:
         self.seed, self._turn = state["seed"], state["turn"]
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what passes of another number of ranks left of their epoch: of
-        every one's state.
+        """Continue an epoch with a new number of ranks.
+
+        Parameters
+        ----------
+        states : iterable of dict
+            `state_dict` of every old rank. This rank takes its share of what they left of the
+            epoch.
+
+        Raises
+        ------
+        InvalidRequest
+            If the metapaths or the version differ, or a rank's state is missing.
         """
         rank_states = list(states)
         for state in rank_states:

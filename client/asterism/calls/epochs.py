@@ -1,4 +1,4 @@
-"""Calls that iterate over a graph epoch by epoch: nodes, edges, pairs of walks, clusters."""
+"""Calls that iterate over a graph in epochs: nodes, edges, pairs from walks, clusters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNSET: Mapping[str, ArrayLike] = MappingProxyType({})
 
 
 class EpochCalls(GraphCalls):
-    """Calls of a graph that return iterators over whole epochs."""
+    """Calls that return iterators over whole epochs."""
 
     def node_batches(
         self,
@@ -32,29 +32,40 @@ class EpochCalls(GraphCalls):
         world: int = 1,
         version: int | None = None,
     ) -> NodePasses:
-        """Every node of a type once an epoch, in shuffled batches: for training, or for inference
-        over all nodes.
+        """Iterate over all nodes of a type once per epoch, in shuffled batches.
+
+        Use it for training, or for inference over all nodes.
 
         Parameters
         ----------
         ntype : str
-            The node type.
+            Node type.
         batch_size : int
-            Nodes of a batch; the last one of an epoch may have fewer.
-        among : int64[m], optional
-            These instead of every node of the type; all ranks give the same, in the same order.
+            Nodes per batch; the last batch of an epoch may be smaller.
+        among : array_like of int64, shape (m,), optional
+            Iterate over these nodes instead of all nodes of the type. All ranks pass the same nodes
+            in the same order.
         seed : int, optional
-            Of the order. Several ranks must give the same.
-        rank, world : int
-            Give the share of one of so many trainers; together they visit every node once.
+            Seed of the order. Required, and the same on all ranks, if ``world`` is above 1. None:
+            random.
+        rank, world : int, default 0 and 1
+            This trainer's rank and the number of trainers. Together they visit every row once.
         version : int, optional
-            None: the current one, which it stays with. Pin it for as long as the epochs last.
+            Version to read. None: the current one; all epochs then read that version. Pin it while
+            the epochs last.
 
         Returns
         -------
         NodePasses
-            Go through it once an epoch; ``state_dict`` and ``load_state_dict`` resume it, and
-            ``reshard`` with another ``world``.
+            Iterate over it once per epoch. ``state_dict`` and ``load_state_dict`` resume it;
+            ``reshard`` resumes it with another ``world``.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``world`` is above 1 and ``seed`` is None, or an argument is out of range.
+        NotFound
+            If there is no such node type or version.
 
         Examples
         --------
@@ -84,26 +95,42 @@ class EpochCalls(GraphCalls):
         world: int = 1,
         version: int | None = None,
     ) -> EdgePasses:
-        """Every edge of a type once an epoch, in shuffled batches: for training on links.
+        """Iterate over all edges of a type once per epoch, in shuffled batches.
+
+        Use it to train link prediction.
 
         Parameters
         ----------
         etype : str
-            The edge type.
+            Edge type.
         batch_size : int
-            Edges of a batch; the last one of an epoch may have fewer.
-        weight : str
-            The name of the weights to give back; "" are the edges' own.
-        where : str
-            As of `sample_edges`: only edges that satisfy it, such as those of a training split.
-        seed, rank, world, version
-            As of `node_batches`.
+            Edges per batch; the last batch of an epoch may be smaller.
+        weight : str, default ""
+            Name of the weights to return. "": the edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`, such as those of a training split. "": all
+            edges.
+        seed : int, optional
+            Seed of the order. Required, and the same on all ranks, if ``world`` is above 1. None:
+            random.
+        rank, world : int, default 0 and 1
+            This trainer's rank and the number of trainers. Together they visit every row once.
+        version : int, optional
+            Version to read. None: the current one; all epochs then read that version. Pin it while
+            the epochs last.
 
         Returns
         -------
         EdgePasses
-            Go through it once an epoch; each batch is an `EdgeRows`. ``state_dict``,
-            ``load_state_dict`` and ``reshard`` as of `node_batches`.
+            Iterate over it once per epoch; each batch is an `EdgeRows`. ``state_dict``,
+            ``load_state_dict`` and ``reshard`` resume it.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``world`` is above 1 and ``seed`` is None, or an argument is invalid.
+        NotFound
+            If there is no such edge type or version.
 
         Examples
         --------
@@ -144,38 +171,63 @@ class EpochCalls(GraphCalls):
         world: int = 1,
         version: int | None = None,
     ) -> PairPasses:
-        """Skip-gram pairs of walks along metapaths, from every node of their start types once an
-        epoch.
+        """Iterate over skip-gram pairs of walks along metapaths, once per epoch.
+
+        Every node of the metapaths' start types starts walks once per epoch.
 
         Parameters
         ----------
         metapaths : str or list of Metapath
-            As `metapaths` reads them, which take turns batch by batch.
-        walk_length, walks, first_step, weighted, weight, where
-            As of `random_walk` (PGLBox: ``walk_len``, ``walk_times``, ``weighted_sample``).
-        window : int
-            Places before and behind a node that pair with it (``win_size``).
-        batch_size : int
-            Nodes that walks of one batch start from.
-        negatives : int
-            Nodes drawn by weight beside each pair, of the type of its second node (``neg_num``).
-        excluded : str
-            Pairs of types to leave out, the centre's first: ``w2q;q2t`` (``excluded_train_pair``).
-            Pairs of types that are not on a metapath are left out too.
-        starts : dict of node type to int64[m]
-            Walks start at these instead of at every node of the type (``train_start_nodes``); as
-            `node_batches` has ``among``.
+            Metapaths in the notation of `metapaths`. They take turns, one batch each.
+        walk_length : int
+            Steps per walk (PGLBox: ``walk_len``).
+        walks : int, default 1
+            Walks per start node (``walk_times``).
+        window : int, default 1
+            Positions before and after a node that form pairs with it (``win_size``).
+        batch_size : int, default 1024
+            Start nodes per batch.
+        first_step : {"independent", "distinct"}, default "distinct"
+            First step of a node's walks, as in `random_walk`.
+        weighted : bool, default True
+            Choose edges in proportion to their weights (``weighted_sample``). False: uniformly.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `random_walk`.
+        negatives : int, default 0
+            Negative nodes per pair, sampled by weight from the type of the pair's second node
+            (``neg_num``).
+        excluded : str, default ""
+            Pairs of node types to leave out, the center's type first: ``w2q;q2t``
+            (``excluded_train_pair``). Pairs of types that are not on a metapath are always left
+            out.
+        starts : dict of str to array_like of int64, shape (m,), optional
+            Start nodes by node type, instead of all nodes of the type (``train_start_nodes``); the
+            same on all ranks, like ``among`` of `node_batches`.
         seed : int, optional
-            Of the order of starts, of walks, of pairs and of negatives. Several ranks must give the
-            same.
-        rank, world, version
-            As of `node_batches`.
+            Seed of the order of start nodes, of walks, pairs and negatives. Required, and the same
+            on all ranks, if ``world`` is above 1. None: random.
+        rank, world : int, default 0 and 1
+            This trainer's rank and the number of trainers. Together they visit every row once.
+        version : int, optional
+            Version to read. None: the current one; all epochs then read that version. Pin it while
+            the epochs last.
 
         Returns
         -------
         PairPasses
-            Go through it once an epoch; each `PairBatch` is shuffled. ``state_dict`` as of
-            `node_batches`.
+            Iterate over it once per epoch; each `PairBatch` is shuffled. ``state_dict``,
+            ``load_state_dict`` and ``reshard`` resume it.
+
+        Raises
+        ------
+        InvalidRequest
+            If a metapath is invalid, ``world`` is above 1 and ``seed`` is None, or an argument is
+            out of range.
+        NotFound
+            If there is no such version.
 
         Examples
         --------
@@ -222,40 +274,60 @@ class EpochCalls(GraphCalls):
         world: int = 1,
         version: int | None = None,
     ) -> ClusterPasses:
-        """Every cluster once an epoch, q of them at a time, each batch with all edges among its
-        nodes (Cluster-GCN).
+        """Iterate over all clusters once per epoch, with the subgraph of q clusters per batch.
+
+        Each batch has all edges among its nodes (Cluster-GCN).
 
         Parameters
         ----------
-        clusters : str, Path, Clusters, or dict of node type to (nodes, clusters)
-            Which nodes belong together: a folder that ``asterism export assignment`` wrote, by
-            METIS or streaming; arrays, where nodes that are not named are in no batch; or
-            `asterism.calls.clusters.Clusters`, which a feature may number too.
+        clusters : str, Path, Clusters, or dict of str to (nodes, clusters)
+            Assignment of nodes to clusters: a folder that ``asterism export assignment`` wrote
+            (METIS or streaming); arrays by node type, where nodes that are not listed appear in no
+            batch; or `asterism.calls.clusters.Clusters`, which can also come from a feature.
         q : int
-            Clusters of a batch; the last one of an epoch may have fewer.
-        etypes, weight, where, direction, weights, edge_ids, node_features
-            As of `induced_subgraph`.
-        seed, rank, world, version
-            As of `node_batches`; clusters are shared over ranks, not nodes.
+            Clusters per batch; the last batch of an epoch may have fewer.
+        etypes : str or list of str, optional
+            Types of the edges to return. None: all.
+        weight : str, default ""
+            Name of the weights to return. "": the edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`.
+        direction : {"out", "in"}, default "out"
+            Read edges at their sources, or at their destinations, as in `induced_subgraph`.
+        weights : bool, default False
+            Return the edge weights.
+        edge_ids : bool, default True
+            Return the edge ids.
+        node_features : list of str, or dict of str to list of str, optional
+            Node features to return with the sample, in the same request: names by node type, or one
+            list of names, of which each node type returns those that it has.
+        seed : int, optional
+            Seed of the order. Required, and the same on all ranks, if ``world`` is above 1. None:
+            random.
+        rank, world : int, default 0 and 1
+            This trainer's rank and the number of trainers. Clusters are split over ranks, not
+            nodes.
+        version : int, optional
+            Version to read. None: the current one; all epochs then read that version. Pin it while
+            the epochs last.
 
         Returns
         -------
         ClusterPasses
-            Go through it once an epoch; each batch is a `ClusterBatch`. ``state_dict``,
-            ``load_state_dict`` and ``reshard`` as of `node_batches`.
+            Iterate over it once per epoch; each batch is a `ClusterBatch`. ``state_dict``,
+            ``load_state_dict`` and ``reshard`` resume it.
 
         Raises
         ------
         InvalidRequest
-            Where the clusters are of another version than is read; of a batch: where its edges do
+            If the clusters belong to another version; during iteration, if the edges of a batch do
             not fit into one reply.
 
         Notes
         -----
         Chiang et al. 2019, *Cluster-GCN: an efficient algorithm for training deep and large graph
-        convolutional networks*, KDD, section 3.2: with stochastic multiple partitions, so that
-        edges between the clusters of a batch are there, and the clusters that meet are others each
-        epoch.
+        convolutional networks*, KDD, section 3.2, with stochastic multiple partitions: edges
+        between the clusters of a batch are included, and each epoch combines different clusters.
 
         Examples
         --------
@@ -288,7 +360,7 @@ class EpochCalls(GraphCalls):
 
 
 def require_shared_seed(seed: int | None, world: int) -> int:
-    """The seed of an order, which ranks must have in common."""
+    """Return the seed of an order; several ranks must pass the same one."""
     if seed is None and world > 1:
         raise InvalidRequest(
             f"a share of {world} without a seed: each would visit nodes in an order of its "

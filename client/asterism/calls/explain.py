@@ -1,4 +1,4 @@
-"""What sampling calls take: `Graph.explain`."""
+"""Cost of sampling calls: `Graph.explain`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,20 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class Explainer:
-    """The sampling calls of a graph, each of which tells what it takes instead of what it draws.
+    """Sampling calls that return an `Explanation` of their cost instead of a sample.
+
+    It has every ``sample_*`` call of a graph, and `random_walk`, with the same parameters.
+
+    Raises
+    ------
+    AttributeError
+        If the name is not that of a sampling call.
 
     Examples
     --------
-    >>> told = graph.explain.sample_nodes(100_000, "paper", seed=7)  # doctest: +SKIP
-    >>> told.rounds, told.bytes, [  # doctest: +SKIP
-    ...     (share.part, share.expected, share.drawn) for share in told.shares
+    >>> explanation = graph.explain.sample_nodes(100_000, "paper", seed=7)  # doctest: +SKIP
+    >>> explanation.rounds, explanation.bytes, [  # doctest: +SKIP
+    ...     (share.part, share.expected, share.drawn) for share in explanation.shares
     ... ]
     """
 
@@ -53,7 +60,7 @@ class Explainer:
 
 @unicode_text.refuse_surrogates
 class _ExplainCalls(AllCalls):
-    """Asks for an account where a graph asks for a sample."""
+    """Calls of a graph that request an explanation instead of a sample."""
 
     def _call(
         self,

@@ -1,4 +1,4 @@
-"""Fanouts, and the features that samples bring along."""
+"""Fanout sampling, and the selection of features that samples return."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 FeatureSelection = Sequence[str] | Mapping[str, Sequence[str]] | None
-"""Features to bring along: names, or names by node type."""
+"""Features to return with a sample: names, or names by node type."""
 
 
 class FanoutCalls(GraphCalls):
-    """The part of a graph that goes from hop to hop."""
+    """Calls that sample hop by hop."""
 
     def sample_fanout(
         self,
@@ -44,33 +44,73 @@ class FanoutCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> FanoutSample:
-        """Draw neighbors of neighbors: hop h draws ``fanouts[h]`` neighbors of every entry of the
-        hop before.
+        """Sample neighbors hop by hop, keeping one entry for every sampled neighbor.
+
+        Hop h samples ``fanouts[h]`` neighbors of every entry of the hop before.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Where to start.
+        nodes : array_like of int64, shape (m,)
+            Start nodes. -1 means "no node".
         metapath : list of (str or list of str)
-            The edge types of each hop.
+            Edge types of each hop.
         fanouts : list of int
             Neighbors per node of each hop.
-        ntype, weighted, weight, where, replace, direction, weights, edge_ids, probabilities
-            As of `sample_neighbors`.
-        times, strict, strategy, edge_times
-            As of `sample_neighbors`: the time of each node holds for all that is drawn from it, hop
-            after hop. Hops along edge types that have no times are drawn as without; of one hop all
-            have some, or none.
-        node_features : list of str, or dict of node type to list of str
-            Features of the starts and of every drawn node to bring along, in the same request: of
-            each node type what is named for it, or what it has of a list.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the first
+            hop's edge types start at several node types and ids are per type.
+        weighted : bool, default True
+            Sample in proportion to edge weights. False: uniformly.
+        weight : str, default ""
+            Name of the weights to sample by and to return: a weight table of all these edge types.
+            "": the edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        replace : bool, default True
+            Sample with replacement. False: distinct edges; a node with too few edges returns all of
+            them.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        times : array_like of int64 or float64, shape (m,), optional
+            Time of each start node. It applies to everything that is sampled from that node, over
+            all hops. Hops along edge types without times are sampled without a temporal filter;
+            within one hop, all edge types have times or none has.
+        strict : bool, default False
+            Ignore edges of exactly that time too.
+        strategy : {"uniform", "last"}, default "uniform"
+            Choice among the edges up to that time, as in `sample_neighbors`.
+        edge_times : bool, default False
+            Return the time of each edge; needs ``times``.
+        weights : bool, default True
+            Return the edge weights.
+        edge_ids : bool, default False
+            Return the edge ids.
+        probabilities : bool, default False
+            Return the probability of each sampled edge, as in `sample_neighbors`.
+        node_features : list of str, or dict of str to list of str, optional
+            Features of the start nodes and of every sampled node to return in the same request:
+            names by node type, or one list of names, of which each node type returns those that it
+            has.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         FanoutSample
-            ``hops[h].nodes`` is int64[m * fanouts[0] * .. * fanouts[h]], padded with -1; what has
-            no node has no neighbors. ``features`` and ``hops[h].features`` are as
-            `Graph.node_features` gives them for these nodes, by node type.
+            ``hops[h].nodes`` is an ndarray of int64, shape (m * fanouts[0] * .. * fanouts[h],),
+            padded with -1; an entry without a node has no neighbors. ``features`` and
+            ``hops[h].features`` hold the features by node type, as `Graph.node_features` returns
+            them for these nodes.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``metapath`` and ``fanouts`` differ in length, or other arguments do not fit
+            together.
+        NotFound
+            If there is no such edge type, weight table, feature or version.
 
         Examples
         --------
@@ -119,12 +159,12 @@ class FanoutCalls(GraphCalls):
 
 
 def requested_features(schema: Schema, columns: FeatureSelection) -> list[graphd_pb.NodeColumns]:
-    """Features to bring along, as they travel.
+    """Return the features to return with a sample in their wire form.
 
     Raises
     ------
     NotFound
-        Where a node type has no feature of that name; of a plain list: where no node type has one.
+        If a node type has no feature of that name, or, for a plain list, if no node type has one.
     """
     if columns is None:
         return []

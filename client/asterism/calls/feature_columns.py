@@ -1,6 +1,4 @@
-"""Feature columns of many rows: asked for in pieces, several at a time, and put together as one
-answer of one version.
-"""
+"""Reads of feature columns in chunks, several at a time, all from one version."""
 
 from __future__ import annotations
 
@@ -20,38 +18,49 @@ from asterism.records.samples import FeatureValue, Ids
 from asterism_model.schema import EdgeType, NodeType
 
 MAX_IN_FLIGHT = 4
-"""Pieces at a time: some are gathered while others travel."""
+"""Chunks in flight: some are gathered by the service while others are in transit."""
 _RAGGED_GUESS = 256
-"""Bytes of a ragged or bytes value: nobody knows before it is read."""
+"""Assumed bytes of a ragged or bytes value; its size is unknown before it is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRequest:
-    """Columns that are asked for."""
+    """A request for feature columns."""
 
     method: str
     head: VersionRequest
-    """Of every piece's request."""
+    """Head of every chunk's request."""
     section: str
-    """What the request calls its ids."""
+    """Name of the section that holds the ids."""
     owner: NodeType | EdgeType
     names: Sequence[str]
 
 
 def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str, FeatureValue]:
-    """The columns of these rows, in their order.
+    """Return the feature columns of rows, in the order of the rows.
 
     Parameters
     ----------
-    ids : int64[m]
+    session : Session
+        Session to read with.
+    request : ColumnRequest
+        Method, head and columns of the request. If chunks came from several versions, its head is
+        set to the newest one.
+    ids : ndarray of int64, shape (m,)
+        Row ids.
+
+    Returns
+    -------
+    dict of str to ndarray or (ndarray, ndarray)
+        Dense columns as arrays, ragged columns as ``(indptr, values)``.
 
     Raises
     ------
     Deadline
-        Where the session's time is up before the last piece is asked for.
+        If the session's timeout expires before the last chunk is requested.
     """
     rows = max(session.transport.piece_bytes // _row_bytes(request), 1)
-    if len(ids) <= rows + rows // 2:  # what is left of a second piece would not be worth a request
+    if len(ids) <= rows + rows // 2:  # A small remainder is not worth a second request.
         return validation.decode_columns(
             session.read(request.method, request.head, {request.section: ids}).arrays, request.names
         )
@@ -61,7 +70,7 @@ def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str
 
 @dataclass(slots=True)
 class _ChunkedRead:
-    """An answer that is being put together."""
+    """State of a chunked read."""
 
     session: Session
     request: ColumnRequest
@@ -70,7 +79,7 @@ class _ChunkedRead:
     deadline: float
     dense: dict[str, NDArray[Any]] = field(default_factory=dict)
     ragged: dict[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
-    """What is not dense, by the place where a piece begins."""
+    """Sections of columns that are not dense, by the first row of their chunk."""
 
     def read(self) -> dict[str, FeatureValue]:
         pieces = list(pairwise(self.bounds))
@@ -80,8 +89,8 @@ class _ChunkedRead:
                 self.dense[name] = np.empty((len(self.ids), *shape), dtype)
         map_concurrently = self.session.waiter.map_concurrently
         versions = map_concurrently(self._read_piece, pieces, MAX_IN_FLIGHT)
-        # A version that was published meanwhile: what is of an older one is asked for again, of
-        # that.
+        # If a version was published meanwhile, read the chunks of older versions again at the
+        # newest one.
         newest = max(versions)
         self.request.head.version = newest
         map_concurrently(
@@ -95,7 +104,7 @@ class _ChunkedRead:
         }
 
     def _read_piece(self, piece: tuple[int, int]) -> int:
-        """Ask for rows start .. stop - 1; the version that they are of."""
+        """Read rows start .. stop - 1 and return the version that they came from."""
         start, stop = piece
         seconds_left(self.deadline)
         reply = self.session.read(
@@ -119,7 +128,7 @@ class _ChunkedRead:
 
 
 def _row_layout(owner: NodeType | EdgeType, name: str) -> tuple[tuple[int, ...], str]:
-    """Shape and dtype of a row of a dense column; of others the dtype is ""."""
+    """Return the shape and dtype of a dense column's row; dtype is "" for other columns."""
     if name == "weight" and isinstance(owner, NodeType):
         return (), "float32"
     feature = owner.feature(name)

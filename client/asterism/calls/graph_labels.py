@@ -1,4 +1,4 @@
-"""Graphs within the graph: labels that nodes carry, and the nodes of each."""
+"""Labeled graphs within a graph space: sampling of labels, and the nodes of each label."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class GraphLabelCalls(GraphCalls):
-    """The part of a graph that tells the graphs within it apart.
+    """Calls on the labeled graphs of a graph space.
 
-    A node type declares a feature of kind bytes as its ``graph_label``. Nodes of the same label, of
-    whatever type, are one graph; one whose label is empty is in none."""
+    A node type declares a feature of kind bytes as its ``graph_label``. All nodes with the same
+    label, of any type, form one graph. A node with an empty label belongs to none.
+    """
 
     def sample_graph_labels(
         self, n: int, *, seed: int | None = None, version: int | None = None
     ) -> GraphLabels:
-        """Draw labels of graphs, each alike, with replacement.
+        """Sample graph labels uniformly with replacement.
 
         Parameters
         ----------
         n : int
-            How many. The first m of n draws are the draws of a request for m.
+            Number of labels. The first m of n labels equal those of a request for m.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
@@ -39,9 +44,9 @@ class GraphLabelCalls(GraphCalls):
         Raises
         ------
         NotFound
-            Where no node has a label.
+            If no node has a label.
         InvalidRequest
-            Where no node type declares one.
+            If no node type declares a graph label.
 
         Examples
         --------
@@ -58,22 +63,24 @@ class GraphLabelCalls(GraphCalls):
     def graph_nodes(
         self, labels: Iterable[bytes | str], *, version: int | None = None
     ) -> GraphNodes:
-        """The nodes of graphs.
+        """Return the nodes of labeled graphs.
 
         Parameters
         ----------
         labels : list of bytes or str
-            Text counts as UTF-8.
+            Labels; str is encoded as UTF-8.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         GraphNodes
-            Row i is label i's nodes by (type, id); empty where no node has it.
+            Row i holds the nodes of label i, ordered by (type, id); empty if no node has the label.
 
         Raises
         ------
         InvalidRequest
-            Where no node type declares a graph label.
+            If no node type declares a graph label, or ``labels`` is not a list of labels.
         """
         if isinstance(labels, bytes | str):
             raise InvalidRequest(f"labels {labels!r}: expected a list of labels")

@@ -1,4 +1,4 @@
-"""The calls of a graph that groups of calls make of each other."""
+"""Protocol of the graph calls that groups of calls use from each other."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from asterism.records.samples import (
 from asterism_model.schema import Schema
 
 _Names = str | Iterable[str] | None
-"""As `asterism.calls.base.Names`, of a module that imports this one."""
+"""Copy of `asterism.calls.base.Names`; that module imports this one.
+"""
 
 
 class GraphProtocol(Protocol):
-    """The calls of `asterism.graph.Graph` that its groups of calls and clusters need.
+    """Calls of `asterism.graph.Graph` that its groups of calls and clusters need.
 
-    Only those parameters are listed that they use; `Graph` has more.
+    It lists only the parameters that they use; `Graph` has more. `Graph` documents the calls.
     """
 
     _session: Session
@@ -46,18 +47,18 @@ class GraphProtocol(Protocol):
     def _require_ids(
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
     ) -> Ids:
-        """Return nodes as int64[n]."""
+        """Return nodes as ndarray of int64, shape (n,); a name that no node has raises."""
 
     def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
-        """Return nodes by position, with their count and the version."""
+        """Return nodes by scan position, the number of nodes, and the version."""
 
     def _edges_at(
         self, etype: str, positions: Ids, weight: str, where: str, version: int | None
     ) -> tuple[EdgeRows, int]:
-        """Return edges by position, with their count."""
+        """Return edges by scan position, and the number of edges."""
 
     def pin(self, version: int | None = None) -> AbstractContextManager[GraphProtocol]:
-        """Hold a version while a block runs."""
+        """Return a context manager that holds a version."""
 
     def sample_nodes(
         self,
@@ -69,7 +70,7 @@ class GraphProtocol(Protocol):
         seed: int | None = None,
         version: int | None = None,
     ) -> NodeSample:
-        """Sample nodes."""
+        """Sample nodes by weight or uniformly."""
 
     def sample_negatives(
         self,
@@ -83,7 +84,7 @@ class GraphProtocol(Protocol):
         seed: int | None = None,
         version: int | None = None,
     ) -> NodeRows:
-        """Sample negative nodes per row."""
+        """Sample negative nodes for each row."""
 
     def random_walk(
         self,
@@ -100,7 +101,7 @@ class GraphProtocol(Protocol):
         seed: int | None = None,
         version: int | None = None,
     ) -> WalkSample:
-        """Walk from nodes."""
+        """Walk from nodes; return one walk per row."""
 
     def neighbors(
         self,
@@ -130,7 +131,7 @@ class GraphProtocol(Protocol):
         node_features: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
         version: int | None = None,
     ) -> Subgraph:
-        """Return the edges among nodes."""
+        """Return the subgraph of nodes, with all edges among them."""
 
     def node_ids(
         self, names: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
@@ -140,10 +141,10 @@ class GraphProtocol(Protocol):
     def scan_nodes(
         self, ntype: str, names: str | Iterable[str] = (), *, version: int | None = None
     ) -> Iterator[NodeBatch]:
-        """Scan nodes of a type."""
+        """Yield all nodes of a type in batches."""
 
     def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids:
-        """Return nodes by position."""
+        """Return nodes by their position in a scan."""
 
     def edges_at(
         self,
@@ -154,7 +155,7 @@ class GraphProtocol(Protocol):
         where: str = "",
         version: int | None = None,
     ) -> EdgeRows:
-        """Return edges by position."""
+        """Return edges by their position in a scan."""
 
     def metapaths(self, text: str) -> tuple[Metapath, ...]:
-        """Parse metapaths."""
+        """Parse metapaths in PGLBox notation."""

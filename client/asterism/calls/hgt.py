@@ -1,6 +1,4 @@
-"""Subgraphs of as many nodes of each type as asked for, layer by layer: the sampling of
-heterogeneous graph transformers.
-"""
+"""Subgraphs with a given number of nodes per type and layer, sampled as in HGT."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class HgtCalls(GraphCalls):
-    """The part of a graph that whole layers are drawn from by budgets."""
+    """Calls that sample layers by budgets (HGT)."""
 
     def sample_hgt(
         self,
@@ -38,53 +36,70 @@ class HgtCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
-        """Seeds, nodes drawn layer by layer, so many of each type, and all edges among them (HGT).
+        """Sample a given number of nodes per type and layer, with all edges among them (HGT).
 
-        Nodes that many of the sample lead to are drawn first: the sample is dense, and has as many
-        nodes of a rare type as of a common one.
+        Nodes that many nodes of the sample lead to are preferred. The sample is dense, and has as
+        many nodes of a rare type as of a common one.
 
         Parameters
         ----------
-        seeds : int64[m]
-            Node ids; -1 is no node.
-        counts : list of int, or dict of node type to list of int
-            Nodes to draw in each layer: of each node type, or as a dict says; of types that it does
-            not name none are. Fewer are drawn where fewer were given anything.
+        seeds : array_like of int64, shape (m,)
+            Seed nodes. -1 means "no node".
+        counts : list of int, or dict of str to list of int
+            Nodes to sample per layer: for every node type, or by node type. A type that the dict
+            does not name is not sampled. Fewer are sampled if fewer nodes have a budget.
         etypes : str or list of str, optional
-            The types of edges along which nodes give, in the order in which they are; None: all.
+            Edge types that pass budgets, in this order. None: all.
         among : str or list of str, optional
-            The types of the edges among the nodes that are given; None: those that are followed.
-        ntype, node_features
-            As of `sample_subgraph`.
-        weighted, weight
-            Whether a node gives along its edges of one type by their weights, and which; otherwise
-            to all alike, as PyG does.
-        where : str
-            As of `sample_neighbors`, of the edges that are followed and of those that are given.
-        direction : {"out", "in"}
-            Along the edges, or against them: "in" meets those whose messages a node gets, as PyG's.
-        weights, edge_ids : bool
-            Whether to give these too.
+            Types of the edges to return. None: ``etypes``.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all seeds by name, or of each seed by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        weighted : bool, default True
+            Split a node's budget over its edges of one type by weight. False: evenly, as PyG does.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`; it applies to the edges that pass budgets
+            and to those that are returned.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse. "in" reaches the nodes that send messages to a
+            node, as PyG does.
+        weights : bool, default False
+            Return the edge weights.
+        edge_ids : bool, default True
+            Return the edge ids.
+        node_features : list of str, or dict of str to list of str, optional
+            Node features to return with the sample, in the same request: names by node type, or one
+            list of names, of which each node type returns those that it has.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         Subgraph
-            Nodes are seeds in request order, then layer after layer in the order of the draws;
-            ``num_sampled_nodes`` has the seeds, and each layer. Edges as of `induced_subgraph`.
+            Nodes are the seeds in request order, then layer after layer in sampling order.
+            ``num_sampled_nodes`` counts the seeds and each layer. Edges are ordered as in
+            `induced_subgraph`.
 
         Raises
         ------
         InvalidRequest
-            Where counts are none, the nodes of a layer have more edges than can be read, or the
+            If ``counts`` is invalid, the nodes of a layer have more edges than can be read, or the
             edges do not fit into one reply.
+        NotFound
+            If there is no such edge type, node type, weight table or version.
 
         Notes
         -----
-        Hu et al. 2020, *Heterogeneous graph transformer*, WWW, section 3.3; as PyG's ``HGTLoader``.
-        A node that is taken gives each of its edges of one type the share that the edge has of all
-        of them; a node that is not taken has the sum of what edges to it were given, its budget. A
-        layer is drawn without replacement, by successive draws in proportion to squared budgets,
-        each node type by itself.
+        Hu et al. 2020, *Heterogeneous graph transformer*, WWW, section 3.3; as in PyG's
+        ``HGTLoader``. A sampled node adds to each neighbor the edge's share of all its edges of
+        that type. The sum over all such edges is the budget of a node that is not yet sampled. Each
+        layer is sampled without replacement, by successive draws in proportion to squared budgets,
+        independently for each node type.
 
         Examples
         --------
@@ -128,7 +143,7 @@ class HgtCalls(GraphCalls):
     def _layer_counts(
         self, counts: Sequence[int] | Mapping[str, Sequence[int]]
     ) -> list[graphd_pb.NodeCounts]:
-        """Counts by node type and layer, checked."""
+        """Validate counts and return them by node type and layer."""
         by_type = (
             counts
             if isinstance(counts, Mapping)

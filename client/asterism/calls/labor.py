@@ -1,4 +1,4 @@
-"""Subgraphs by layer-neighbor sampling."""
+"""Subgraphs sampled by layer-neighbor sampling (LABOR)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class LaborCalls(GraphCalls):
-    """The part of a graph that batches share neighbors by."""
+    """Calls that sample with LABOR."""
 
     def sample_labor(
         self,
@@ -38,54 +38,76 @@ class LaborCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
-        """Seeds and neighbors of theirs by layer-neighbor sampling: nodes of a batch meet the same
-        neighbors where they can.
+        """Sample a subgraph by layer-neighbor sampling, so that seeds share neighbors (LABOR).
 
-        A node t has one variate for a whole hop, and an edge to it is kept where that is at most
-        the edge's probability.
+        A node t has one random variate for a whole hop. An edge to it is kept if the variate is at
+        most the edge's probability.
 
         Parameters
         ----------
-        seeds : int64[m]
-            Node ids; -1 is no node.
-        fanouts : list of int, or dict of edge type to list of int
-            Neighbors per node of each hop, in expectation: of each edge type, or as a dict says; 0
-            is none, -1 all of positive weight.
-        importance : int
-            Steps that make neighbors of several nodes more probable and others less, at the same
-            variance of estimates: LABOR-i. 0 is LABOR-0; -1 as many as it takes until they change
-            little, LABOR-*. At most 100.
-        layer_dependency : bool
-            Whether a node has the same variate in every hop: fewer different nodes still.
-        etypes, ntype, direction, edge_ids, node_features
-            As of `sample_subgraph`.
-        weighted, weight, where
-            As of `sample_neighbors`. An edge of weight 0 is never kept; a node with fewer edges
-            than its fanout keeps all others.
-        expand : {"every", "first"}
-            Whether neighbors are drawn in every hop from the one on that met a node (DGL), or in
-            the next only (PyG).
-        weights : bool
-            Whether to give `Subgraph.weights`, for a mean over a node's kept edges: weight over
-            probability, scaled to sum to their number.
+        seeds : array_like of int64, shape (m,)
+            Seed nodes. -1 means "no node".
+        fanouts : list of int, or dict of str to list of int
+            Expected number of neighbors per node and hop: for every edge type, or by edge type. 0:
+            none. -1: all of positive weight.
+        etypes : str or list of str, optional
+            Edge types to follow, in this order. None: the keys of ``fanouts`` if it is a dict, else
+            all.
+        importance : int, default 0
+            Number of importance steps, at most 100. Each makes neighbors of several nodes more
+            probable and others less, at the same variance of estimates: LABOR-i. 0: LABOR-0. -1:
+            until the probabilities converge, LABOR-*.
+        layer_dependency : bool, default False
+            Use the same variate of a node in every hop, which gives fewer distinct nodes.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all seeds by name, or of each seed by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        weighted : bool, default True
+            Sample in proportion to edge weights. An edge of weight 0 is never kept; a node with
+            fewer edges than its fanout keeps all others. False: uniformly.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse. "in" reaches the nodes that send messages to a
+            node.
+        expand : {"every", "first"}, default "every"
+            Sample the neighbors of a node in every hop after it was reached (DGL), or only in the
+            next one (PyG).
+        weights : bool, default True
+            Return `Subgraph.weights` for a mean over a node's kept edges: weight divided by
+            probability, scaled so that they sum to the number of kept edges.
+        edge_ids : bool, default True
+            Return the edge ids.
+        node_features : list of str, or dict of str to list of str, optional
+            Node features to return with the sample, in the same request: names by node type, or one
+            list of names, of which each node type returns those that it has.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         Subgraph
-            Numbered as `sample_subgraph` numbers; the edges of a node in the order in which it has
-            them.
+            Nodes are numbered as in `sample_subgraph`. The edges of a node are in the order in
+            which the node has them.
 
         Raises
         ------
         InvalidRequest
-            Where ``importance`` is out of bounds, or the nodes of a hop have more edges than can be
+            If ``importance`` is out of range, or the nodes of a hop have more edges than can be
             read.
+        NotFound
+            If there is no such edge type, weight table or version.
 
         Notes
         -----
-        Balin & Catalyurek 2023, *Layer-neighbor sampling*, NeurIPS; as DGL's ``LaborSampler``.
-        Variates are keyed by (seed, hop, node type, node), whatever is in the batch; with
-        importance steps the probabilities are of the batch as a whole.
+        Balin & Catalyurek 2023, *Layer-neighbor sampling*, NeurIPS; as in DGL's ``LaborSampler``.
+        Variates are keyed by (seed, hop, node type, node) and do not depend on the batch. With
+        importance steps, the probabilities depend on the batch as a whole.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Layers drawn as a whole, edges between lists of nodes, and whole neighborhoods hop by hop."""
+"""Layer-wise sampling, edges between lists of nodes, and full multi-hop neighborhoods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MEASURES = {"sum": graphd_pb.SUM, "sqrt": graphd_pb.SQRT, "squares": graphd_pb.
 
 
 class LayerCalls(GraphCalls):
-    """The part of a graph that works on whole layers of nodes."""
+    """Calls on whole layers of nodes."""
 
     def sample_layer(
         self,
@@ -45,47 +45,67 @@ class LayerCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> LayerSample:
-        """Draw n nodes for a whole layer from the neighbors of all of its nodes, with the edges
-        between the two.
+        """Sample n nodes for a whole layer from the neighbors of all its nodes.
+
+        The edges between the two layers are returned too.
 
         Parameters
         ----------
-        nodes : int64[m] or int64[b, w]
-            A layer, or b layers of w nodes, each drawn for by itself; -1 is no node. A node that is
-            there twice counts twice.
+        nodes : array_like of int64, shape (m,) or (b, w)
+            One layer, or b layers of w nodes that are sampled independently. -1 means "no node". A
+            repeated node counts each time.
         etypes : str or list of str, or None
-            Edge types; None: all.
+            Edge types by name. None: all.
         n : int
-            Nodes of each new layer.
-        measure : {"sum", "sqrt", "squares"}
-            What a neighbor counts, of the edges that lead to it: the sum of their weights; its
-            square root; or the sum, over the layer's nodes, of the squared sum of each one's, which
-            are the squared column norms that LADIES draws by.
-        ntype : str or int, optional
-            As of `sample_neighbors`; in the shape of ``nodes`` where it is an array.
-        weighted, weight
-            By edge weight, of that name ("" are the edges' own); otherwise every edge weighs 1.
-        where : str
-            As of `sample_neighbors`: other edges are as if they were not there.
-        replace : bool
-            False: different nodes, in the order of successive draws; as many as there are where
-            these are fewer than n.
-        direction, edge_ids
-            As of `sample_neighbors`; ids of the adjacency's edges.
+            Nodes per new layer.
+        measure : {"sum", "sqrt", "squares"}, default "sum"
+            Importance of a neighbor, from the edges that lead to it. "sum": the sum of their
+            weights. "sqrt": its square root. "squares": for each node of the layer the squared sum
+            of its edges' weights, summed over the layer; these are the squared column norms of
+            LADIES.
+        ntype : str, or array_like of int, shape of ``nodes``, optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        weighted : bool, default True
+            Use edge weights. False: every edge weighs 1.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        replace : bool, default True
+            Sample with replacement. False: distinct nodes, in the order of successive draws; all
+            neighbors if there are fewer than n.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        edge_ids : bool, default False
+            Return the ids of the adjacency's edges.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         LayerSample
-            ``nodes`` int64[n] or int64[b, n], their ``types`` and ``probabilities``, and the
-            ``adjacency`` of the two layers.
+            ``nodes`` ndarray of int64, shape (n,) or (b, n), their ``types`` and ``probabilities``,
+            and the ``adjacency`` of the two layers.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``measure`` is unknown, or the shape of ``nodes`` is not a layer or layers.
+        NotFound
+            If there is no such edge type, weight table or version.
 
         Notes
         -----
-        A node is drawn with probability (what it counts) / (what all neighbors of the layer count):
-        Zou et al. 2019, *Layer-dependent importance sampling* (LADIES), NeurIPS, section 3.2, with
-        ``measure="squares"`` and ``replace=False``. FastGCN (Chen, Ma & Xiao 2018, ICLR, section 3)
-        draws from all nodes by one law for all layers: that is `sample_nodes` by a named table, and
-        `adjacency`. All edges of the layer's nodes are read.
+        A node is sampled with probability (its importance) / (the importance of all neighbors of
+        the layer). With ``measure="squares"`` and ``replace=False`` this is Zou et al. 2019,
+        *Layer-dependent importance sampling* (LADIES), NeurIPS, section 3.2. FastGCN (Chen, Ma &
+        Xiao 2018, ICLR, section 3) samples from all nodes by one distribution for all layers: use
+        `sample_nodes` with a weight table, and `adjacency`. All edges of the layer's nodes are
+        read.
 
         Examples
         --------
@@ -124,25 +144,51 @@ class LayerCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> LayerStack:
-        """Draw layer after layer: hop h draws ``counts[h]`` nodes for the layer that the hop before
-        drew.
+        """Sample layer after layer: hop h samples ``counts[h]`` nodes from the previous layer.
 
         Parameters
         ----------
-        nodes : int64[m] or int64[b, w]
-            The first layer, or b of them. ``nodes[:, None]`` is a layer for each node: its first
-            hop is that node's own neighbors.
+        nodes : array_like of int64, shape (m,) or (b, w)
+            First layer, or b of them. ``nodes[:, None]`` makes a layer of each node, so that its
+            first hop samples that node's own neighbors.
         metapath : list of (str or list of str)
-            The edge types of each hop.
+            Edge types of each hop.
         counts : list of int
-            Nodes of each layer.
-        measure, ntype, weighted, weight, replace, direction, edge_ids
-            As of `sample_layer`.
+            Nodes per layer.
+        measure : {"sum", "sqrt", "squares"}, default "sum"
+            Importance of a neighbor, as in `sample_layer`.
+        ntype : str, or array_like of int, shape of ``nodes``, optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the first
+            hop's edge types start at several node types and ids are per type.
+        weighted : bool, default True
+            Use edge weights. False: every edge weighs 1.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        replace : bool, default True
+            Sample with replacement. False: distinct nodes, as in `sample_layer`.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        edge_ids : bool, default False
+            Return the ids of the adjacencies' edges.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         LayerStack
-            ``layers[h]``, each with the adjacency to the one before.
+            ``layers[h]``, each with the adjacency to the previous layer.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``metapath`` and ``counts`` differ in length, or another argument is invalid.
+        NotFound
+            If there is no such edge type, weight table or version.
         """
         if isinstance(metapath, str) or len(metapath) != len(counts) or not counts:
             raise InvalidRequest(
@@ -183,27 +229,46 @@ class LayerCalls(GraphCalls):
         edge_ids: bool = False,
         version: int | None = None,
     ) -> Adjacency:
-        """The edges from some nodes to others, as a sparse matrix is made of them.
+        """Return the edges from some nodes to others as the entries of a sparse matrix.
 
         Parameters
         ----------
-        rows, cols : int64[m], int64[c]
-            Node ids; -1 and unknown ones have no edges. One that is there twice has its edges
-            twice.
+        rows : array_like of int64, shape (m,)
+            Node ids of the rows. -1 and unknown ids have no edges. A repeated node has its edges
+            each time.
+        cols : array_like of int64, shape (c,)
+            Node ids of the columns, with the same rules.
         etypes : str or list of str, optional
-            Edge types; None: all.
-        row_type, col_type : str or int[m] or int[c], optional
-            Their types. They may be left out where the edge types leave one choice, and in a space
-            of global ids.
-        direction : {"out", "in"}
-            Edges from rows to cols, or from cols to rows (where the schema keeps in-copies).
-        weight, where, weights, edge_ids
-            As of `neighbors`.
+            Edge types by name. None: all.
+        row_type, col_type : str, or array_like of int, shape (m,) and (c,), optional
+            Node types of the rows and columns, by name or by type id per node. Not needed if the
+            edge types leave one choice, or if ids are global.
+        direction : {"out", "in"}, default "out"
+            Edges from rows to columns, or from columns to rows (where the schema keeps in-copies).
+        weight : str, default ""
+            Name of the weights to return: a weight table of all these edge types. "": the edges'
+            own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
+            filter.
+        weights : bool, default True
+            Return the edge weights.
+        edge_ids : bool, default False
+            Return the edge ids.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         Adjacency
-            In canonical order, an entry per edge.
+            One entry per edge, in canonical order.
+
+        Raises
+        ------
+        InvalidRequest
+            If types are ambiguous, or ``where`` is not a valid filter.
+        NotFound
+            If there is no such edge type, weight table or version.
 
         Examples
         --------
@@ -255,22 +320,41 @@ class LayerCalls(GraphCalls):
         edge_ids: bool = False,
         version: int | None = None,
     ) -> MultiHopNeighbors:
-        """All neighbors, all of theirs, and so on: of each hop every node once, and the edges that
-        lead to it.
+        """Return the full neighborhood hop by hop, each node once per hop, with its edges.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Where to start; -1 and unknown ones have no neighbors.
+        nodes : array_like of int64, shape (m,)
+            Start nodes. -1 and unknown ids have no neighbors.
         metapath : list of (str or list of str)
-            The edge types of each hop.
-        ntype, direction, weight, where, edge_ids
-            As of `neighbors`.
+            Edge types of each hop.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the first
+            hop's edge types start at several node types and ids are per type.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        weight : str, default ""
+            Name of the weights to return: a weight table of all these edge types. "": the edges'
+            own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
+            filter.
+        edge_ids : bool, default False
+            Return the edge ids.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         MultiHopNeighbors
-            All of one version.
+            Nodes, types and adjacencies of each hop, all from one version.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``metapath`` is empty or a single name, or types are ambiguous.
+        NotFound
+            If there is no such edge type, weight table or version.
         """
         if isinstance(metapath, str) or not len(metapath):
             raise InvalidRequest(
@@ -332,7 +416,7 @@ class LayerCalls(GraphCalls):
     def _resolve_types(
         self, ids: Ids, node_type: int, arrays: dict[str, NDArray[Any]], version: int | None
     ) -> Types:
-        """The types of seeds, as they were said; looked up where they were not."""
+        """Return the types of start nodes, looking them up where the request does not give them."""
         if node_type >= 0:
             return np.where(ids >= 0, np.int32(node_type), np.int32(-1))
         if "types" in arrays:
@@ -341,7 +425,7 @@ class LayerCalls(GraphCalls):
         return self.node_types(ids, version=version)
 
     def _remote_types(self, edge_types: Types, direction: str) -> Types:
-        """The node type that each edge leads to."""
+        """Return the node type that each edge leads to."""
         schema = self.schema
         ends = [
             schema.node_type_id(edge.dst_type if direction == "out" else edge.src_type)
@@ -352,21 +436,29 @@ class LayerCalls(GraphCalls):
     def node_types(
         self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
     ) -> Types:
-        """The type of each node.
+        """Return the type of each node.
 
         Parameters
         ----------
-        ids : int64[m]
-        ntype : str or int[m], optional
-            In a space whose ids are per type the same id may be a node of several: say of which,
-            and the answer tells whether there is such a node. In a space of global ids leave it
-            out.
+        ids : array_like of int64, shape (m,)
+            Node ids.
+        ntype : str, or array_like of int, shape (m,), optional
+            Expected node type of all nodes by name, or of each by type id. Required if ids are per
+            type, where one id may exist in several types; the result then says whether the node
+            exists. Not needed if ids are global.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
-        int32[m]
-            Node type ids, positions in ``schema.node_types``; -1 where there is no such node in the
-            version.
+        ndarray of int32, shape (m,)
+            Node type ids, positions in ``schema.node_types``; -1 where the version has no such
+            node.
+
+        Raises
+        ------
+        InvalidRequest
+            If ids are per type and ``ntype`` is None.
 
         Examples
         --------
@@ -387,7 +479,7 @@ class LayerCalls(GraphCalls):
         direction: str,
         version: int | None,
     ) -> tuple[int, int, dict[str, NDArray[Any]]]:
-        """The width of layers (0: one of any), their node type and sections."""
+        """Return the width of the layers (0: one layer), the node type id and the sections."""
         array = np.asarray(nodes)
         if array.ndim not in (1, 2):
             raise InvalidRequest(
@@ -415,7 +507,7 @@ class LayerCalls(GraphCalls):
         seed: int | None,
         version: int | None,
     ) -> dict[str, Any]:
-        """What every request for layers says."""
+        """Return the fields that every request for layers has."""
         if measure not in _MEASURES:
             raise InvalidRequest(f"measure {measure!r}: expected 'sum', 'sqrt' or 'squares'")
         return {
@@ -433,13 +525,11 @@ class LayerCalls(GraphCalls):
 
 
 def _unique_in_order(ids: Ids, types: Types) -> tuple[Ids, Types, Ids]:
-    """Each (id, type) once, in the order in which they come, and the place of each entry among
-    them.
-    """
+    """Return distinct (id, type) pairs by first appearance, and each entry's position."""
     order = np.lexsort((types, ids))
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (np.diff(ids[order]) != 0) | (np.diff(types[order]) != 0)
-    first = order[is_first]  # the sort is stable: of equals the first one leads
+    first = order[is_first]  # The sort is stable: the first of equal entries comes first.
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     positions = np.empty(len(ids), np.int64)

@@ -1,4 +1,4 @@
-"""Link-level seeds: positive edges, and negatives that are no edges."""
+"""Seeds for link prediction: positive edges with negative ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODES = ("binary", "triplet")
 
 
 class LinkCalls(GraphCalls):
-    """The part of a graph that link prediction starts from."""
+    """Calls that build seeds for link prediction."""
 
     def link_seeds(
         self,
@@ -32,49 +32,55 @@ class LinkCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> LinkSeeds:
-        """Positive edges with negatives beside them: what models of links are trained on.
+        """Combine positive edges with sampled negatives, to train link prediction.
 
         Parameters
         ----------
-        edges : EdgeRows, EdgeSample or int64[m, 2]
-            The positives, of `edges_at`, `edge_batches` or `sample_edges`, or pairs of ids (source,
-            destination).
+        edges : EdgeRows, EdgeSample, or array_like of int64, shape (m, 2)
+            Positive edges, from `edges_at`, `edge_batches` or `sample_edges`, or pairs of ids
+            (source, destination).
         etype : str
-            Their edge type: negatives join nodes of the same types.
-        mode : {"binary", "triplet"}
-            Negative pairs with a source of their own, labelled; or, for each positive, negative
-            destinations of its source.
-        amount : float
-            Negatives for each positive. Binary: m * amount pairs, rounded up. Triplet: a whole
-            number.
+            Their edge type. Negatives join nodes of the same types.
+        mode : {"binary", "triplet"}, default "binary"
+            "binary": negative pairs with sources of their own, and labels. "triplet": for each
+            positive, negative destinations of its source.
+        amount : float, default 1
+            Negatives per positive. Binary: m * amount pairs, rounded up. Triplet: an integer.
         weight : str, optional
-            Negative destinations in proportion to these weights of nodes: "" are their own,
-            otherwise a table's name. None: uniformly. For degree^0.75 (Mikolov et al. 2013) declare
-            a table ``pow(in_degree, 0.75)``: builds count edges (docs/loading.md).
+            Node weights by which negative destinations are sampled: a weight table, or "" for the
+            nodes' own weights. None: uniformly. For degree^0.75 (Mikolov et al. 2013) declare a
+            table ``pow(in_degree, 0.75)``; builds count the edges (docs/loading.md).
         src_weight : str, optional
-            The sources of negative pairs likewise; binary alone.
-        exclude : bool
-            Leave out every destination that an edge of this type leads to from the source, in the
-            version that is read. False: a negative may be an edge (PyG), but no triplet's negative
-            is its own positive.
+            Node weights by which sources of negative pairs are sampled; only for "binary". None:
+            uniformly.
+        exclude : bool, default True
+            Leave out every destination that an edge of this type leads to from the source in the
+            version read. False: a negative may be an edge (as in PyG), but the negative of a
+            triplet is never its own positive.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to sample negatives from. None: the version of ``edges`` if they are a record,
+            otherwise the version of this graph, or the current one.
 
         Returns
         -------
         LinkSeeds
-            All of one version.
+            Positives and negatives, all from one version.
 
         Raises
         ------
         InvalidRequest
-            Where mode or amount are none, or edges do not say pairs.
+            If ``mode`` or ``amount`` is invalid, or ``edges`` are not pairs, or are of another edge
+            type or version.
 
         Notes
         -----
-        The shapes are those of PyG's ``NegativeSampling``. A negative's source u is drawn by the
-        sources' weights (binary) or given (triplet); its destination is v with probability w_v /
-        (the weight of all destinations that are not left out for u), every draw by itself and keyed
-        by its place in the batch. Where everything is left out for u there is no negative: a pair
-        is not given, so that there are fewer; a triplet has -1.
+        The shapes are those of PyG's ``NegativeSampling``. The source u of a negative is sampled by
+        the sources' weights (binary) or given (triplet). Its destination is v with probability w_v
+        / (the weight of all destinations that are not left out for u). Draws are independent, and
+        keyed by their position in the batch. If everything is left out for u there is no negative:
+        a binary pair is dropped, so that there are fewer; a triplet has -1.
 
         Examples
         --------
@@ -134,7 +140,7 @@ class LinkCalls(GraphCalls):
     def _positives(
         self, edges: EdgeRows | EdgeSample | ArrayLike, etype: str, version: int | None
     ) -> tuple[Ids, Ids, Ids | None, int]:
-        """Sources, destinations and ids of positives, and the version that negatives are of."""
+        """Return sources, destinations and ids of the positives, and the version to read."""
         if isinstance(edges, EdgeRows | EdgeSample):
             if version is not None and version != edges.version:
                 raise InvalidRequest(
@@ -164,7 +170,7 @@ class LinkCalls(GraphCalls):
 
 
 def _check(mode: str, amount: float, src_weight: str | None) -> None:
-    """Refuse what no links are made by."""
+    """Reject invalid combinations of arguments."""
     if mode not in _MODES:
         raise InvalidRequest(f"mode {mode!r}: expected 'binary' or 'triplet'")
     if (

@@ -1,9 +1,9 @@
-"""Loads: chunks of rows that become visible together, once they are committed and a build has
-published them.
+"""Loads: chunks of rows that become visible together after a commit and a build.
 
-A chunk is registered (its number, its content's digest) before it is sent, and edges get their ids
-then. What is sent again overwrites itself, so that an interrupted load goes on where it stopped: a
-chunk that was acknowledged under the same digest is skipped."""
+A chunk is registered (its number and the digest of its content) before it is sent; its edges get
+their ids then. Sending a chunk again overwrites it with the same content. An interrupted load
+therefore resumes: a chunk that was acknowledged under the same digest is skipped.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +26,25 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 PIECE_BYTES = 24 << 20
-"""Of one Write, so that it stays below 32 MiB. How a chunk splits is part of its blocks' keys: a
-load that was begun with another value does not go on with this one."""
+"""Maximum bytes of one Write, which keeps it below 32 MiB.
+
+The split of a chunk into pieces is part of the keys of its blocks: a load that began with another
+value cannot resume with this one.
+"""
 PIECES = PIECES_PER_CHUNK
-"""A chunk's pieces at most: piece k of chunk i bears the number i * PIECES + k in its blocks'
-keys.
+"""Maximum pieces per chunk.
+
+Piece k of chunk i has the number i * PIECES + k in the keys of its blocks.
 """
 MAX_CHUNK_ROWS = (1 << 32) // PIECES - 1
 
 
 @unicode_text.refuse_surrogates
 class Load:
-    """A load under way: what ``client.begin_load`` gives.
+    """An open load, returned by ``client.begin_load``.
 
-    Chunks are numbered from 0 in manifest order; a resumed load must bring the same content under
-    the same numbers. Nodes come before the edges that name them.
+    Chunks are numbered from 0 in manifest order. A resumed load must write the same content under
+    the same numbers. Nodes come before the edges that refer to them.
 
     Examples
     --------
@@ -61,21 +65,21 @@ class Load:
         self._commit = int(message.commit)
         self._chunks: dict[int, metad_pb.Chunk] = {chunk.index: chunk for chunk in message.chunks}
         self._unreported_chunks: list[int] = []
-        """Written, but not yet known to metad."""
+        """Numbers of chunks that are written but not yet reported to metad."""
         self.written: set[int] = {chunk.index for chunk in message.chunks if chunk.written}
-        """Numbers of the chunks that were acknowledged by every part that they touch."""
+        """Numbers of the chunks that every partition they touch has acknowledged."""
 
     def __repr__(self) -> str:
         return f"Load(load_id={self.load_id}, space={self.space!r}, written={len(self.written)})"
 
     @property
     def registered(self) -> frozenset[int]:
-        """Numbers of the chunks that it has, written or begun."""
+        """Numbers of the chunks that are registered, whether or not they are fully written."""
         return frozenset(self._chunks)
 
     @property
     def commit_number(self) -> int:
-        """Its place in the order of writes; 0 while it is open."""
+        """Commit number, the load's position in the order of writes; 0 while it is open."""
         return self._commit
 
     def write_nodes(
@@ -86,28 +90,34 @@ class Load:
         weights: ArrayLike | None = None,
         features: Mapping[str, Any] = NO_FEATURES,
     ) -> int:
-        """Write nodes of one type; give back how many.
+        """Write nodes of one type as a chunk.
 
         Parameters
         ----------
         index : int
-            The chunk's number.
+            Number of the chunk.
         ntype : str
-            The node type.
-        ids : int64[n]
-            Not negative. An id that is there already is replaced.
-        weights : float32[n], optional
-            Finite, not negative; 1 where left out.
-        features : mapping
-            ``[n, *shape]`` for a dense feature, ``(indptr int64[n + 1], values)`` for a ragged one
-            or bytes; a list of rows will do for both. A feature that is left out is zero, or empty.
+            Node type.
+        ids : array_like of int64, shape (n,)
+            Node ids, 0 or more. An existing node is replaced.
+        weights : array_like of float32, shape (n,), optional
+            Finite weights, 0 or more. None: 1.
+        features : dict of str to array_like, optional
+            Dense features as ``[n, *shape]``; ragged and bytes features as ``(indptr, values)``
+            with ``indptr`` int64, shape (n + 1,), or as a list of rows. A feature that is left out
+            is zero or empty.
+
+        Returns
+        -------
+        int
+            Number of nodes.
 
         Raises
         ------
         InvalidRequest
-            With the row and the value that can not be written.
+            If a value cannot be written; the message names the row and the value.
         Conflict
-            Where the chunk was registered with other content.
+            If the chunk was registered with other content.
         """
         rows = writes.node_upserts(self._session, self.space, ntype, ids, weights, features)
         self.write_rows(index, rows)
@@ -124,34 +134,61 @@ class Load:
         *,
         ends_known: bool = False,
     ) -> int:
-        """Write edges of one type; give back the id of the first one, the others' follow.
+        """Write edges of one type as a chunk.
 
         Parameters
         ----------
         index : int
-            The chunk's number.
+            Number of the chunk.
         etype : str
-            The edge type: its triple, or its relation where that is unambiguous.
-        src, dst : int64[n]
-            Ids of existing nodes, or of new ones where the schema says ``missing: create``.
-        weights, features
-            As of `write_nodes`.
-        ends_known : bool
-            That every end was found to exist (`find_nodes`, or counted), so that the service need
-            not look again.
+            Edge type: its triple, or its relation if that is unambiguous.
+        src, dst : array_like of int64, shape (n,)
+            Ids of existing nodes, or of new ones if the schema says ``missing: create``.
+        weights : array_like of float32, shape (n,), optional
+            Finite weights, 0 or more. None: 1.
+        features : dict of str to array_like, optional
+            Features, as in `write_nodes`.
+        ends_known : bool, default False
+            Skip the service's check that the end nodes exist, because the caller already checked,
+            for example with `find_nodes`.
+
+        Returns
+        -------
+        int
+            Id of the first edge; the ids of the rest follow it.
 
         Raises
         ------
         InvalidRequest
-            Naming the first edge whose end is no node, where the edge type says ``missing:
-            reject``.
+            If an end of an edge is not a node and the edge type says ``missing: reject``; the
+            message names the first such edge.
+        Conflict
+            If the chunk was registered with other content.
         """
         rows = writes.edge_upserts(self._session, self.space, etype, src, dst, weights, features)
         return self.write_rows(index, rows, ends_known=ends_known).first_edge_id
 
     def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int:
-        """Delete nodes, and with them every edge that has one of them as an end; give back how many
-        ids were sent.
+        """Delete nodes, and every edge that has one of them as an end.
+
+        Parameters
+        ----------
+        index : int
+            Number of the chunk.
+        ntype : str
+            Node type.
+        ids : array_like of int64, shape (n,)
+            Node ids.
+
+        Returns
+        -------
+        int
+            Number of ids that were sent.
+
+        Raises
+        ------
+        Conflict
+            If the chunk was registered with other content.
         """
         rows = writes.node_deletes(self._session, self.space, ntype, ids)
         self.write_rows(index, rows)
@@ -160,15 +197,48 @@ class Load:
     def delete_edges(
         self, index: int, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None = None
     ) -> int:
-        """Delete edges: those with the given ids, or (``eids`` left out, or -1) every one between
-        two nodes.
+        """Delete edges by id, or all edges between pairs of nodes.
+
+        Parameters
+        ----------
+        index : int
+            Number of the chunk.
+        etype : str
+            Edge type.
+        src, dst : array_like of int64, shape (n,)
+            Ends of the edges.
+        eids : array_like of int64, shape (n,), optional
+            Edge ids. None, or -1 in a row: every edge between the two nodes.
+
+        Returns
+        -------
+        int
+            Number of rows that were sent.
+
+        Raises
+        ------
+        Conflict
+            If the chunk was registered with other content.
         """
         rows = writes.edge_deletes(self._session, self.space, etype, src, dst, eids)
         self.write_rows(index, rows)
         return rows.count
 
     def find_nodes(self, ntype: str, ids: ArrayLike) -> NDArray[np.bool_]:
-        """bool[n]: which ids exist, committed or written by this load."""
+        """Return which nodes exist, committed or written by this load.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        ids : array_like of int64, shape (n,)
+            Node ids.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            True where the node exists.
+        """
         type_id, _ = self._session.node_type(self.space, ntype)
         return find_nodes(
             self._session,
@@ -179,12 +249,17 @@ class Load:
         )
 
     def commit(self, rejected: int = 0) -> int:
-        """Make the load part of what the next build reads; give back its commit number.
+        """Commit the load, so that the next build reads it.
 
         Parameters
         ----------
-        rejected : int
-            Bad rows that were left out, for the record.
+        rejected : int, default 0
+            Number of invalid rows that were left out, for the record.
+
+        Returns
+        -------
+        int
+            Commit number.
         """
         with self._lock:
             request = metad_pb.CommitLoadRequest(
@@ -199,13 +274,13 @@ class Load:
         return self._commit
 
     def abandon(self) -> None:
-        """Give the load up: what it wrote is removed."""
+        """Abandon the load; what it wrote is removed."""
         self._session.catalog("abandon_load", metad_pb.LoadRequest(load_id=self.load_id))
 
     def write_rows(
         self, index: int, rows: WriteRows, *, ends_known: bool = False
     ) -> metad_pb.Chunk:
-        """Write rows that were checked already (`asterism.calls.writes`); give back their chunk."""
+        """Write rows that `asterism.calls.writes` has already validated, and return their chunk."""
         if not 0 <= index <= MAX_CHUNK_ROWS:
             raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK_ROWS}")
         chunk = self._register(
@@ -261,7 +336,24 @@ class Load:
 
 
 def begin_load(session: Session, space: str, *, source: str = "", resume_key: str = "") -> Load:
-    """Begin a load into a space, or find the one that bears ``resume_key``."""
+    """Begin a load into a space, or resume the one with this ``resume_key``.
+
+    Parameters
+    ----------
+    session : Session
+        Session to write with.
+    space : str
+        Name of the graph space.
+    source : str, default ""
+        Description of the source, for the record.
+    resume_key : str, default ""
+        Key of the load. An open load with the same key is resumed.
+
+    Returns
+    -------
+    Load
+        The load.
+    """
     session.schema(space)
     request = metad_pb.BeginLoadRequest(space=space, source=source, resume_key=resume_key)
     return Load(session, session.catalog("begin_load", request))
@@ -270,7 +362,13 @@ def begin_load(session: Session, space: str, *, source: str = "", resume_key: st
 def find_nodes(
     session: Session, space: str, type_id: int, ids: NDArray[np.int64], load_id: int = 0
 ) -> NDArray[np.bool_]:
-    """bool[n]: which ids of a type exist, committed or written by ``load_id``."""
+    """Return which nodes of a type exist, committed or written by ``load_id``.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True where the node exists.
+    """
     reply = session.graph(
         "find_nodes",
         graphd_pb.FindNodesRequest(space=space, type_id=type_id, load_id=load_id),
@@ -280,8 +378,9 @@ def find_nodes(
 
 
 def chunk_digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) -> str:
-    """A chunk's content as 32 hexadecimal digits: what it writes, of which type, every array with
-    name, dtype and shape.
+    """Return the digest of a chunk's content as 32 hexadecimal digits.
+
+    It covers the kind of write, the type, and every array with its name, dtype and shape.
     """
     state = blake2b(f"{kind}|{type_id}".encode(), digest_size=16)
     for name, array in sorted(column_sections(arrays).items()):
@@ -293,7 +392,13 @@ def chunk_digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) ->
 def row_ranges(
     rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYTES
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of rows, each of at most ``limit`` bytes; InvalidRequest for a row that is larger."""
+    """Yield ranges of rows of at most ``limit`` bytes each.
+
+    Raises
+    ------
+    InvalidRequest
+        If one row is larger, or there would be more than `PIECES` ranges.
+    """
     fixed, ends = 0, np.zeros(rows + 1, np.int64)
     for array in arrays.values():
         if isinstance(array, tuple):

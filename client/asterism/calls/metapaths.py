@@ -1,10 +1,10 @@
-"""Metapaths as PGLBox writes them: ``u2click2i-i2click2u;i2click2u-u2click2i``, read and held
-against a schema.
+"""Parser for metapaths in PGLBox notation: ``u2click2i-i2click2u;i2click2u-u2click2i``.
 
-Several are separated by ``;``, steps by ``-``. A step is ``a2b``, or ``a2relation2b`` where there
-are several relations between the two: the node type that it starts at is what stands before its
-first ``2``. The reverse of an edge type is a step of its own where the space has it (loads make it
-with `symmetry` or `reverse`)."""
+Metapaths are separated by ``;`` and steps by ``-``. A step is ``a2b``, or ``a2relation2b`` if there
+are several relations between the two types. The text before its first ``2`` is the node type that
+it starts at. The reverse of an edge type is a separate step, if the space has it (loads create it
+with `symmetry` or `reverse`).
+"""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ __all__ = ["Metapath", "parse_metapaths", "parse_type_pairs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metapath(Sequence[str]):
-    """The steps of a walk: what `Graph.random_walk` takes as its ``metapath``."""
+    """Steps of a walk, for the ``metapath`` argument of `Graph.random_walk`."""
 
     text: str
-    """As it was written."""
+    """The metapath as it was written."""
     steps: tuple[str, ...]
-    """The edge type of each step, as a triple."""
+    """Edge type of each step, as a triple."""
     node_types: tuple[str, ...]
-    """Where each step starts, and last where the last one ends."""
+    """Node type at which each step starts, then the one at which the last step ends."""
 
     @property
     def start(self) -> str:
-        """The node type that walks start at."""
+        """Node type at which walks start."""
         return self.node_types[0]
 
     @property
     def closed(self) -> bool:
-        """Whether it ends where it starts, so that a longer walk goes through it again."""
+        """True if the metapath ends where it starts, so that a longer walk can repeat it."""
         return self.node_types[0] == self.node_types[-1]
 
     def __len__(self) -> int:
@@ -56,27 +56,27 @@ class Metapath(Sequence[str]):
 
 
 def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
-    """Metapaths as a configuration has them.
+    """Parse metapaths and resolve their steps in a schema.
 
     Parameters
     ----------
     schema : Schema
-        Of the space that is walked.
+        Schema of the graph space to walk.
     text : str
-        One or several: ``u2click2i-i2click2u;i2click2u-u2click2i``. Blanks around words do not
-        count. A name that has a ``-`` can not be written so; one that has a ``2`` can, except in
-        front.
+        One metapath or several: ``u2click2i-i2click2u;i2click2u-u2click2i``. Spaces around words
+        are ignored. A name with a ``-`` cannot be written in this notation; a name with a ``2``
+        can, except as the first node type.
 
     Returns
     -------
     tuple of Metapath
+        The metapaths, in the order of the text.
 
     Raises
     ------
     InvalidRequest
-        Where a step is none, its types are not in the schema or more than one edge type is meant,
-        or it does not start where the step before ends; the message says which step, and where it
-        stands.
+        If a step is malformed, its types are not in the schema, several edge types match it, or it
+        does not start where the step before ends. The message names the step and its position.
 
     Examples
     --------
@@ -127,14 +127,14 @@ def _parse_metapath(schema: Schema, path: str, text: str, offset: int, number: i
 
 
 def _find_edge_type(schema: Schema, step: str, location: str) -> EdgeType:
-    """The one edge type that a step means."""
+    """Return the one edge type that a step matches."""
     src, separator, rest = step.partition("2")
     if not (src and separator and rest):
         raise InvalidRequest(f"{location}: expected a2b or a2relation2b")
     types = [node_type.name for node_type in schema.node_types]
     if src not in types:
         raise InvalidRequest(f"{location}: no node type {src!r}; there are {', '.join(types)}")
-    # A name may have a 2 itself, so every one may be where the relation ends.
+    # A name may itself contain a 2, so every 2 is a candidate for the end of the relation.
     ends = [
         (rest[:position], rest[position + 1 :])
         for position in range(1, len(rest))
@@ -176,13 +176,14 @@ def _format_edge_type(edge: EdgeType) -> str:
 
 
 def parse_type_pairs(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of node types as ``excluded_train_pair`` has them: ``w2q;q2t``; none where there is
-    nothing.
+    """Parse pairs of node types in the notation of ``excluded_train_pair``: ``w2q;q2t``.
+
+    An empty text gives no pairs.
 
     Raises
     ------
     InvalidRequest
-        Where a pair is none, or a type is not in the schema.
+        If a pair is malformed, or a type is not in the schema.
     """
     types = [node_type.name for node_type in schema.node_types]
     pairs: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Nodes of the types that others have, and negatives: nodes that are not some others."""
+"""Negative sampling: nodes of given types, and nodes outside given sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class NegativeCalls(GraphCalls):
-    """The part of a graph that contrasts are drawn from."""
+    """Calls that sample nodes to contrast with others."""
 
     def sample_nodes_like(
         self,
@@ -30,40 +30,49 @@ class NegativeCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> NodeRows:
-        """Draw n nodes of the type of each node, from the whole graph.
+        """Sample n nodes of the type of each node, from the whole graph.
 
         Parameters
         ----------
-        src : int64[m]
+        src : array_like of int64, shape (m,)
             Node ids.
         n : int
-            How many of each one's type.
-        ntype : str or int[m], optional
-            The type of the nodes, or of each: then nothing is looked up, and -1 alone is no node.
-            In a space of global ids it may be left out.
-        weighted, weight
-            As of `sample_nodes`; a table by that name is needed of every type that may be drawn.
-        where : str
-            As of `sample_nodes`, of the nodes that are drawn.
-        unknown : {"error", "none"}
-            Whether a node that is not there is refused, or has a row of -1.
-        probabilities : bool
-            Whether to give back the probability of each draw too: its share of the weight of its
-            type.
+            Nodes to sample per row.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each by type id. If given, nodes are not looked
+            up, and only -1 means "no node". Not needed if ids are global.
+        weighted : bool, default True
+            Sample in proportion to node weights. False: uniformly.
+        weight : str, default ""
+            Name of the node weights: a weight table of every type that may be sampled. "": the
+            nodes' own weights.
+        where : str, default ""
+            Filter on the sampled nodes, as in `sample_nodes`.
+        unknown : {"error", "none"}, default "error"
+            Raise for a node that does not exist, or return a row of -1.
+        probabilities : bool, default False
+            Return the probability of each draw: its share of the weight of its type.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         NodeRows
-            ``nodes`` int64[m, n], ``types`` int32[m, n].
+            ``nodes`` ndarray of int64, shape (m, n); ``types`` int32, shape (m, n).
 
         Raises
         ------
         NotFound
-            Where a node is not there (``unknown="error"``), or there is nothing to draw of a type.
+            If a node does not exist (with ``unknown="error"``), or a type has nothing to sample
+            from.
+        InvalidRequest
+            If an argument is invalid.
 
         Notes
         -----
-        Draw k of row i is draw ``i * n + k`` of `sample_nodes` of that type with the same seed.
+        Draw k of row i is draw ``i * n + k`` of `sample_nodes` for that type with the same seed.
 
         Examples
         --------
@@ -103,56 +112,63 @@ class NegativeCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> NodeRows:
-        """Draw n negatives for each pair, or n for all of them: nodes that are not among their
-        positives.
+        """Sample n negatives for each pair, or n for all pairs together.
+
+        Negatives are nodes that are not among the positives of a row.
 
         Parameters
         ----------
-        pairs : int64[m] or int64[m, 2]
-            One row of negatives for each. Of pairs (source, destination) the destination is a
-            positive; of sources alone nothing is known.
+        pairs : array_like of int64, shape (m,) or (m, 2)
+            One row of negatives is sampled for each entry. In pairs (source, destination) the
+            destination is a positive; sources alone have no known positives.
         n : int
             Negatives per row.
         ntype : str or list of str, optional
-            What negatives are: of these types together; None: of all.
-        weighted, weight
-            As of `sample_nodes`: by node weight, uniformly, or by a named table, such as
-            ``pow(degree, 0.75)`` of a column.
-        where : str
-            As of `sample_nodes`, of the negatives.
-        shared : bool
-            One row of n for the whole batch; it leaves out the positives of every pair.
-        exclude : (indptr, ids), RaggedNeighbors or int64[m, k], optional
-            Further positives of each row; -1 is none.
+            Node types of the negatives, together. None: all.
+        weighted : bool, default True
+            Sample in proportion to node weights. False: uniformly.
+        weight : str, default ""
+            Name of the node weights: a weight table such as ``pow(degree, 0.75)`` of a column. "":
+            the nodes' own weights.
+        where : str, default ""
+            Filter on the negatives, as in `sample_nodes`.
+        shared : bool, default False
+            Sample one row of n for the whole batch; it leaves out the positives of every pair.
+        exclude : (indptr, ids), RaggedNeighbors, or array_like of int64, shape (m, k), optional
+            Further positives of each row; -1 means none.
         exclude_edges : str or list of str, optional
-            Edge types: whatever an edge of these leads to from a row's source is left out too, so
-            that no negative is a true edge. Sources are not read, but asked whether they are joined
-            to what was drawn, whatever degree they have.
-        probabilities : bool
-            Whether to give back the probability of each draw too: its share of the weight of all
-            that its row does not leave out.
+            Edge types. Destinations of such edges from a row's source are left out too, so that no
+            negative is a true edge. The neighbors of sources are not read; instead, sources are
+            checked for an edge to each draw, whatever their degree.
+        probabilities : bool, default False
+            Return the probability of each draw: its share of the weight of all nodes that its row
+            does not leave out.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         NodeRows
-            ``nodes`` int64[m, n] (or int64[1, n] where shared), ``types`` int32 likewise; -1 where
-            a row leaves nothing to draw.
+            ``nodes`` ndarray of int64, shape (m, n), or (1, n) if shared; ``types`` int32 of the
+            same shape. -1 where a row leaves nothing to sample.
 
         Raises
         ------
         NotFound
-            Where there is nothing to draw at all.
+            If there is nothing to sample from at all.
         InvalidRequest
-            Where positives are left out among several types of a space whose ids are per type: ask
-            type by type; where no edge of ``exclude_edges`` leads to what is drawn; where
-            ``shared`` or ``probabilities`` is asked for too and the neighbors of all sources, which
-            are read then, do not fit into one reply.
+            If positives are left out among several types of a space with per-type ids: sample type
+            by type. If no edge of ``exclude_edges`` leads to the sampled types. If ``shared`` or
+            ``probabilities`` is combined with ``exclude_edges`` and the neighbors of all sources,
+            which are then read, do not fit into one reply.
 
         Notes
         -----
-        Every draw is by itself: node v with probability w_v / (the weight of all that its row does
-        not leave out). Draw k of row i is draw ``i * n + k`` of `sample_nodes` with the same seed
-        unless the row leaves that out; then it is drawn again until it is not.
+        Draws are independent: node v has probability w_v / (the weight of all nodes that its row
+        does not leave out). Draw k of row i is draw ``i * n + k`` of `sample_nodes` with the same
+        seed, unless the row leaves it out; then it is redrawn until it is allowed.
 
         Examples
         --------

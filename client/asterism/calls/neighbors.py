@@ -1,4 +1,4 @@
-"""Reading what nodes are joined to: all neighbors, the heaviest, degrees and sums of weights."""
+"""Reads of edges: all neighbors, the heaviest ones, degrees, and sums of weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SORT_KEYS = {None: "", "id": "id", "weight": "weight"}
 
 
 class NeighborCalls(GraphCalls):
-    """What a graph tells of nodes' edges without a draw."""
+    """Calls that read the edges of nodes without sampling."""
 
     def neighbors(
         self,
@@ -35,25 +35,47 @@ class NeighborCalls(GraphCalls):
         edge_ids: bool = True,
         version: int | None = None,
     ) -> RaggedNeighbors:
-        """All neighbors of each node.
+        """Return all neighbors of each node.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Node ids; -1 and unknown ones have no neighbors.
+        nodes : array_like of int64, shape (m,)
+            Node ids. -1 and unknown ids have no neighbors.
         etypes : str or list of str, or None
-            Edge types; None: all.
-        ntype, direction, weight, where, weights, edge_ids
-            As of `sample_neighbors`.
-        sort : {None, "id", "weight"}
-            Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight,
-            largest first, ties by id.
+            Edge types by name. None: all.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        weight : str, default ""
+            Name of the weights to return: a weight table of all these edge types. "": the edges'
+            own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
+            filter.
+        sort : {None, "id", "weight"}, default None
+            Order of each row. None: by (position of the edge type in the request, id, edge id).
+            "id": by id over all types. "weight": by weight, largest first, ties by id.
+        weights : bool, default True
+            Return the edge weights.
+        edge_ids : bool, default True
+            Return the edge ids.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         RaggedNeighbors
-            Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and
-            ``edge_ids``.
+            Row i is ``nodes[indptr[i]:indptr[i + 1]]``. ``types``, ``weights`` and ``edge_ids``
+            align with ``nodes``.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``sort`` or ``direction`` is unknown, or ``where`` is not a valid filter.
+        NotFound
+            If there is no such edge type, weight table or version.
         """
         if sort not in SORT_KEYS:
             raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
@@ -102,24 +124,45 @@ class NeighborCalls(GraphCalls):
         where: str = "",
         version: int | None = None,
     ) -> TopNeighbors:
-        """The k heaviest edges of each node, over the union of the edge types.
+        """Return the k heaviest edges of each node over the union of the edge types.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Node ids; -1 and unknown ones have no neighbors.
+        nodes : array_like of int64, shape (m,)
+            Node ids. -1 and unknown ids have no neighbors.
         etypes : str or list of str, or None
-            Edge types; None: all.
+            Edge types by name. None: all.
         k : int
-            Edges per node at most, 1 or more.
-        ntype, direction, edge_ids, weight, where
-            As of `sample_neighbors`.
+            Maximum number of edges per node, at least 1.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        edge_ids : bool, default False
+            Return the edge ids.
+        weight : str, default ""
+            Name of the weights to rank by and to return: a weight table of all these edge types.
+            "": the edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
+            filter.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         TopNeighbors
-            ``nodes`` int64[m, k], heaviest first by the weights of that name, which ``weights``
-            has; ties by (id, edge type as asked for, edge id); padded with -1.
+            ``nodes`` ndarray of int64, shape (m, k), heaviest first, padded with -1. Ties are
+            ordered by (id, position of the edge type in the request, edge id). ``weights`` holds
+            the weights.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``k`` is 0, or ``where`` is not a valid filter.
+        NotFound
+            If there is no such edge type, weight table or version.
 
         Examples
         --------
@@ -207,31 +250,37 @@ class NeighborCalls(GraphCalls):
         where: str = "",
         version: int | None = None,
     ) -> Ids | NDArray[np.float64]:
-        """How many edges of each type each node has, or what they weigh together.
+        """Return the number, or the total weight, of each node's edges of each type.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Node ids; -1 and unknown ones have none.
+        nodes : array_like of int64, shape (m,)
+            Node ids. -1 and unknown ids have no edges.
         etypes : str or list of str, optional
-            Edge types; None: all.
-        ntype, direction
-            As of `sample_neighbors`.
+            Edge types by name. None: all.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
         weight : str, optional
-            The weights to sum: the name of a table of every one of the edge types; "" or
-            ``"weight"`` are the edges' own. None: edges are counted, whatever their weight.
-        where : str
-            As of `sample_neighbors`.
+            Weights to sum: the name of a weight table that every one of the edge types has; "" and
+            ``"weight"`` are the edges' own weights. None: count edges, regardless of weight.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
+            filter.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
-        int64[m, t], or float64[m, t] where ``weight`` is given
-            A column per edge type, in the order asked for.
+        ndarray of int64, shape (m, t), or of float64 if ``weight`` is given
+            One column per edge type, in the order of the request.
 
         Raises
         ------
         NotFound
-            Where one of the edge types has no table of that name.
+            If one of the edge types has no weight table of that name.
 
         Examples
         --------
@@ -260,28 +309,50 @@ class NeighborCalls(GraphCalls):
         )
 
     def count_nodes(self, ntype: str, *, version: int | None = None) -> int:
-        """How many nodes of a type there are."""
-        return self._nodes_at(ntype, np.zeros(0, np.int64), version)[1]
-
-    def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids:
-        """Nodes by their place in a scan of their type: what a shuffled pass over all nodes is made
-        of.
+        """Return the number of nodes of a type.
 
         Parameters
         ----------
         ntype : str
-            The node type.
-        places : int64[m]
-            0 to `count_nodes` - 1, in the order of `Graph.scan_nodes`.
+            Node type.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
-        int64[m]
+        int
+            Number of nodes.
+
+        Raises
+        ------
+        NotFound
+            If there is no such node type or version.
+        """
+        return self._nodes_at(ntype, np.zeros(0, np.int64), version)[1]
+
+    def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids:
+        """Return nodes by their position in a scan of their type.
+
+        Shuffled epochs over all nodes are built from this call.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        places : array_like of int64, shape (m,)
+            Positions from 0 to `count_nodes` - 1, in the order of `Graph.scan_nodes`.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            Node ids.
 
         Raises
         ------
         InvalidRequest
-            Where there is no such place.
+            If a position is out of range.
 
         Examples
         --------
@@ -291,7 +362,29 @@ class NeighborCalls(GraphCalls):
         return self._nodes_at(ntype, validation.ids("places", places), version)[0]
 
     def count_edges(self, etype: str, *, where: str = "", version: int | None = None) -> int:
-        """How many edges of a type there are, or satisfy a condition."""
+        """Return the number of edges of a type, or of those that match a filter.
+
+        Parameters
+        ----------
+        etype : str
+            Edge type.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`. "": count all edges.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        int
+            Number of edges.
+
+        Raises
+        ------
+        NotFound
+            If there is no such edge type or version.
+        InvalidRequest
+            If ``where`` is not a valid filter.
+        """
         return self._edges_at(etype, np.zeros(0, np.int64), "", where, version)[1]
 
     def edges_at(
@@ -303,29 +396,33 @@ class NeighborCalls(GraphCalls):
         where: str = "",
         version: int | None = None,
     ) -> EdgeRows:
-        """Edges by their place in a scan of their type: what a shuffled pass over all edges is made
-        of.
+        """Return edges by their position in a scan of their type.
+
+        Shuffled epochs over all edges are built from this call.
 
         Parameters
         ----------
         etype : str
-            The edge type.
-        places : int64[m]
-            0 to `count_edges` - 1, in the order of `Graph.scan_edges`; under a condition, among the
-            edges that satisfy it.
-        weight : str
-            The name of the weights to give back; "" are the edges' own.
-        where : str
-            As of `sample_edges`: other edges have no place.
+            Edge type.
+        places : array_like of int64, shape (m,)
+            Positions from 0 to `count_edges` - 1, in the order of `Graph.scan_edges`. With a
+            filter, positions among the edges that match.
+        weight : str, default ""
+            Name of the weights to return. "": the edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match have no position.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         EdgeRows
+            Sources, destinations, edge ids and weights of the edges.
 
         Raises
         ------
         InvalidRequest
-            Where there is no such place.
+            If a position is out of range, or ``where`` is not a valid filter.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Calls between ids and strings, in a space with ``ids: string``."""
+"""Translation between string ids and integer ids, in a space with ``ids: string``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asterism_proto.errors import InvalidRequest, NotFound
 
 
 class StringIdCalls(GraphCalls):
-    """Ids of nodes by name, and names by id."""
+    """Calls that translate between node names and ids."""
 
     def node_ids(
         self,
@@ -23,34 +23,35 @@ class StringIdCalls(GraphCalls):
         missing: str = "fail",
         version: int | None = None,
     ) -> Ids:
-        """The ids of nodes that are called by strings (``ids: string``).
+        """Return the ids of nodes by name, in a space with ``ids: string``.
 
-        Every call that takes nodes takes their names too. For many calls about the same nodes take
-        their ids once: whole numbers travel without a look at what they are called.
+        Every call that takes nodes also takes their names. For many calls about the same nodes, get
+        their ids once: integer ids skip the name lookup.
 
         Parameters
         ----------
-        names : str[...]
-            An array or list of any shape, or one string; ``""`` is no node.
-        ntype : str or int[...], optional
-            Of the nodes, or of each; None: of whatever type.
-        missing : {"fail", "none"}
-            Whether a name that no node has is refused, or -1.
+        names : array_like of str, any shape
+            Names; a single string is allowed. ``""`` means "no node".
+        ntype : str, or array_like of int, shape of ``names``, optional
+            Node type of all nodes by name, or of each by type id. None: any type.
+        missing : {"fail", "none"}, default "fail"
+            Raise for a name that no node has, or return -1.
         version : int, optional
-            A published one; None: the current one.
+            Published version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
-        int64[...]
-            In the shape of ``names``.
+        ndarray of int64, shape of ``names``
+            Node ids.
 
         Raises
         ------
         NotFound
-            With the first name that no node of the version has (``missing="fail"``).
+            If no node of the version has a name (with ``missing="fail"``); the message has the
+            first such name.
         InvalidRequest
-            Where ids of the space are no strings, or one is no name: longer than 256 bytes in
-            UTF-8, or with a NUL character.
+            If the space has no string ids, or a name is longer than 256 bytes in UTF-8 or contains
+            NUL.
 
         Examples
         --------
@@ -78,33 +79,34 @@ class StringIdCalls(GraphCalls):
     def node_names(
         self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
     ) -> NDArray[np.str_]:
-        """What nodes are called, in a space with ``ids: string``.
+        """Return the names of nodes by id, in a space with ``ids: string``.
 
         Parameters
         ----------
-        ids : int64[...]
-            Of any shape, as records have them; -1 is no node.
-        ntype : str or int[...], optional
-            Of the nodes, or of each (ids of node types); None: of whatever type.
+        ids : array_like of int64, any shape
+            Node ids, as records have them. -1 means "no node".
+        ntype : str, or array_like of int, shape of ``ids``, optional
+            Node type of all nodes by name, or of each by type id. None: any type.
         version : int, optional
-            That of the record which the ids are of; None: the current one.
+            Version of the record that the ids come from. None: the version of this graph, or the
+            current one.
 
         Returns
         -------
-        str[...]
-            In the shape of ``ids``; ``""`` for -1.
+        ndarray of str, shape of ``ids``
+            Names; ``""`` for -1.
 
         Raises
         ------
         NotFound
-            With the first id that is no node's in the version.
+            If an id is not a node of the version; the message has the first such id.
         InvalidRequest
-            Where ids of the space are no strings.
+            If the space has no string ids, or an id has different names in several types.
 
         Examples
         --------
-        >>> near = graph.sample_neighbors(["SFO"], "route", 3, seed=1)  # doctest: +SKIP
-        >>> graph.node_names(near.nodes, "airport", version=near.version)  # doctest: +SKIP
+        >>> sample = graph.sample_neighbors(["SFO"], "route", 3, seed=1)  # doctest: +SKIP
+        >>> graph.node_names(sample.nodes, "airport", version=sample.version)  # doctest: +SKIP
         array([['LAX', 'JFK', 'SEA']], dtype='<U3')
         """
         if not self.schema.has_string_ids:
@@ -116,7 +118,8 @@ class StringIdCalls(GraphCalls):
         flat = validation.ids("ids", np.asarray(ids).reshape(-1), minimum=-1)
         unique, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
         kinds = self._kinds(ntype, flat)
-        if not isinstance(kinds, list):  # a type for each: an id may be a node of several
+        # With a type per node, one id may occur with several types.
+        if not isinstance(kinds, list):
             pairs, first, inverse = np.unique(
                 np.stack([flat, kinds], axis=1), axis=0, return_index=True, return_inverse=True
             )

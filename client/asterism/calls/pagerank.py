@@ -1,4 +1,4 @@
-"""Calls for nodes ranked by personalized PageRank."""
+"""Personalized PageRank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class PageRankCalls(GraphCalls):
-    """The part of a graph that ranks nodes for others."""
+    """Calls that rank nodes by personalized PageRank."""
 
     def personalized_pagerank(
         self,
@@ -29,64 +29,73 @@ class PageRankCalls(GraphCalls):
         direction: str = "out",
         version: int | None = None,
     ) -> PageRanks:
-        """The k nodes at which random walks from each node end most often, with how often:
-        personalised PageRank by forward push.
+        """Return the k nodes with the highest personalized PageRank for each node.
 
-        A walk ends where it is with probability ``alpha`` before each step, and at a dead end; the
-        probability that a walk from s ends at v is ppr(v). Without a draw, and within bounds: see
-        Notes.
+        A random walk ends with probability ``alpha`` before each step, and at a dead end. ppr(v) is
+        the probability that a walk from s ends at v. Scores come from forward push: nothing is
+        sampled, and the error is bounded (see Notes).
 
         Parameters
         ----------
-        nodes : int64[m]
-            Where walks start; -1 and unknown ones have no row of nodes.
+        nodes : array_like of int64, shape (m,)
+            Start nodes. -1 and unknown ids have empty rows.
         etypes : str or list of str, or None
-            Edge types, over which walks go together; None: all. Where none begins is a dead end.
+            Edge types to walk along, together. None: all. A node without such edges is a dead end.
         k : int
-            Nodes to give for each: the start is one, as a rule the first.
-        alpha : float
-            Above 0, at most 1.
-        epsilon : float
-            How much a node may hold back, per unit of what its edges weigh together (its degree,
-            where edges are counted); 1e-12 to 1. What is read and done for a node grows as 1 /
-            (alpha * epsilon) at most, where every edge weighs 1.
-        ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where the edge types start at the
-            same one.
-        weighted, weight, where, direction
-            As of `random_walk`: a step goes along an edge by its weight, or (``weighted=False``)
-            along each alike.
+            Nodes per row. The start node is one of them, usually the first.
+        alpha : float, default 0.15
+            Probability of ending, above 0 and at most 1.
+        epsilon : float, default 1e-4
+            Largest residual of a node per unit of its edges' total weight (its degree, if edges are
+            counted), from 1e-12 to 1. Reads and work per start node grow as 1 / (alpha * epsilon)
+            at most, if every edge weighs 1.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        weighted : bool, default True
+            Follow edges in proportion to their weights. False: uniformly.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         PageRanks
-            ``nodes`` int64[m, k], ``types`` int32[m, k], ``scores`` float64[m, k]: highest score
-            first, ties by id, then by type; padded with -1 and 0. ``residuals`` float64[m].
+            ``nodes`` ndarray of int64, ``types`` int32 and ``scores`` float64, each of shape (m,
+            k): highest score first, ties by id, then by type; padded with -1 and 0. ``residuals``
+            float64, shape (m,).
 
         Raises
         ------
         InvalidRequest
-            Where a limit is met: the answer does not fit into one reply, a node comes to too many
-            others, the neighborhoods of all have too many edges. The message says which, and what
-            to do.
+            If a limit is reached: the result does not fit into one reply, a start node reaches too
+            many nodes, or all neighborhoods together have too many edges. The message names the
+            limit and the remedy.
 
         Notes
         -----
-        Andersen, Chung & Lang 2006, *Local graph partitioning using PageRank vectors*, FOCS, with
-        the walk that is not lazy, as Bojchevski et al. 2020 (PPRGo, KDD) and Fey et al. 2021
-        (GNNAutoScale, ICML) have it. In rounds: every node u that holds back r(u) > epsilon * d(u),
-        d(u) being what its edges weigh together, keeps alpha * r(u) as score and hands the rest on.
-        A start hands on once at least. So
+        Andersen, Chung & Lang 2006, *Local graph partitioning using PageRank vectors*, FOCS, for
+        the walk that is not lazy, as in Bojchevski et al. 2020 (PPRGo, KDD) and Fey et al. 2021
+        (GNNAutoScale, ICML). Push runs in rounds. Let r(u) be the residual of node u and d(u) the
+        total weight of its edges. Every node with r(u) > epsilon * d(u) keeps alpha * r(u) as score
+        and passes the rest on. A start node pushes at least once. Therefore:
 
         * 0 <= ppr(v) - score(v) <= ``residuals`` for any graph;
-        * ppr(v) - score(v) <= epsilon * d(v) where every edge is there in both directions by the
-          same weight.
+        * ppr(v) - score(v) <= epsilon * d(v) if every edge exists in both directions with the same
+          weight.
 
-        The same bytes on any number of hosts, and whatever else is asked for together.
+        The result has the same bytes on any number of hosts, and does not depend on the rest of the
+        request.
 
         Examples
         --------
-        >>> near = graph.personalized_pagerank([7], "cites", 32, epsilon=1e-5)  # doctest: +SKIP
+        >>> ranks = graph.personalized_pagerank([7], "cites", 32, epsilon=1e-5)  # doctest: +SKIP
         """
         edge_types = self._session.edge_type_ids(
             self.space, validation.type_names("etypes", etypes)

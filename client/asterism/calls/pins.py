@@ -19,27 +19,27 @@ from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 PinnedGraph = TypeVar("PinnedGraph")
-"""The graph that a pin gives: `asterism.graph.Graph`, which imports this module."""
+"""Type of the graph that a pin returns: `asterism.graph.Graph`, which imports this module."""
 
 DEFAULT_TERM_S = 60.0
 _RELEASE_S = 5.0
 
 
 class Lease:
-    """A pin that a thread renews, at a third of its term.
+    """Pin that a thread renews every third of its term.
 
-    A forked child has no such thread, and no lease of its own: it may go on reading while its
-    parent holds the pin.
+    A forked child has neither such a thread nor a lease: it may read as long as its parent holds
+    the pin.
 
     Parameters
     ----------
     session : Session
-        Carries the renewals.
+        Session for the renewals.
     pin : PinInfo
-        As metad granted it.
+        Pin as granted by metad.
     granted_at : float
-        When it was asked for, on the monotonic clock: metad counts from later, so that this side's
-        end comes first.
+        Time of the request on the monotonic clock, in seconds. metad counts from a later time, so
+        the lease ends here first.
     """
 
     def __init__(self, session: Session, pin: PinInfo, granted_at: float) -> None:
@@ -55,14 +55,14 @@ class Lease:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what became of the lease, where it did not hold.
+        """Raise if the lease was lost.
 
         Raises
         ------
         NotFound
-            Where metad says that the pin has ended.
+            If metad reports that the pin has ended.
         Stale
-            Where it could not be renewed for a whole term: the version may be gone.
+            If it could not be renewed for a whole term, so that the version may have been removed.
         """
         if self._pid != os.getpid() or self._stopped.is_set():
             return
@@ -81,11 +81,11 @@ class Lease:
             )
 
     def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._stopped.set()
 
     def release(self) -> None:
-        """End the lease, where it is this process's. What can not be said ends with its term."""
+        """Release the pin, if this process holds it. If metad cannot be reached, it expires."""
         if self._pid != os.getpid():
             return
         self.stop()
@@ -116,7 +116,7 @@ class Lease:
 
 
 class PinnedVersion(Generic[PinnedGraph]):
-    """A version that is held while a block runs: what ``graph.pin()`` gives. Good for one block."""
+    """Context manager that holds a version, returned by ``graph.pin()``. It can be used once."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class PinnedVersion(Generic[PinnedGraph]):
 
 
 def pin_version(session: Session, space: str, version: int, *, owner: str) -> PinnedVersion[Lease]:
-    """Return a pin that gives its lease, for tools that read no graph while they hold a version."""
+    """Return a pin that yields its lease, for tools that need no graph."""
     return PinnedVersion(
         session, space, lambda lease: lease, version=version, term_s=DEFAULT_TERM_S, owner=owner
     )

@@ -1,4 +1,4 @@
-"""Nodes that walks visit most: the neighbors of PinSAGE."""
+"""Neighbors by visits of random walks (PinSAGE)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 
 class VisitCountCalls(GraphCalls):
-    """The part of a graph that counts what walks come to."""
+    """Calls that rank nodes by the visits of random walks."""
 
     def sample_pinsage(
         self,
@@ -34,59 +34,71 @@ class VisitCountCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> VisitSample:
-        """The n nodes that short random walks from each node visit most: PinSAGE's neighbors, with
-        their visits as importance.
+        """Return the n nodes that short random walks from each node visit most (PinSAGE).
+
+        The numbers of visits serve as importance.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Where walks start; -1 and unknown ones have no neighbors. A node that is there twice
-            walks by itself each time.
+        nodes : array_like of int64, shape (m,)
+            Start nodes. -1 and unknown ids have no neighbors. A repeated node has independent
+            walks.
         metapath : list of (str or list of str), or None
-            The edge types of each step of a traversal, such as ``["bought", "bought_by"]``; one of
-            `metapaths`; None: one step along any edge. It ends where it begins, unless
-            ``traversals`` is 1.
+            Edge types of each step of a traversal, such as ``["bought", "bought_by"]``; or one of
+            `metapaths`. None: one step along any edge. It must end at the node type where it
+            starts, unless ``traversals`` is 1.
         n : int
-            Nodes to give for each.
+            Nodes per row.
         walks : int
-            Walks from each node.
-        traversals : int
-            How often a walk goes over the metapath at most. Where each traversal ends is a visit,
-            at the start itself too.
-        termination : float
-            The probability that a walk ends before a traversal, any but its first; in 0 .. 1.
-        ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where the first step's edge types
-            start at the same one.
-        weighted, weight, where, direction
-            As of `random_walk`; PinSAGE's own walks are uniform (``weighted=False``).
+            Walks per start node.
+        traversals : int, default 2
+            Maximum number of times a walk traverses the metapath. The end of each traversal is a
+            visit, even at the start node.
+        termination : float, default 0.5
+            Probability, from 0 to 1, that a walk ends before each traversal except the first.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the first
+            step's edge types start at several node types and ids are per type.
+        weighted : bool, default True
+            Choose edges in proportion to their weights. PinSAGE's own walks are uniform (False).
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         VisitSample
-            ``nodes`` and ``counts`` int64[m, n]: by visits, most first, ties by id, then by node
-            type; padded with -1 and 0. ``types`` int32[m, n], node types.
+            ``nodes`` and ``counts`` ndarray of int64, shape (m, n): most visits first, ties by id,
+            then by node type; padded with -1 and 0. ``types`` int32, shape (m, n), node type ids.
 
         Raises
         ------
         InvalidRequest
-            Where the metapath does not end where it begins, or the answer, or one node's walks, do
-            not fit into one reply.
+            If the metapath does not end where it starts, or the result, or the walks of one node,
+            do not fit into one reply.
 
         Notes
         -----
-        Walks are those of `random_walk` with the same seed, walks and ``traversals`` times the
-        steps, up to where they end: which of them do does not depend on their steps. Ying et al.
-        2018, *Graph convolutional neural networks for web-scale recommender systems*, KDD, section
-        3.1; over any metapath as DGL's ``RandomWalkNeighborSampler`` has it (where ties go to the
-        larger id).
+        Walks are those of `random_walk` with the same seed and walks, and ``traversals`` times the
+        steps, cut where they end. Where a walk ends does not depend on its steps. Ying et al. 2018,
+        *Graph convolutional neural networks for web-scale recommender systems*, KDD, section 3.1;
+        over any metapath as in DGL's ``RandomWalkNeighborSampler`` (which breaks ties by the larger
+        id).
 
         Examples
         --------
-        >>> near = graph.sample_pinsage(  # doctest: +SKIP
+        >>> sample = graph.sample_pinsage(  # doctest: +SKIP
         ...     items, ["bought_by", "buys"], 10, walks=200, seed=3
         ... )
-        >>> near.counts / near.counts.sum(axis=1, keepdims=True)  # doctest: +SKIP
+        >>> sample.counts / sample.counts.sum(axis=1, keepdims=True)  # doctest: +SKIP
         """
         steps = self._steps(metapath, 1)
         wire_direction = parse_direction(direction)

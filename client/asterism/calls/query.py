@@ -1,4 +1,4 @@
-"""Queries in statements: the request, its parameters, and the result's effect on the session."""
+"""Statement queries: requests, parameters, and effects of results on the session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asterism_proto.framing import DTYPES
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 _DTYPES = frozenset(np.dtype(name) for name in DTYPES)
-"""An array's own word for its type takes several times as long to ask."""
+"""Fast check of an array's dtype: asking for ``dtype.name`` takes several times as long."""
 
 
 def query(
@@ -27,7 +27,28 @@ def query(
     language: str,
     version: int = 0,
 ) -> QueryResult:
-    """Have statements run, and give the last one's table."""
+    """Run statements and return the table of the last one.
+
+    Parameters
+    ----------
+    session : Session
+        Session to query with.
+    statement : str
+        One statement or several.
+    parameters : dict of str to value, optional
+        Values of the statement's parameters; see `bind_parameter`.
+    space : str
+        Name of the graph space.
+    language : str
+        Query language.
+    version : int, default 0
+        Version to read; 0 is the current one.
+
+    Returns
+    -------
+    QueryResult
+        Result of the last statement.
+    """
     head = graphd_pb.QueryRequest(
         space=space,
         version=version,
@@ -50,7 +71,13 @@ def query(
 def bind_parameter(
     name: str, value: Any, head: graphd_pb.QueryRequest, arrays: dict[str, NDArray[Any]]
 ) -> None:
-    """Put a parameter where it travels: scalars and texts in the message, arrays beside it."""
+    """Add a parameter to a request: scalars and strings to its head, arrays to its sections.
+
+    Raises
+    ------
+    InvalidRequest
+        If the value is not a number, a string, or a rectangular array of either.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
@@ -68,7 +95,7 @@ def bind_parameter(
     else:
         try:
             array = np.asarray(value)
-        except (ValueError, OverflowError) as error:  # lists of different lengths, for example
+        except (ValueError, OverflowError) as error:  # For example lists of different lengths.
             raise InvalidRequest(
                 f"parameter ${name}: expected a number, a text, or a rectangular array of "
                 f"either ({error})"

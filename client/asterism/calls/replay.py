@@ -1,7 +1,8 @@
-"""Tokens: what a sampling call can be made again with, and the call that a token is of.
+"""Replay tokens: their creation, decoding and checks.
 
-A token holds the request, with the version and the seed that were used, and the digest of that
-version: not the nodes that were sent, which it only knows again."""
+A token holds the request with the version and seed that were used, the digest of that version, and
+a checksum of the nodes that were sent, but not the nodes themselves.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ DECODERS: Mapping[str, Callable[[decoding.SamplingCall[Any]], Any]] = {
     "random_walk": decoding.walk_sample,
     "sample_pinsage": decoding.visit_sample,
 }
-"""What makes records of the replies to the calls that can be made again."""
+"""Decoders of the replies to calls that can be replayed, by method."""
 
 
 def make_token(
@@ -46,9 +47,7 @@ def make_token(
     arrays: decoding.Arrays,
     reply_head: decoding.SamplingReply,
 ) -> str:
-    """The token of a call: its request, and the head of the reply that says which version it was
-    answered from.
-    """
+    """Return the token of a call from its request and the head of its reply."""
     request = type(head)()
     request.CopyFrom(head)  # type: ignore[arg-type]  # of the same type
     request.version = reply_head.version
@@ -63,7 +62,7 @@ def make_token(
 
 
 def encode_token(replay: graphd_pb.Replay) -> str:
-    """A token: base64url of the message and its CRC-32, unpadded."""
+    """Encode a token: base64url of the message and its CRC-32, without padding."""
     content = replay.SerializeToString()
     return (
         base64.urlsafe_b64encode(content + zlib.crc32(content).to_bytes(_CRC_BYTES, "little"))
@@ -73,7 +72,7 @@ def encode_token(replay: graphd_pb.Replay) -> str:
 
 
 def decode_token(token: str) -> tuple[graphd_pb.Replay, SamplingRequest]:
-    """A token's content, and the request in it; InvalidRequest where it is not a token."""
+    """Decode a token into its message and request; raise InvalidRequest if it is invalid."""
     message = (
         f"token {_shorten(token)}: it is cut short, altered or no token at all; give what a "
         "sample's `token` says"
@@ -101,7 +100,7 @@ def replay_sections(
     nodes: ArrayLike | None,
     exclude: validation.Exclusions,
 ) -> dict[str, NDArray[Any]]:
-    """The sections of a call that is made again with these nodes, but for their types."""
+    """Return the sections of a replayed call with these nodes, without their types."""
     if nodes is None:
         return {}
     if isinstance(request, graphd_pb.SampleNegativesRequest):
@@ -122,7 +121,7 @@ def replay_sections(
 def check_nodes(
     replay: graphd_pb.Replay, request: SamplingRequest, arrays: decoding.Arrays
 ) -> None:
-    """Refuse nodes, or types or times of them, that are not those of the call."""
+    """Reject nodes, types or times that differ from those of the original call."""
     rows = _rows(arrays)
     has_times = "temporal_filter" in request.DESCRIPTOR.fields_by_name and request.HasField(
         "temporal_filter"
@@ -145,7 +144,7 @@ def check_nodes(
 
 
 def check_version(replay: graphd_pb.Replay, space: str, reply_head: decoding.SamplingReply) -> None:
-    """Refuse an answer from a version of the same number that holds something else."""
+    """Reject a reply from another version that has the same number."""
     if reply_head.digest != replay.digest:
         raise NotFound(
             f"version {reply_head.version} of space {space!r} is not the one that the token "
@@ -160,7 +159,7 @@ def _rows(arrays: decoding.Arrays) -> int:
 
 
 def _crc(arrays: decoding.Arrays) -> int:
-    """Of nodes, their types, what is left out and times, as they are on any machine."""
+    """Return the CRC-32 of nodes, types, exclusions and times, equal on every machine."""
     crc = 0
     for name, dtype in (
         ("nodes", "<i8"),

@@ -1,4 +1,4 @@
-"""Sampling calls: nodes, edges, neighbors; and making any of them again."""
+"""Sampling of nodes, edges and neighbors, and replay of sampling calls."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class SamplingCalls(GraphCalls):
-    """The sampling half of a graph.
+    """Calls that sample nodes, edges and neighbors.
 
-    Every call takes ``seed`` (a whole number; drawn fresh where None, and returned, so that any
-    call can be replayed) and ``version`` (a published one; None is the current one, returned). Same
-    content, request and seed: same bytes, on any number of hosts."""
+    Every call takes ``seed`` (an int; None picks a random one, which the record returns, so that
+    any call can be replayed) and ``version`` (a published version; None reads the current one,
+    which the record returns). The same content, request and seed give the same bytes on any number
+    of hosts.
+    """
 
     def sample_nodes(
         self,
@@ -39,41 +41,47 @@ class SamplingCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> NodeSample:
-        """Draw nodes.
+        """Sample nodes by weight or uniformly.
 
         Parameters
         ----------
         n : int
-            How many. The first m of n draws are the draws of a request for m.
+            Number of nodes. The first m of n nodes equal those of a request for m.
         ntype : str or list of str, optional
-            From these types together; None: from all.
-        weighted : bool
-            By node weight; otherwise uniformly.
-        weight : str
-            The name of the weights: a table of all these types
-            (`asterism_model.schema.weight_tables.WeightTable`); "" are the nodes' own.
-        where : str
-            A condition on the nodes, such as ``"price > 3 and brand in ('a', 'b')"``: those that
-            satisfy it are drawn by their weights among themselves, the others are as if they were
-            not there. "" is none. Words: `asterism_model.filters.syntax`; docs/sampling.md.
-        replace : bool
-            False: n distinct nodes, in the order of successive draws.
-        probabilities : bool
-            Whether to give back the probability of each draw too: its share of the weight of all
-            types asked for; without replacement, its share of what the earlier draws left. The
-            draws are the same.
+            Node types to sample from, together. None: all.
+        weighted : bool, default True
+            Sample in proportion to node weights. False: uniformly.
+        weight : str, default ""
+            Name of the weights: a weight table of all these types
+            (`asterism_model.schema.weight_tables.WeightTable`). "": the nodes' own weights.
+        where : str, default ""
+            Filter on the nodes, such as ``"price > 3 and brand in ('a', 'b')"``. Nodes that do not
+            match are ignored; the rest keep their weights. "": no filter. The syntax is in
+            `asterism_model.filters.syntax` and docs/sampling.md.
+        replace : bool, default True
+            Sample with replacement. False: n distinct nodes, in the order of successive draws.
+        probabilities : bool, default False
+            Return the probability of each draw: its share of the weight of all requested types;
+            without replacement, its share of what the earlier draws left. The sample does not
+            change.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         NodeSample
-            ``nodes`` int64[n], ``types`` int32[n], ``probabilities`` float64[n] or None.
+            ``nodes`` ndarray of int64, shape (n,); ``types`` int32, shape (n,); ``probabilities``
+            float64, shape (n,), or None.
 
         Raises
         ------
         NotFound
-            Where there is nothing to draw, or no such version.
+            If there is nothing to sample from, or no such version.
         InvalidRequest
-            Where ``replace=False`` and fewer than n can be drawn, or ``where`` is no condition.
+            If ``replace=False`` and fewer than n nodes can be sampled, or ``where`` is not a valid
+            filter.
 
         Examples
         --------
@@ -111,25 +119,46 @@ class SamplingCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> EdgeSample:
-        """Draw edges, by edge weight or uniformly.
+        """Sample edges by weight or uniformly.
 
         Parameters
         ----------
         n : int
-            How many.
+            Number of edges.
         etype : str or list of str, optional
-            From these types together (a triple, or a relation where that is unambiguous); None:
-            from all.
-        weighted, weight, where, replace, probabilities
-            As of `sample_nodes`; the weights of that name are given back too. Conditions on edges
-            may read ``src`` and ``dst``, and features of these nodes: ``"rating >= 4 and dst.price
-            < 10"``.
+            Edge types to sample from, together: a triple, or a relation if it is unambiguous. None:
+            all.
+        weighted : bool, default True
+            Sample in proportion to edge weights. False: uniformly.
+        weight : str, default ""
+            Name of the weights to sample by and to return: a weight table of all these types. "":
+            the edges' own weights.
+        where : str, default ""
+            Filter on the edges. It may read ``src`` and ``dst``, and features of these nodes:
+            ``"rating >= 4 and dst.price < 10"``. Edges that do not match are ignored. "": no
+            filter.
+        replace : bool, default True
+            Sample with replacement. False: n distinct edges, in the order of successive draws.
+        probabilities : bool, default False
+            Return the probability of each draw, as in `sample_nodes`.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         EdgeSample
-            ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n],
-            ``probabilities`` float64[n] or None.
+            ``src``, ``dst`` and ``edge_ids`` ndarray of int64, shape (n,); ``types`` int32, shape
+            (n,); ``weights`` float32, shape (n,); ``probabilities`` float64, shape (n,), or None.
+
+        Raises
+        ------
+        NotFound
+            If there is nothing to sample from, or no such version.
+        InvalidRequest
+            If ``replace=False`` and fewer than n edges can be sampled, or ``where`` is not a valid
+            filter.
         """
         resolved_seed = validation.seed(seed)
         head = graphd_pb.SampleEdgesRequest(
@@ -171,55 +200,70 @@ class SamplingCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> NeighborSample:
-        """Draw n neighbors of each node, over the union of the edge types.
+        """Sample n neighbors of each node over the union of the edge types.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Node ids; -1 is "no node" and has no neighbors. A node that is there twice draws twice.
+        nodes : array_like of int64, shape (m,)
+            Node ids. -1 means "no node" and has no neighbors. A repeated node is sampled
+            independently each time.
         etypes : str or list of str, or None
-            Edge types; None: all.
+            Edge types by name. None: all.
         n : int
             Neighbors per node.
-        ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where all edge types start at the
-            same one.
-        weighted : bool
-            By edge weight; otherwise uniformly.
-        weight : str
-            The name of the weights to draw by and to give back: a table of all these edge types; ""
-            are the edges' own.
-        where : str
-            A condition on the edges, as of `sample_edges`: ``"rating >= 4"``, or of the neighbors,
-            ``"dst.price < 10"`` (against the edges' direction: ``src``). Other edges are as if they
-            were not there.
-        replace : bool
-            False: distinct edges; a node with n or fewer gives all of them.
-        direction : {"out", "in"}
-            Along the edges, or against them (where the schema keeps in-copies).
-        times : int64[m] or float64[m], optional
-            The time of each node: edges after it, and edges to later nodes, are as if they were not
-            there. Each edge type, or the type of its neighbors, must declare which feature is its
-            time; without ``probabilities``.
-        strict : bool
-            Edges of that time itself are not there either.
-        strategy : {"uniform", "last"}
-            "last" takes the n latest of them, the latest first, whatever they weigh; with
-            ``replace=False``. "uniform" draws, by weight where ``weighted``. The words are PyG's
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        weighted : bool, default True
+            Sample in proportion to edge weights. False: uniformly.
+        weight : str, default ""
+            Name of the weights to sample by and to return: a weight table of all these edge types.
+            "": the edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`: ``"rating >= 4"``, or on the neighbors,
+            ``"dst.price < 10"`` (``src`` if ``direction="in"``). Edges that do not match are
+            ignored.
+        replace : bool, default True
+            Sample with replacement. False: distinct edges; a node with n edges or fewer returns all
+            of them.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
+        times : array_like of int64 or float64, shape (m,), optional
+            Time of each node. Later edges, and edges to later nodes, are ignored. Each edge type,
+            or the type of its neighbors, must declare the feature that is its time. Not with
+            ``probabilities``.
+        strict : bool, default False
+            Ignore edges of exactly that time too.
+        strategy : {"uniform", "last"}, default "uniform"
+            "uniform" samples, by weight if ``weighted``. "last" takes the n latest edges, latest
+            first, regardless of weight; it needs ``replace=False``. The values are those of PyG's
             ``temporal_strategy``.
-        edge_times : bool
-            Whether to give back the time of each edge too; with ``times``.
-        weights, edge_ids : bool
-            Whether to give these back too.
-        probabilities : bool
-            Whether to give back the probability of each drawn edge too: its share of the weight of
-            the node's edges of all these types; without replacement, its share of what the node's
-            earlier draws left, and 1 where a node gives all that it has. The draws are the same.
+        edge_times : bool, default False
+            Return the time of each edge; needs ``times``.
+        weights : bool, default True
+            Return the edge weights.
+        edge_ids : bool, default False
+            Return the edge ids.
+        probabilities : bool, default False
+            Return the probability of each sampled edge: its share of the weight of the node's edges
+            of all these types; without replacement, its share of what the node's earlier draws
+            left, and 1 where a node returns all its edges. The sample does not change.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         NeighborSample
-            ``nodes`` int64[m, n], padded with -1.
+            ``nodes`` ndarray of int64, shape (m, n), padded with -1.
+
+        Raises
+        ------
+        InvalidRequest
+            If arguments do not fit together, or ``where`` is not a valid filter.
+        NotFound
+            If there is no such edge type, weight table or version.
         """
         edge_types = self._session.edge_type_ids(
             self.space, validation.type_names("etypes", etypes)
@@ -260,33 +304,32 @@ class SamplingCalls(GraphCalls):
         exclude: validation.Exclusions = None,
         times: ArrayLike | None = None,
     ) -> Any:
-        """Make a sampling call again: the same record, whoever made the call, wherever and
-        whenever.
+        """Repeat a sampling call from its token; the record is the same to the bit.
 
         Parameters
         ----------
         token : str
-            Of a sample: its ``token``. It holds everything that was asked but the nodes.
-        nodes : int64[m], optional
-            The nodes that the call started from, where it started from nodes.
-        ntype : int[m], optional
-            Their types, where the call had one for each.
+            ``token`` of a sample. It holds the whole request except the nodes.
+        nodes : array_like of int64, shape (m,), optional
+            Nodes that the call started from, if it started from nodes.
+        ntype : array_like of int, shape (m,), optional
+            Type ids of the nodes, if the call had one per node.
         exclude : optional
-            Of `sample_negatives`, whose pairs are ``nodes``.
-        times : int64[m] or float64[m], optional
-            The times of the nodes, where the call had them.
+            Exclusions, for `sample_negatives`, where ``nodes`` holds its pairs.
+        times : array_like of int64 or float64, shape (m,), optional
+            Times of the nodes, if the call had times.
 
         Returns
         -------
-        NodeSample, or whatever record the call gave
-            Of the same version, to the last bit.
+        record
+            The record of the original call, such as `NodeSample`, read from the same version.
 
         Raises
         ------
         InvalidRequest
-            Where the token is none, or of another space, or the nodes are not the same.
+            If the token is invalid or belongs to another space, or the nodes differ.
         NotFound
-            Where the version is no longer held, or is another one by the same number.
+            If the version is no longer kept, or its number now denotes another version.
 
         Examples
         --------

@@ -1,5 +1,6 @@
-"""Scans: everything of a type, part after part, in canonical order, of one version; resumable after
-every batch.
+"""Scans of all rows of a type, in canonical order, partition by partition.
+
+A scan reads one version and can resume after every batch.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 _DONE = -1
-"""A cursor's row: the part has been read to its end."""
+"""Row of a cursor at the end of its partition."""
 
 
 class _ScanReply(VersionReply, Protocol):
-    """Fields of the reply to every scan."""
+    """Fields that the reply to every scan has."""
 
     next_cursor: int
 
 
 class ScanCalls(GraphCalls):
-    """The part of a graph that exports and full inference read through."""
+    """Calls that scan a whole type, for exports and full inference."""
 
     def scan_nodes(
         self,
@@ -39,26 +40,39 @@ class ScanCalls(GraphCalls):
         parts: Iterable[int] | None = None,
         after: Sequence[int] | None = None,
     ) -> Iterator[NodeBatch]:
-        """Every node of a type once: part after part, by id, all of one version.
+        """Yield every node of a type once, partition by partition, by id, from one version.
 
         Parameters
         ----------
         ntype : str
-            The node type.
-        names : str or list of str
-            Features to bring along.
-        weight : str
-            The name of the weights to give back; "" are the nodes' own.
+            Node type.
+        names : str or list of str, default ()
+            Features to return.
+        weight : str, default ""
+            Name of the weights to return. "": the nodes' own weights.
         version : int, optional
-            None: that of ``after``, or the current one. Pin it for as long as the scan lasts.
-        rows : int
-            Of a batch at most; a server may give fewer.
+            Version to read. None: the version of ``after``, of this graph, or the current one. Pin
+            it while the scan lasts.
+        rows : int, default 65536
+            Maximum rows per batch; the service may return fewer.
         parts : iterable of int, optional
-            Of these parts only, in this order; None: all. Several readers may share the parts among
-            them.
+            Partitions to scan, in this order. None: all. Several readers can divide the partitions
+            among them.
         after : Cursor, optional
-            Go on behind the batch that had this `NodeBatch.cursor`, with the same ``parts``; its
-            three numbers, as JSON has them, will do.
+            Resume after the batch that had this `NodeBatch.cursor`, with the same ``parts``. Its
+            three numbers, such as from JSON, are accepted too.
+
+        Yields
+        ------
+        NodeBatch
+            Ids, weights and features of some nodes, with the cursor to resume from.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``after`` belongs to another version or to none of ``parts``.
+        NotFound
+            If there is no such node type, feature or version.
 
         Examples
         --------
@@ -94,10 +108,39 @@ class ScanCalls(GraphCalls):
         parts: Iterable[int] | None = None,
         after: Sequence[int] | None = None,
     ) -> Iterator[EdgeBatch]:
-        """Every edge of a type once: part after part of the sources, in out-adjacency order, all of
-        one version.
+        """Yield every edge of a type once, by the source's partition, from one version.
 
-        Arguments as of `scan_nodes`.
+        Edges of a partition are in the order of its out-adjacency.
+
+        Parameters
+        ----------
+        etype : str
+            Edge type.
+        names : str or list of str, default ()
+            Features to return.
+        weight : str, default ""
+            Name of the weights to return. "": the edges' own weights.
+        version : int, optional
+            Version to read. None: the version of ``after``, of this graph, or the current one. Pin
+            it while the scan lasts.
+        rows : int, default 65536
+            Maximum rows per batch; the service may return fewer.
+        parts : iterable of int, optional
+            Partitions to scan, in this order. None: all.
+        after : Cursor, optional
+            Resume after the batch that had this `EdgeBatch.cursor`, with the same ``parts``.
+
+        Yields
+        ------
+        EdgeBatch
+            Ends, edge ids, weights and features of some edges, with the cursor to resume from.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``after`` belongs to another version or to none of ``parts``.
+        NotFound
+            If there is no such edge type, feature or version.
         """
         type_id, _ = self._session.edge_type(self.space, etype)
         feature_names = validation.names(names)
@@ -128,7 +171,7 @@ class ScanCalls(GraphCalls):
         parts: Iterable[int] | None,
         after: Sequence[int] | None,
     ) -> Iterator[tuple[Frame[VersionReply], Cursor]]:
-        """Replies with any rows, and where each one ends."""
+        """Yield the replies that have rows, with the cursor at their end."""
         remaining = list(range(self.schema.parts) if parts is None else parts)
         row = 0
         if after is not None:
@@ -151,7 +194,7 @@ class ScanCalls(GraphCalls):
         pinned, head.limit = self._version(version), validation.count("rows", rows, minimum=1)
         for part in remaining:
             while row != _DONE:
-                self._version(pinned or None)  # a lease may end while a scan is read
+                self._version(pinned or None)  # A lease may be lost while a scan is read.
                 head.version, head.part, head.cursor = pinned, part, row
                 reply = cast("Frame[_ScanReply]", self._session.read(method, head))
                 pinned, row = reply.head.version, reply.head.next_cursor

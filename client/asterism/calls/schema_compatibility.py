@@ -1,4 +1,4 @@
-"""Whether a space can hold what is to be loaded into it."""
+"""Check that a graph space can hold the data of a source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from asterism_proto.errors import InvalidRequest
 
 
 def check_schema_compatible(source: Schema, space: Schema) -> None:
-    """Refuse a source that a space can not hold."""
+    """Reject a source that a space cannot hold.
+
+    Raises
+    ------
+    InvalidRequest
+        If ids, weights, tables, features or edge types of the source do not fit the space.
+    """
     if source.has_string_ids != space.has_string_ids or source.salt != space.salt:
         descriptions = [
             f"{schema.ids}{f' with salt {schema.salt}' if schema.has_string_ids else ''}"

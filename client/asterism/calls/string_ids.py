@@ -1,6 +1,4 @@
-"""Nodes that are called by strings: from names to ids and back. Everything that goes over many
-nodes is arrays.
-"""
+"""Conversion of string ids to integer ids, on whole arrays."""
 
 from __future__ import annotations
 
@@ -18,18 +16,23 @@ if TYPE_CHECKING:
     from asterism_model.schema import Schema
 
 NodeTypes = str | ArrayLike | None
-"""One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no
+"""Node types as a caller may pass them.
+
+One type's name; or type ids, shape (m,), for a mixed batch; or None where the edge types leave no
 choice.
 """
 
 
 def as_string_array(values: ArrayLike) -> NDArray[Any] | None:
-    """``values`` as an array of strings, of any shape; None where they are not strings."""
+    """Return ``values`` as an array of strings of any shape; None if they are not strings."""
     array = np.asarray(values)
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         return np.asarray(
-            values, dtype=object
-        )  # as they were: NumPy's own strings end before a NUL, and take numbers for text
+            values,
+            dtype=object,
+            # Keep the strings as they are: NumPy's own strings drop trailing NULs, and turn numbers
+            # into text.
+        )
     if array.dtype.kind in "UT":
         return array.astype(object)
     return (
@@ -43,9 +46,7 @@ def as_string_array(values: ArrayLike) -> NDArray[Any] | None:
 def hash_names(
     argument: str, strings: NDArray[Any], schema: Schema
 ) -> tuple[Ids, contract.StringColumn]:
-    """The id of each of some strings, whoever is called so, and the strings as a column of
-    bytes.
-    """
+    """Return the id of each string, existing or not, and the strings as a column of bytes."""
     if not schema.has_string_ids:
         raise InvalidRequest(
             f"{argument}: ids are whole numbers here, not strings such as "
@@ -58,7 +59,7 @@ def hash_names(
 def ids_and_names(
     argument: str, values: ArrayLike, schema: Schema
 ) -> tuple[Ids, contract.StringColumn | None]:
-    """Ids as a write has them, and the names where they were given by these."""
+    """Return ids for a write, and the names if the ids were given as strings."""
     strings = as_string_array(values)
     if strings is None:
         return validation.ids(argument, values), None

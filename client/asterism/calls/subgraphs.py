@@ -1,4 +1,4 @@
-"""Subgraphs around seeds, numbered as models want them."""
+"""Subgraphs around seeds, with nodes numbered as models expect them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class _RequestPart(NamedTuple):
-    """A part of a request."""
+    """Fields and sections that two requests have in common."""
 
     fields: dict[str, Any]
-    """Of its head."""
+    """Fields of the request's head."""
     arrays: dict[str, NDArray[Any]]
 
 
 class SubgraphCalls(GraphCalls):
-    """The part of a graph that batches are made of."""
+    """Calls that return subgraphs for training batches."""
 
     def sample_subgraph(
         self,
@@ -52,51 +52,79 @@ class SubgraphCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
-        """Seeds, sampled neighbors of theirs, and theirs, hop by hop, as one subgraph with nodes
-        numbered from 0.
+        """Sample neighbors of seeds hop by hop into one subgraph with nodes numbered from 0.
 
         Parameters
         ----------
-        seeds : int64[m]
-            Node ids; -1 is no node.
-        fanouts : list of int, or dict of edge type to list of int
-            Neighbors per node of each hop: of each edge type, or as a dict says; 0 is none, -1 all.
+        seeds : array_like of int64, shape (m,)
+            Seed nodes. -1 means "no node".
+        fanouts : list of int, or dict of str to list of int
+            Neighbors per node and hop: for every edge type, or by edge type. 0: none. -1: all.
         etypes : str or list of str, optional
-            Edge types to follow, in the order in which they are; None: those of ``fanouts`` where
-            it is a dict, else all.
-        ntype : str or int[m], optional
-            The type of the seeds, or of each. It may be left out where all edge types start at the
-            same one.
-        weighted, weight, where, replace
-            As of `sample_neighbors`; each edge type is drawn from by itself.
-        direction : {"out", "in"}
-            Along the edges, or against them: "in" gives each node's messages, as PyG and DGL
-            sample.
-        disjoint : bool
-            A tree of its own for every seed: a node that several seeds reach is there several times
+            Edge types to follow, in this order. None: the keys of ``fanouts`` if it is a dict, else
+            all.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all seeds by name, or of each seed by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        weighted : bool, default True
+            Sample in proportion to edge weights. False: uniformly. Edge types are sampled
+            independently.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        replace : bool, default False
+            Sample with replacement. False: distinct edges; a node with too few edges returns all of
+            them.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse. "in" reaches the nodes that send messages to a
+            node, as PyG and DGL do.
+        disjoint : bool, default False
+            Build a separate tree per seed. A node that several seeds reach occurs several times
             (`Subgraph.batch`).
-        expand : {"first", "every"}
-            Whether a node's neighbors are drawn in the hop after the one that met it (PyG), or in
-            every hop from then on (DGL's blocks).
-        times : int64[m] or float64[m], optional
-            The time of each seed and its whole tree, ``disjoint``, as in PyG: no later edge is
-            seen, but of types that have no time. One must.
-        strict, strategy, edge_times
-            As of `sample_neighbors`; of edge types without a time "last" draws.
-        weights, edge_ids : bool
-            Whether to give these too.
-        node_features : list of str, or dict of node type to list of str
-            Features of the nodes to bring along, as of `sample_fanout`: a row for each of
-            ``nodes``.
+        expand : {"first", "every"}, default "first"
+            Sample the neighbors of a node in the hop after it was reached (PyG), or in every hop
+            from then on (DGL's blocks).
+        times : array_like of int64 or float64, shape (m,), optional
+            Time of each seed, which applies to its whole tree; needs ``disjoint``, as in PyG. Later
+            edges are ignored, except those of edge types without times. At least one edge type must
+            have times.
+        strict : bool, default False
+            Ignore edges of exactly that time too.
+        strategy : {"uniform", "last"}, default "uniform"
+            Choice among the edges up to that time, as in `sample_neighbors`. Edge types without
+            times are always sampled.
+        edge_times : bool, default False
+            Return the times of edges; needs ``times``.
+        weights : bool, default False
+            Return the edge weights.
+        edge_ids : bool, default True
+            Return the edge ids.
+        node_features : list of str, or dict of str to list of str, optional
+            Node features to return in the same request, one row for each of ``nodes``: names by
+            node type, or one list of names, of which each node type returns those that it has.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         Subgraph
+            Nodes by type, edges by type as positions of their ends, and what was requested of them.
+
+        Raises
+        ------
+        InvalidRequest
+            If arguments do not fit together, or the result does not fit into one reply.
+        NotFound
+            If there is no such edge type, weight table, feature or version.
 
         Notes
         -----
         Nodes are numbered per type: seeds first, then by first appearance (hop, edge type, source,
-        k). Draws do not depend on the rest of the batch.
+        k). The sample of a node does not depend on the rest of the batch.
 
         Examples
         --------
@@ -152,50 +180,77 @@ class SubgraphCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
-        """A subgraph around each seed: nodes sampled hop by hop, and all edges among them (ShaDow).
+        """Sample a subgraph around each seed, with all edges among its nodes (ShaDow).
 
         Parameters
         ----------
-        seeds : int64[m]
-            Node ids, the roots; -1 is no node. One that is given twice has two subgraphs, with
-            draws of their own.
-        fanouts, etypes
-            As of `sample_subgraph`: how nodes are met.
+        seeds : array_like of int64, shape (m,)
+            Roots. -1 means "no node". A repeated seed has several, independently sampled subgraphs.
+        fanouts : list of int, or dict of str to list of int
+            Neighbors per node and hop: for every edge type, or by edge type. 0: none. -1: all.
+        etypes : str or list of str, optional
+            Edge types to follow, in this order. None: the keys of ``fanouts`` if it is a dict, else
+            all.
         among : str or list of str, optional
-            The types of the edges among the nodes that are given; None: those that are followed.
-        ntype, weighted, weight, replace, direction
-            As of `sample_subgraph`.
-        where : str
-            As of `sample_neighbors`, of the edges that are followed and of those that are given.
-        disjoint : bool
-            A component of its own for every seed (Zeng et al., and PyG); otherwise one subgraph of
-            all seeds' nodes (DGL).
-        expand : {"first", "every"}
-            As of `sample_subgraph`. DGL's ``ShaDowKHopSampler`` expands all nodes in every hop, by
-            its fanouts from the last to the first; PyG's a node in the hop after the one that met
-            it, as often as it was met.
-        weights, edge_ids, node_features
-            As of `sample_subgraph`.
+            Types of the edges to return. None: the followed ones.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all seeds by name, or of each seed by type id. Needed only where the edge
+            types start at several node types and ids are per type.
+        weighted : bool, default True
+            Sample in proportion to edge weights. False: uniformly. Edge types are sampled
+            independently.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`; it applies to the edges that are followed
+            and to those that are returned.
+        replace : bool, default False
+            Sample with replacement. False: distinct edges; a node with too few edges returns all of
+            them.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse, as in `sample_subgraph`.
+        disjoint : bool, default True
+            Build a separate component per seed (Zeng et al., and PyG). False: one subgraph of all
+            seeds' nodes (DGL).
+        expand : {"first", "every"}, default "first"
+            Hops in which a node is expanded, as in `sample_subgraph`. DGL's ``ShaDowKHopSampler``
+            expands all nodes in every hop, with its fanouts from last to first. PyG expands a node
+            in the hop after it was reached, as often as it was reached.
+        weights : bool, default False
+            Return the edge weights.
+        edge_ids : bool, default True
+            Return the edge ids.
+        node_features : list of str, or dict of str to list of str, optional
+            Node features to return with the sample, in the same request: names by node type, or one
+            list of names, of which each node type returns those that it has.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         Subgraph
-            ``seeds`` says where each root is, ``batch`` which seed's component a node is of: those
-            of a component are side by side, the root first, the others in the order in which they
-            were met. Edges as of `induced_subgraph`.
+            ``seeds`` holds the position of each root, ``batch`` the seed of each node's component.
+            Nodes of a component are consecutive: the root first, then in the order in
+            which they were reached. Edges are ordered as in `induced_subgraph`.
 
         Raises
         ------
         InvalidRequest
-            As of `sample_subgraph`; also where the edges do not fit into one reply.
+            If arguments do not fit together, or the edges do not fit into one reply.
+        NotFound
+            If there is no such edge type, weight table, feature or version.
 
         Notes
         -----
-        There are no times here: all edges among nodes would show a seed what came after it.
+        There is no temporal filter: all edges among the nodes would show a seed events after its
+        time.
 
         Zeng et al. 2021, *Decoupling the depth and scope of graph neural networks*, NeurIPS,
-        section 3.3. The nodes are those of `sample_subgraph` with the same arguments and seed, to
-        the last one; draws are keyed by (hop, edge type, the seed's place, node, k).
+        section 3.3. The nodes equal those of `sample_subgraph` with the same arguments and seed.
+        Draws are keyed by (hop, edge type, position of the seed, node, k).
 
         Examples
         --------
@@ -239,46 +294,57 @@ class SubgraphCalls(GraphCalls):
         node_features: FeatureSelection = None,
         version: int | None = None,
     ) -> Subgraph:
-        """All edges among some nodes, as one subgraph with nodes numbered from 0.
+        """Return all edges among some nodes as one subgraph with nodes numbered from 0.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Node ids; -1 is no node. One that is given twice is there once.
+        nodes : array_like of int64, shape (m,)
+            Node ids. -1 means "no node". A repeated node occurs once.
         etypes : str or list of str, optional
-            Edge types; None: all.
-        indptr : int64[g + 1], optional
-            The nodes are g groups, group i being ``nodes[indptr[i]:indptr[i + 1]]``: each has a
-            component of its own, in which a node of several groups is there again, and edges join
-            nodes of one group only.
-        ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where all edge types begin and end
-            at the same one, and in a space of global ids.
-        weight, where
-            As of `neighbors`: the weights to give, and which edges count.
-        direction : {"out", "in"}
-            Whether edges are read at their sources or at their destinations (where the schema keeps
-            in-copies). They are the same ones, in another order.
-        weights, edge_ids : bool
-            Whether to give these too.
-        node_features : list of str, or dict of node type to list of str
-            As of `sample_subgraph`.
+            Types of the edges to return. None: all.
+        indptr : array_like of int64, shape (g + 1,), optional
+            Offsets of g groups of nodes: group i is ``nodes[indptr[i]:indptr[i + 1]]``. Each group
+            has a separate component: a node of several groups occurs in each, and edges join only
+            nodes of one group.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Not needed if all edge types
+            join nodes of one type, or if ids are global.
+        weight : str, default ""
+            Name of the weights to return: a weight table of all these edge types. "": the edges'
+            own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
+            filter.
+        direction : {"out", "in"}, default "out"
+            Read edges at their sources, or at their destinations (where the schema keeps
+            in-copies). The edges are the same, in another order.
+        weights : bool, default False
+            Return the edge weights.
+        edge_ids : bool, default True
+            Return the edge ids.
+        node_features : list of str, or dict of str to list of str, optional
+            Node features to return with the sample, in the same request: names by node type, or one
+            list of names, of which each node type returns those that it has.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         Subgraph
-            ``seeds`` has the number of each given node, ``batch`` the group of each node where
-            there are groups; nothing is drawn, so that ``seed`` is 0 and ``token`` empty. Edges are
-            by (number of the end that ``direction`` begins at, neighbor id, edge id).
+            ``seeds`` holds the number of each given node, ``batch`` the group of each node if there
+            are groups. Nothing is sampled, so ``seed`` is 0 and ``token`` is empty. Edges are
+            ordered by (number of the end at which ``direction`` reads, neighbor id, edge id).
 
         Raises
         ------
         InvalidRequest
-            Where the edges do not fit into one reply: ask for fewer nodes, or without edge ids.
+            If the edges do not fit into one reply: request fewer nodes, or no edge ids.
+        NotFound
+            If there is no such edge type, weight table, feature or version.
 
         Notes
         -----
-        Parallel edges are all there, and loops. A node that the version does not have keeps its
+        Parallel edges and self-loops are included. A node that the version does not have keeps its
         number and has no edges.
 
         Examples
@@ -322,7 +388,7 @@ class SubgraphCalls(GraphCalls):
         expand: str,
         version: int | None,
     ) -> tuple[list[int], _RequestPart]:
-        """The edge types that are followed, and what a request says of how nodes are met."""
+        """Return the edge types to follow, and the request fields that k-hop expansion shares."""
         if expand not in ("first", "every"):
             raise InvalidRequest(f"expand {expand!r}: expected 'first' or 'every'")
         followed = validation.type_names(
@@ -350,7 +416,7 @@ class SubgraphCalls(GraphCalls):
     def _member_sections(
         self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], version: int | None
     ) -> tuple[int, dict[str, NDArray[Any]]]:
-        """The node type and sections of nodes that are at either end of edges."""
+        """Return the node type id and sections of nodes that may be at either end of edges."""
         schema = self.schema
         ends = {
             end

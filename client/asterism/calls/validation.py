@@ -1,6 +1,6 @@
-"""Checks of what a caller passes: arrays of ids, weights, feature columns, seeds. Every refusal
-shows the value.
-"""
+"""Validation of arguments: ids, weights, feature columns, seeds.
+
+Every error shows the value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_COUNT = 1 << 31
 
 
 def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
-    """``values`` as int64[n]: whole numbers not below ``minimum``."""
+    """Return ids as ndarray of int64, shape (n,); all must be at least ``minimum``."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise InvalidRequest(
@@ -57,7 +57,7 @@ def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
 
 
 def _first_invalid_id(array: NDArray[Any]) -> object:
-    """The first element that is no whole number in range, for a message."""
+    """Return the first element that is not an integer in range, for an error message."""
     for value in array:
         if (
             not isinstance(value, int)
@@ -69,7 +69,7 @@ def _first_invalid_id(array: NDArray[Any]) -> object:
 
 
 def times(values: ArrayLike, rows: int) -> Values:
-    """``values`` as int64[rows] or float64[rows]: numbers, none of them NaN."""
+    """Return ``values`` as ndarray of int64 or float64, shape (rows,), without NaN."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
         raise InvalidRequest(
@@ -88,7 +88,7 @@ def times(values: ArrayLike, rows: int) -> Values:
 def temporal_filter(
     values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, edge_times: bool
 ) -> tuple[common_pb.TemporalFilter | None, dict[str, Values]]:
-    """Until when a request's nodes see edges, and its section; (None, {}) where they see all."""
+    """Return the temporal filter of a request and its section; (None, {}) without times."""
     if strategy not in ("uniform", "last"):
         raise InvalidRequest(f"strategy {strategy!r}: expected 'uniform' or 'last'")
     if values is None:
@@ -104,14 +104,15 @@ def temporal_filter(
 
 
 def require_length(argument: str, array: NDArray[Any], rows: int) -> None:
-    """Refuse an array that does not have one entry per row."""
+    """Reject an array that does not have one entry per row."""
     if len(array) != rows:
         raise InvalidRequest(f"{argument} has {len(array)} entries for {rows} rows")
 
 
 def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> Weights | None:
-    """``values`` as float32[rows]: finite, not negative; None where there are none (then they are
-    1).
+    """Return ``values`` as ndarray of float32, shape (rows,): finite and >= 0.
+
+    None stays None, and means that all weights are 1.
     """
     if values is None:
         return None
@@ -136,7 +137,7 @@ def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> 
 def features(
     columns: Mapping[str, Any] | None, rows: int, owner: NodeType | EdgeType
 ) -> dict[str, FeatureValue]:
-    """Columns as the schema declares them; NotFound for a name that it does not."""
+    """Return feature columns as the schema declares them, or raise NotFound."""
     checked: dict[str, FeatureValue] = {}
     for name, column in (columns or {}).items():
         feature = owner.feature(name)
@@ -148,7 +149,7 @@ def features(
 
 
 def name_column(argument: str, column: Any, rows: int) -> RaggedColumn:
-    """The names of edges' ends, as a column of bytes."""
+    """Return the names of edge ends as a column of bytes."""
     return _ragged(Feature(name=f"{argument}_names", kind="bytes"), column, rows)
 
 
@@ -221,7 +222,7 @@ def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
 
 
 def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
-    """A column from one value per row, for small writes by hand."""
+    """Build a column from one value per row; meant for small writes."""
     if feature.kind == "bytes":
         pieces = [row.encode() if isinstance(row, str) else bytes(row) for row in rows]
         lengths = [len(piece) for piece in pieces]
@@ -235,7 +236,7 @@ def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
 
 
 def seed(value: int | None) -> int:
-    """A seed: the caller's (any whole number, taken modulo 2^64), or a fresh one."""
+    """Return a seed: an integer taken modulo 2^64, or a random one for None."""
     if value is None:
         return secrets.randbits(63)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -244,7 +245,7 @@ def seed(value: int | None) -> int:
 
 
 def count(argument: str, value: int, *, minimum: int = 0) -> int:
-    """A number of draws."""
+    """Return a count after checking its range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidRequest(f"{argument} {value!r}: expected a whole number")
     if not minimum <= value < MAX_COUNT:
@@ -253,7 +254,7 @@ def count(argument: str, value: int, *, minimum: int = 0) -> int:
 
 
 def version(value: int | None) -> int:
-    """A version as it travels: 0 is the current one."""
+    """Return a version in its wire form: 0 is the current one."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -264,15 +265,16 @@ def version(value: int | None) -> int:
 
 
 def names(values: str | Iterable[str] | None) -> list[str]:
-    """One name or several as a list."""
+    """Return one name or several as a list."""
     if values is None:
         return []
     return [values] if isinstance(values, str) else list(values)
 
 
 def type_names(argument: str, values: str | Iterable[str] | None) -> list[str]:
-    """The names of types, one or several; none where all are meant, which a list of none does not
-    mean.
+    """Return one type name or several as a list; an empty list means all types.
+
+    An empty list passed by the caller is rejected, because it does not mean all types.
     """
     if values is None:
         return []
@@ -296,7 +298,7 @@ def type_names(argument: str, values: str | Iterable[str] | None) -> list[str]:
 
 
 def number(argument: str, value: float, minimum: float, maximum: float) -> float:
-    """A real number within bounds."""
+    """Return a float after checking its range."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float | np.integer | np.floating)
@@ -307,7 +309,7 @@ def number(argument: str, value: float, minimum: float, maximum: float) -> float
 
 
 def feature_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
-    """Columns as a frame's sections: ``f:name``, or ``f:name.indptr`` and ``f:name.values``."""
+    """Return columns as sections ``f:name``, or ``f:name.indptr`` and ``f:name.values``."""
     arrays: dict[str, NDArray[Any]] = {}
     for name, column in columns.items():
         if isinstance(column, tuple):
@@ -320,7 +322,7 @@ def feature_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[A
 def decode_columns(
     arrays: Mapping[str, NDArray[Any]], feature_names: Iterable[str]
 ) -> dict[str, FeatureValue]:
-    """The columns called ``feature_names`` out of a frame's sections."""
+    """Return the columns ``feature_names`` from the sections of a frame."""
     return {
         name: arrays[f"f:{name}"]
         if f"f:{name}" in arrays
@@ -330,15 +332,14 @@ def decode_columns(
 
 
 Exclusions = RaggedNeighbors | tuple[ArrayLike, ArrayLike] | ArrayLike | None
-"""What rows leave out: ``(indptr, ids)``, a record of neighbors, or an array with a row for each;
--1 is none.
+"""Nodes that rows of negatives leave out.
+
+``(indptr, ids)``, a record of neighbors, or an array with one row each; -1 means none.
 """
 
 
 def indptr(values: ArrayLike, rows: int) -> Ids:
-    """``values`` as int64[g + 1], where each of g groups of ``rows`` begins, and where the last one
-    ends.
-    """
+    """Return the offsets of g groups in ``rows`` rows as ndarray of int64, shape (g + 1,)."""
     array = ids("indptr", values)
     if not array.size or array[0] != 0 or array[-1] != rows or bool((np.diff(array) < 0).any()):
         raise InvalidRequest(
@@ -350,7 +351,7 @@ def indptr(values: ArrayLike, rows: int) -> Ids:
 def exclusion_sections(
     pairs: ArrayLike, exclude: Exclusions, *, shared: bool
 ) -> dict[str, NDArray[Any]]:
-    """What rows of negatives leave out, as a request's sections; none where that is nothing."""
+    """Return what rows of negatives leave out as sections of a request; {} if that is nothing."""
     raw = np.asarray(pairs)
     if raw.ndim not in (1, 2) or (raw.ndim == 2 and raw.shape[1] != 2):
         raise InvalidRequest(
@@ -380,13 +381,13 @@ def exclusion_sections(
 
 
 def pair_sources(pairs: ArrayLike) -> Ids:
-    """The sources of pairs [m, 2], or of sources alone."""
+    """Return the sources of pairs, shape (m, 2), or of sources alone."""
     raw = np.asarray(pairs)
     return ids("pairs", raw if raw.ndim == 1 else raw[:, 0], minimum=-1)
 
 
 def _explicit_exclusions(exclude: Exclusions, rows: int) -> tuple[Ids, Ids] | tuple[()]:
-    """(row, id) of everything in ``exclude``."""
+    """Return (row, id) arrays of everything in ``exclude``."""
     if exclude is None:
         return ()
     if isinstance(exclude, RaggedNeighbors):

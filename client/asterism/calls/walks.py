@@ -17,17 +17,27 @@ from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 
 class WalkCalls(GraphCalls):
-    """The walking half of a graph."""
+    """Random walks over a graph."""
 
     def metapaths(self, text: str) -> tuple[Metapath, ...]:
-        """Metapaths as PGLBox writes them, ``u2click2i-i2click2u;i2click2u-u2click2i``, in the
-        types of this space.
+        """Parse metapaths in PGLBox notation, using the types of this graph space.
+
+        The notation is ``u2click2i-i2click2u;i2click2u-u2click2i``; see `asterism.calls.metapaths`.
+
+        Parameters
+        ----------
+        text : str
+            One metapath or several, separated by ``;``.
+
+        Returns
+        -------
+        tuple of Metapath
+            The metapaths, for `random_walk` and `walk_pairs`.
 
         Raises
         ------
         InvalidRequest
-            Where a step means nothing here; the message says which, and where it stands. See
-            `asterism.calls.metapaths`.
+            If a step does not match the schema; the message names the step and its position.
 
         Examples
         --------
@@ -56,56 +66,72 @@ class WalkCalls(GraphCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> WalkSample:
-        """Walk from each node: every step goes to one neighbor, drawn by edge weight or uniformly.
+        """Walk from each node: every step moves to one neighbor, by edge weight or uniformly.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Where to start; a node that is there twice walks twice, each walk by itself. -1 goes
-            nowhere.
+        nodes : array_like of int64, shape (m,)
+            Start nodes. A repeated node has independent walks. -1 has an empty walk.
         metapath : list of (str or list of str), optional
-            The edge types of each step, begun again where the walk is longer; one of `metapaths`;
-            None: every edge type at every step. One whose edge types start elsewhere than where a
-            walk is, is a dead end to it.
+            Edge types of each step, repeated if the walk is longer; or one of `metapaths`. None:
+            every edge type at every step. A step with edge types that do not start at the walk's
+            current node is a dead end.
         length : int, optional
-            Steps; as many as ``metapath`` has where left out.
-        ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where the first step's edge types
-            start at the same one.
-        weighted, weight, where
-            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges; a
-            condition as of `sample_neighbors`.
-        p, q : float
-            node2vec's: a step back to where the walk was is 1 / p times as likely as its weight
-            alone makes it, a step to a node that is not joined to where the walk was 1 / q times;
-            in 0.001 .. 1000. Joined is: there is an edge to it along the edge types of the step
-            before. The first step, and the one after a restart, know no p and q.
-        restart : float
-            The probability that a step leads back to the start instead, in 0 .. 1; a walk at a dead
-            end may return too.
-        direction : {"out", "in"}
-            Along the edges, or against them (where the schema keeps in-copies).
+            Number of steps. None: as many as ``metapath`` has.
+        ntype : str, or array_like of int, shape (m,), optional
+            Node type of all nodes by name, or of each node by type id. Needed only where the first
+            step's edge types start at several node types and ids are per type.
+        weighted : bool, default True
+            Choose edges in proportion to their weights. False: uniformly.
+        weight : str, default ""
+            Name of the edge weights: a weight table that every one of the edge types has. "": the
+            edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_neighbors`.
+        p, q : float, default 1.0
+            Return and in-out parameters of node2vec, from 0.001 to 1000. The weight of a step back
+            to the previous node is divided by p. The weight of a step to a node that is not joined
+            to the previous node is divided by q. Joined means: an edge leads to it from the
+            previous node along the edge types of the step before. The first step, and the step
+            after a restart, ignore p and q.
+        restart : float, default 0.0
+            Probability, from 0 to 1, that a step returns to the start node instead. A walk at a
+            dead end may return too.
+        direction : {"out", "in"}, default "out"
+            Follow edges forward, or in reverse (where the schema keeps in-copies).
         walks : int, optional
-            Walks from each node; None: one.
-        first_step : {"independent", "distinct"}
-            "distinct": the first step goes to ``walks`` different neighbors, without replacement
-            (by the weight of all edges to each, of whatever type), and a walk goes on from each
-            that there is: a node with two has two walks, one without none.
-        edge_ids : bool
-            Whether to give the edges' ids too.
+            Walks per node. None: one.
+        first_step : {"independent", "distinct"}, default "independent"
+            "distinct": the first steps of a node's walks lead to ``walks`` different neighbors,
+            sampled without replacement by the total weight of all edges to each, over all types. A
+            node with two neighbors has two walks, a node without neighbors has none.
+        edge_ids : bool, default False
+            Return the edge ids.
+        seed : int, optional
+            Seed of the call. None: a random one, which the record returns.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
         WalkSample
-            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1. With ``walks``,
-            ``starts`` says whose each is.
+            ``nodes`` ndarray of int64, shape (m, length + 1), start node first; -1 after a dead
+            end. With ``walks``, ``starts`` holds the row of each walk's start node.
+
+        Raises
+        ------
+        InvalidRequest
+            If there is neither metapath nor length, or a parameter is out of range.
+        NotFound
+            If there is no such edge type, weight table or version.
 
         Notes
         -----
-        With p = q = 1 and without restart, step s is the draw that `sample_fanout` makes of one
-        neighbor at hop s, so that both give the same nodes for the same seed. Walk j of node i is
-        drawn as number ``i * walks + j``, however many others there are. p and q: Grover & Leskovec
-        2016, *node2vec*, KDD, section 3.2; drawn exactly, by acceptance.
+        With p = q = 1 and no restart, step s equals the sample that `sample_fanout` takes of one
+        neighbor at hop s: both return the same nodes for the same seed. Walk j of node i has number
+        ``i * walks + j`` in the sampling contract, regardless of the other nodes. p and q follow
+        Grover & Leskovec 2016, *node2vec*, KDD, section 3.2, and are exact: by
+        acceptance-rejection.
 
         Examples
         --------
@@ -140,7 +166,7 @@ class WalkCalls(GraphCalls):
 
 
 def _check_walk_options(walks: int | None, first_step: str) -> None:
-    """Refuse how walks can not go."""
+    """Reject walk options that do not fit together."""
     if first_step not in ("independent", "distinct"):
         raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
     if first_step == "distinct" and walks is None:

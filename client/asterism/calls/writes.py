@@ -1,6 +1,4 @@
-"""What a write brings, checked and laid out as it travels; and writes that need no load of their
-own.
-"""
+"""Validation and layout of writes, and small writes that need no load."""
 
 from __future__ import annotations
 
@@ -28,30 +26,31 @@ Columns = dict[str, FeatureValue]
 NO_FEATURES: Mapping[str, Any] = MappingProxyType({})
 
 SMALL_WRITE_BYTES = 8 << 20
-"""Of a write that goes by itself; a larger one is a load."""
+"""Maximum bytes of a small write; a larger one is a load."""
 _ATTEMPTS = 4
 _END = re.compile(r"(?P<end>src|dst)\[(?P<at>\d+)\] = \d+")
-"""How an error begins that is about an edge's end."""
+"""Start of an error message that refers to the end of an edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRows:
-    """Rows of one kind and type."""
+    """Validated rows of one kind of write and one type."""
 
     kind: storaged_pb.BlockKind
     element: common_pb.Element
     type_id: int
     count: int
     columns: Columns
-    """By section; a pair is a list column's ``<name>.indptr`` and ``<name>.values``."""
+    """Columns by section; a list column is a pair of ``indptr`` and ``values``.
+    """
     is_idempotent: bool
-    """Whether writing them twice is the same as once."""
+    """True if writing the rows twice has the same effect as writing them once."""
     string_ids: Mapping[str, StringColumn] = field(default_factory=dict)
-    """What nodes were given by, of those sections that had strings: an error can name them."""
+    """Strings of the sections that were given as strings, so that errors can name them."""
 
     @property
     def is_small(self) -> bool:
-        """Whether they may go by themselves."""
+        """True if the rows fit into a small write."""
         return (
             sum(array.nbytes for array in column_sections(self.columns).values())
             <= SMALL_WRITE_BYTES
@@ -66,7 +65,7 @@ def node_upserts(
     weights: ArrayLike | None,
     features: Mapping[str, Any],
 ) -> WriteRows:
-    """Nodes of one type, with weights and features."""
+    """Return validated nodes of one type, with weights and features."""
     type_id, owner = session.node_type(space, ntype)
     schema = session.schema(space)
     checked, id_strings = names.ids_and_names("ids", ids, schema)
@@ -94,7 +93,7 @@ def edge_upserts(
     weights: ArrayLike | None,
     features: Mapping[str, Any],
 ) -> WriteRows:
-    """Edges of one type, with weights and features."""
+    """Return validated edges of one type, with weights and features."""
     type_id, owner = session.edge_type(space, etype)
     schema = session.schema(space)
     (sources, src_names), (destinations, dst_names) = (
@@ -106,7 +105,7 @@ def edge_upserts(
     validation.require_length("dst", destinations, count)
     if (
         schema.has_string_ids and owner.missing == "create"
-    ):  # ends that are not there come into being, and have names then
+    ):  # Missing ends are created, and then need their names.
         features = dict(
             _add_name_columns(
                 schema, {"src": ("src", src_names), "dst": ("dst", dst_names)}, features
@@ -136,7 +135,7 @@ def edge_upserts(
 
 
 def node_deletes(session: Session, space: str, ntype: str, ids: ArrayLike) -> WriteRows:
-    """Nodes to delete."""
+    """Return validated nodes to delete."""
     type_id, _ = session.node_type(space, ntype)
     checked, _ = names.ids_and_names("ids", ids, session.schema(space))
     return WriteRows(
@@ -152,9 +151,7 @@ def node_deletes(session: Session, space: str, ntype: str, ids: ArrayLike) -> Wr
 def edge_deletes(
     session: Session, space: str, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None
 ) -> WriteRows:
-    """Edges to delete: those with the given ids, or (left out, or -1) every one between two
-    nodes.
-    """
+    """Return validated edges to delete: by id, or (no id, or -1) all edges between two nodes."""
     type_id, _ = session.edge_type(space, etype)
     schema = session.schema(space)
     columns: Columns = {
@@ -180,13 +177,13 @@ def edge_deletes(
 
 
 def write_small(session: Session, space: str, rows: WriteRows) -> int:
-    """Write small rows by themselves; gives the commit number.
+    """Write small rows without a load and return the commit number.
 
     Raises
     ------
     Unavailable
-        Where nobody answered. Rows that may be sent again were; of others it is open whether they
-        were written.
+        If there was no reply. Idempotent rows were retried; it is unknown whether other rows were
+        written.
     """
     head = graphd_pb.WriteOnceRequest(space=space, kind=rows.kind, type_id=rows.type_id)
     arrays = column_sections(rows.columns)
@@ -208,8 +205,10 @@ def write_small(session: Session, space: str, rows: WriteRows) -> int:
 
 
 def with_string_id(error: InvalidRequest, rows: WriteRows, first: int = 0) -> InvalidRequest:
-    """The error of a write of rows from ``first`` on, with the string of the node that it is about,
-    where that is what was given.
+    """Return the error of a write with the string id of the node that it refers to.
+
+    ``first`` is the number of the error's row 0 among ``rows``. Other errors, and those about nodes
+    given by integer id, are returned unchanged.
     """
     match = _END.match(error.message)
     if match is None or match["end"] not in rows.string_ids:
@@ -222,7 +221,7 @@ def with_string_id(error: InvalidRequest, rows: WriteRows, first: int = 0) -> In
 
 
 def column_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
-    """Columns as sections: a list column is two of them."""
+    """Return columns as sections; a list column becomes two of them."""
     flat: dict[str, NDArray[Any]] = {}
     for name, array in columns.items():
         if isinstance(array, tuple):
@@ -237,9 +236,7 @@ def _add_name_columns(
     string_columns: Mapping[str, tuple[str, StringColumn | None]],
     features: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    """Features with the names of nodes among them, by the column that each goes to, where ids are
-    strings.
-    """
+    """Return features plus the name columns of nodes, for spaces with string ids."""
     if not schema.has_string_ids:
         return features
     result = dict(features)
