@@ -1,5 +1,7 @@
-"""Client of Asterism, which samples from graphs that are larger than memory.
-Code that needs more than numpy, grpcio and protobuf belongs to the packages that have extras."""
+"""Client of Asterism, a service that samples from graphs larger than memory.
+
+Code that needs more than numpy, grpcio and protobuf belongs to the packages with extras.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
+    """Import a public name on first access."""
     if name in ("euler", "ops", "pglbox", "records"):
         return import_module(f"asterism.{name}")
     if name not in _HOMES:
@@ -117,27 +119,40 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
 ) -> Client | Graph:
-    """Give a client of a running service, or the graph in one of its spaces.
+    """Connect to a running service and return a client, or the graph in one of its spaces.
 
     Parameters
     ----------
     addresses : str
-        ``"host:9669"``, or several graphds with commas between: calls take turns, and pass over one
-        that is away.
+        Address of a graphd, ``"host:9669"``, or several separated by commas. Calls rotate over them
+        and skip those that are down.
     space : str, optional
-        Give this space's graph; NotFound where there is none.
-    timeout_s : float
-        Of every call, in seconds, retries included.
+        Name of a graph space: return its graph. None: return the client.
+    timeout_s : float, default 30
+        Timeout of every call in seconds, retries included.
     hedge : float or "p95", optional
-        A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones
-        of its kind, is asked of another graphd too: the first answer counts, the other request is
-        cancelled. Same request, same seed, same bytes. At most a tenth of the calls, beyond ten;
-        ``client.traffic`` counts them. None: never.
-    direct : bool
-        Ask storageds from this process, which merges and numbers what a graphd would: faster, and
-        trainers share no graphd's cores; the arrays are the same. It needs
-        ``asterism-graph[server]`` and a way to the storageds; what these cannot be asked for goes
-        through the graphds.
+        Send a read to a second graphd too if it has no reply after this many seconds, or ("p95")
+        after longer than 95 of 100 recent reads of its kind. The first reply counts, and the other
+        request is cancelled. Both replies have the same bytes, because request and seed are equal.
+        Beyond the first ten, at most a tenth of the calls are hedged; ``client.traffic`` counts
+        them. None: never.
+    direct : bool, default False
+        Send requests to the storageds from this process, which does the merging and numbering of a
+        graphd. This is faster, and trainers do not share a graphd's cores; the arrays are the same.
+        It needs ``asterism-graph[server]`` and network access to the storageds. Requests that
+        storageds do not serve go through the graphds.
+
+    Returns
+    -------
+    Client or Graph
+        The client, or the graph if ``space`` is given. Close it, or use it in a ``with`` block.
+
+    Raises
+    ------
+    InvalidRequest
+        If an argument is invalid.
+    NotFound
+        If there is no such space.
 
     Examples
     --------
@@ -181,31 +196,38 @@ def open(
     timeout_s: float = 30.0,
     **settings: Any,
 ) -> Client | Graph:
-    """Give a client of a service inside this process, its data in a folder; needs
-    ``asterism-graph[server]``.
+    """Open a service inside this process, with its data in a folder.
+
+    Needs ``asterism-graph[server]``.
 
     Parameters
     ----------
     path : str or Path
-        The folder; in mode ``"w"`` made where there is none.
+        Data folder; mode ``"w"`` creates it if needed.
     space : str, optional
-        Give this space's graph.
-    mode : {"w", "r+", "r"}
-        ``"w"``: the folder's one writer. ``"r+"``: the same, of a folder that has graphs. ``"r"``:
-        one of many readers of the versions published by now; it neither writes nor builds.
-    timeout_s : float
-        Of every call, in seconds.
+        Name of a graph space: return its graph. None: return the client.
+    mode : {"w", "r+", "r"}, default "w"
+        ``"w"``: open as the only writer of the folder. ``"r+"``: the same, for a folder that
+        already has graphs. ``"r"``: open as one of many readers of the versions that are published
+        now; readers neither write nor build.
+    timeout_s : float, default 30
+        Timeout of every call in seconds.
     **settings
-        More of ``asterism_standalone.settings.StandaloneSettings``.
+        Further fields of ``asterism_standalone.settings.StandaloneSettings``.
+
+    Returns
+    -------
+    Client or Graph
+        The client, or the graph if ``space`` is given. Close it, or use it in a ``with`` block.
 
     Raises
     ------
     Conflict
-        Where another process has the folder open for writing.
+        If another process has the folder open for writing.
     NotFound
-        In modes ``"r+"`` and ``"r"``, where there are no graphs in the folder.
+        If the folder has no graphs (in modes ``"r+"`` and ``"r"``), or there is no such space.
     ImportError
-        Where the server's packages are not installed.
+        If the server's packages are not installed.
 
     Examples
     --------

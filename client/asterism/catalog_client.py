@@ -1,4 +1,4 @@
-"""A connection to an Asterism service: its spaces, versions, hosts, loads and jobs."""
+"""Client of the catalog: graph spaces, versions, hosts, loads and jobs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,20 @@ _FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
 
 
 class CatalogClient:
-    """The part of `asterism.graph.Client` that needs no graph: the connection, and the calls of
-    the catalog.
+    """Connection to a service, with the calls of its catalog.
 
-    It knows nothing of graphs; `asterism.graph.Graph` holds one.
+    It is the part of `asterism.graph.Client` that does not depend on graphs.
 
     Parameters
     ----------
-    transport, timeout_s, on_close, waits
-        As of `asterism.graph.Client`.
+    transport : ClientTransport
+        Transport of the calls.
+    timeout_s : float, default 30
+        Timeout of every call in seconds, retries included.
+    on_close : callable, optional
+        Called by `close`, after the transport is closed.
+    waits : Waiter
+        Implementation of sleeping and of concurrent calls; threads by default.
     """
 
     def __init__(
@@ -55,7 +60,7 @@ class CatalogClient:
             "session": self.session,
             "_on_close": None,
             "_pid": 0,
-        }  # a copy in another process closes what is its own
+        }  # A copy in another process must not stop this process's service.
 
     def __repr__(self) -> str:
         addresses = ",".join(getattr(self.session.transport, "addresses", ())) or "in this process"
@@ -73,7 +78,7 @@ class CatalogClient:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection; of an embedded service too, in the process that opened it."""
+        """Close the connection; stop an embedded service, in the process that opened it."""
         self.session.close()
         if self._on_close is not None and self._pid == os.getpid():
             on_close, self._on_close = self._on_close, None
@@ -81,9 +86,7 @@ class CatalogClient:
 
     @property
     def traffic(self) -> Traffic:
-        """What was asked by now: calls, requests of graphds, retries, hedges, calls of storageds;
-        nothing where the service is in this process.
-        """
+        """Counts of calls, graphd requests, retries, hedges and storaged calls; 0 if embedded."""
         return getattr(self.session.transport, "traffic", Traffic())
 
     # -- spaces ------------------------------------------------------------------------------------
@@ -91,23 +94,30 @@ class CatalogClient:
     def create_space(
         self, name: str, schema: Schema | Mapping[str, Any], *, if_not_exists: bool = False
     ) -> SpaceInfo:
-        """Make a space.
+        """Create a graph space.
 
         Parameters
         ----------
         name : str
-            Its name.
-        schema : Schema or mapping
-            What it holds; a mapping is read by ``Schema.from_dict``.
-        if_not_exists : bool
-            A space of that name with an equal schema is then given back.
+            Name of the space.
+        schema : Schema or dict
+            Schema of the space; a dict is read by ``Schema.from_dict``.
+        if_not_exists : bool, default False
+            Return an existing space of that name if its schema is equal.
+
+        Returns
+        -------
+        SpaceInfo
+            The space.
 
         Raises
         ------
         Conflict
-            Where there is one of that name (with another schema).
+            If the space exists (with another schema, if ``if_not_exists``).
         NotReady
-            Where no storaged is online to hold its parts.
+            If no storaged is online to hold its partitions.
+        InvalidRequest
+            If the name or the schema is invalid.
         """
         record = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         request = metad_pb.CreateSpaceRequest(
@@ -116,27 +126,78 @@ class CatalogClient:
         return self._remember_space(self.session.catalog("create_space", request))
 
     def drop_space(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a space with all that it holds."""
+        """Drop a graph space with everything in it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the space.
+        if_exists : bool, default False
+            Do nothing if there is no such space.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space, unless ``if_exists``.
+        """
         self.session.catalog(
             "drop_space", metad_pb.DropSpaceRequest(space=name, if_exists=if_exists)
         )
         self.session.forget(name)
 
     def spaces(self) -> list[SpaceInfo]:
-        """All spaces."""
+        """Return all graph spaces.
+
+        Returns
+        -------
+        list of SpaceInfo
+            Name and schema of each space.
+        """
         return [
             self._remember_space(space)
             for space in self.session.catalog("list_spaces", common_pb.Empty()).spaces
         ]
 
     def describe(self, name: str) -> SpaceInfo:
-        """One space; NotFound where there is none of that name."""
+        """Return the description of a graph space.
+
+        Parameters
+        ----------
+        name : str
+            Name of the space.
+
+        Returns
+        -------
+        SpaceInfo
+            Name and schema of the space.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space.
+        """
         return self._remember_space(
             self.session.catalog("describe_space", metad_pb.SpaceRequest(space=name))
         )
 
     def versions(self, space: str) -> list[VersionInfo]:
-        """The published versions that are held, newest first, without their totals."""
+        """Return the published versions that are kept, newest first, without their totals.
+
+        Parameters
+        ----------
+        space : str
+            Name of the space.
+
+        Returns
+        -------
+        list of VersionInfo
+            The versions.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space.
+        """
         return [
             VersionInfo.from_proto(version)
             for version in self.session.catalog(
@@ -145,7 +206,25 @@ class CatalogClient:
         ]
 
     def manifest(self, space: str, version: int = 0) -> VersionInfo:
-        """One version with its totals; 0 is the current one."""
+        """Return a version with its totals.
+
+        Parameters
+        ----------
+        space : str
+            Name of the space.
+        version : int, default 0
+            Version number; 0 is the current one.
+
+        Returns
+        -------
+        VersionInfo
+            Digest and totals of the version.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space or version.
+        """
         return self.session.manifest(
             self.session.catalog(
                 "get_manifest", metad_pb.ManifestRequest(space=space, version=version)
@@ -154,7 +233,18 @@ class CatalogClient:
         )
 
     def pins(self, space: str | None = None) -> list[PinInfo]:
-        """Who holds which versions, of one space or of all; see ``Graph.pin``."""
+        """Return the pins on versions; see ``Graph.pin``.
+
+        Parameters
+        ----------
+        space : str, optional
+            Name of a space. None: all spaces.
+
+        Returns
+        -------
+        list of PinInfo
+            Version, owner and term of each pin.
+        """
         return [
             PinInfo.from_proto(pin)
             for pin in self.session.catalog(
@@ -163,7 +253,13 @@ class CatalogClient:
         ]
 
     def hosts(self) -> list[Host]:
-        """The daemons that metad has heard of."""
+        """Return the daemons that metad knows.
+
+        Returns
+        -------
+        list of Host
+            Address and state of each daemon.
+        """
         return [
             Host.from_proto(host)
             for host in self.session.catalog("list_hosts", common_pb.Empty()).hosts
@@ -172,18 +268,29 @@ class CatalogClient:
     # -- loads -------------------------------------------------------------------------------------
 
     def begin_load(self, space: str, *, source: str = "", resume_key: str = "") -> Load:
-        """Begin a load, or find the one that bears ``resume_key``: committed from this ``source``,
-        or open from any.
+        """Begin a load, or resume the one with this ``resume_key``.
+
+        A resumed load is open, or was committed from the same ``source``.
 
         Parameters
         ----------
         space : str
-            Where it writes to.
-        source : str
-            Where the rows come from, for people; with what tells them from changed ones.
-        resume_key : str
-            A name under which the load is found again; empty: always a new one. One that is
-            committed already takes nothing more: its ``commit_number`` says so.
+            Name of the space to write to.
+        source : str, default ""
+            Description of the origin of the rows. It should change when the rows change.
+        resume_key : str, default ""
+            Key under which the load is found again. "": always begin a new load. A committed load
+            accepts no more rows; its ``commit_number`` is above 0.
+
+        Returns
+        -------
+        Load
+            The load.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space.
         """
         return begin_load(self.session, space, source=source, resume_key=resume_key)
 
@@ -197,39 +304,44 @@ class CatalogClient:
         options: Mapping[str, str] | None = None,
         version: int = 0,
     ) -> Job:
-        """Ask for a job; an equal one that waits or runs is given back instead.
+        """Submit a job; return an equal job that is queued or running instead, if there is one.
 
         Parameters
         ----------
         space : str
-            What it works on. Jobs of a space run one after the other, those of other spaces beside
-            them.
-        kind : str
-            ``"build"`` publishes what is committed as the next version. ``"audit"`` reads a version
-            again on every storaged: checksums, totals, the law of every alias table and row, both
-            copies of every edge; it fails with the place where something is wrong. ``"index"`` is a
-            build that adds an index, for draws under conditions; later builds keep it.
-            ``"export-tables"`` writes alias tables to files. ``"compact"`` gives the disk space of
-            deleted blocks back.
-        options : mapping of str to str, optional
-            Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and
-            ``to``, a folder that every storaged can write to and the setting ``allowed_addresses``
-            lists, as ``"s3://bucket/folder"``; without it, files go to each storaged's own folder
-            ``exports``. Of ``"index"``: ``type``, a node type; ``on``, a column; ``kind``,
-            ``"range"`` or ``"hash"`` (texts too); ``drop="yes"``. Of ``"build"`` and ``"index"``:
-            ``link="no"`` makes every part anew; without it what did not change is shared with
-            versions before.
-        version : int
-            Which one an audit or an export reads; 0 is the current one.
+            Name of the space. Jobs of one space run one after another, jobs of different spaces
+            concurrently.
+        kind : str, default "build"
+            ``"build"`` publishes the committed writes as the next version. ``"audit"`` rereads a
+            version on every storaged: checksums, totals, the distribution of every alias table and
+            row, and both copies of every edge; it fails with the location of a fault. ``"index"``
+            is a build that adds an index for filtered sampling; later builds keep it.
+            ``"export-tables"`` writes alias tables to files. ``"compact"`` returns the disk space
+            of deleted blocks.
+        options : dict of str to str, optional
+            Options by kind. ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or
+            ``"csv,parquet"``) and ``to``, a folder that every storaged can write to and that the
+            setting ``allowed_addresses`` lists, such as ``"s3://bucket/folder"``; without ``to``,
+            files go to the folder ``exports`` of each storaged. ``"index"``: ``type``, a node type;
+            ``on``, a column; ``kind``, ``"range"`` or ``"hash"`` (strings too); ``drop="yes"``.
+            ``"build"`` and ``"index"``: ``link="no"`` rebuilds every partition; by default,
+            unchanged data is shared with earlier versions.
+        version : int, default 0
+            Version that an audit or export reads; 0 is the current one.
+
+        Returns
+        -------
+        Job
+            The job, queued or running.
 
         Raises
         ------
         InvalidRequest
-            For a kind, an option or a value that there is not.
+            If the kind, an option or a value is unknown.
         NotFound
-            Where the space or the version is not there.
+            If there is no such space or version.
         NotReady
-            Where nothing is committed to build, or published to read.
+            If nothing is committed to build, or nothing is published to read.
         """
         return Job.from_proto(
             self.session.catalog(
@@ -241,24 +353,46 @@ class CatalogClient:
         )
 
     def job(self, job_id: int) -> Job:
-        """How a job stands."""
+        """Return the state of a job.
+
+        Parameters
+        ----------
+        job_id : int
+            Id of the job.
+
+        Returns
+        -------
+        Job
+            The job with its state and progress.
+
+        Raises
+        ------
+        NotFound
+            If there is no such job.
+        """
         return Job.from_proto(self.session.catalog("get_job", metad_pb.JobRequest(job_id=job_id)))
 
     def jobs(
         self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0
     ) -> list[Job]:
-        """Jobs, newest first.
+        """Return jobs, newest first.
 
         Parameters
         ----------
         space : str, optional
-            Only its jobs.
-        states : iterable of str
-            Only jobs in these states (``"RUNNING"``, ...); none: all.
-        limit : int
-            At most so many, up to 1000.
-        before : int
-            Only jobs with a smaller id: the last one of the page before.
+            Only jobs of this space. None: all.
+        states : iterable of str, default ()
+            Only jobs in these states, such as ``"RUNNING"``. Empty: all.
+        limit : int, default 50
+            Maximum number of jobs, up to 1000.
+        before : int, default 0
+            Only jobs with a smaller id, for paging: the last id of the previous page. 0: from the
+            newest.
+
+        Returns
+        -------
+        list of Job
+            The jobs.
         """
         parsed_states = [parse_job_state(state) for state in validation.names(states)]
         request = metad_pb.ListJobsRequest(
@@ -267,11 +401,43 @@ class CatalogClient:
         return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
 
     def stop_job(self, job_id: int) -> Job:
-        """Ask a job to stop."""
+        """Request that a job stops.
+
+        Parameters
+        ----------
+        job_id : int
+            Id of the job.
+
+        Returns
+        -------
+        Job
+            The job; it may still be running.
+
+        Raises
+        ------
+        NotFound
+            If there is no such job.
+        """
         return Job.from_proto(self.session.catalog("stop_job", metad_pb.JobRequest(job_id=job_id)))
 
     def recover_job(self, job_id: int) -> Job:
-        """Let a failed or stopped job go on from what it has done, with the same input."""
+        """Resume a failed or stopped job from its progress, with the same input.
+
+        Parameters
+        ----------
+        job_id : int
+            Id of the job.
+
+        Returns
+        -------
+        Job
+            The job.
+
+        Raises
+        ------
+        NotFound
+            If there is no such job.
+        """
         return Job.from_proto(
             self.session.catalog("recover_job", metad_pb.JobRequest(job_id=job_id))
         )
@@ -283,21 +449,28 @@ class CatalogClient:
         timeout_s: float = 3600.0,
         on_progress: Callable[[Job], None] | None = None,
     ) -> Job:
-        """Wait until a job has ended, whichever way; its state says which.
+        """Wait until a job has ended, in any state.
 
         Parameters
         ----------
         job_id : int
-            The job.
-        timeout_s : float
-            Seconds to wait at most.
+            Id of the job.
+        timeout_s : float, default 3600
+            Maximum wait in seconds.
         on_progress : callable, optional
-            Called with the job at every look.
+            Called with the job at every poll.
+
+        Returns
+        -------
+        Job
+            The ended job; its ``state`` is the outcome.
 
         Raises
         ------
         Deadline
-            Where it has not ended by then; it goes on.
+            If the job has not ended in time; it keeps running.
+        NotFound
+            If there is no such job.
         """
         deadline = time.monotonic() + timeout_s
         pause = _FIRST_POLL_S
@@ -317,12 +490,28 @@ class CatalogClient:
 
 
 def build_space(client: CatalogClient, space: str, *, timeout_s: float = 3600.0) -> Job:
-    """Build and publish what is committed in a space, and wait for it.
+    """Build and publish the committed writes of a space, and wait for the job.
+
+    Parameters
+    ----------
+    client : CatalogClient
+        Client to submit with.
+    space : str
+        Name of the space.
+    timeout_s : float, default 3600
+        Maximum wait in seconds.
+
+    Returns
+    -------
+    Job
+        The finished job.
 
     Raises
     ------
     NotReady
         If the build fails or is stopped; the message has the cause.
+    Deadline
+        If the build has not ended in time; it keeps running.
     """
     job = client.wait(client.submit_job(space).job_id, timeout_s=timeout_s)
     if job.state != "FINISHED":

@@ -1,6 +1,4 @@
-"""What a client's objects share: the transport, the schemas seen, and the newest version seen of
-each space.
-"""
+"""State shared by a client's objects: transport, schemas, and newest versions seen."""
 
 from __future__ import annotations
 
@@ -29,35 +27,35 @@ from asterism_proto.methods import CATALOG, GRAPH
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _CATCH_UP_S = 5.0
-"""How long a graphd may take to learn of a version that another one has answered with."""
+"""Seconds for a graphd to learn of a version that another graphd has already served."""
 
 
 _MANIFEST_TIMEOUT_S = 1.0
-"""What showing a graph may take to ask how much it holds."""
+"""Timeout in seconds for reading a manifest to display a graph."""
 
 
 class Stoppable(Protocol):
-    """Something that runs until it is stopped."""
+    """Background activity that can be stopped."""
 
     def stop(self) -> None:
-        """Run no more."""
+        """Stop the activity."""
 
 
 class VersionRequest(Protocol):
-    """Fields of every request that reads a version."""
+    """Fields that every request for a version has."""
 
     space: str
     version: int
 
 
 class VersionReply(Protocol):
-    """Fields of every reply that was read at a version."""
+    """Fields that every reply read at a version has."""
 
     version: int
 
 
 class Session:
-    """One connection's shared state; thread-safe."""
+    """Shared state of one connection. Thread-safe."""
 
     def __init__(
         self, transport: ClientTransport, timeout_s: float, waiter: Waiter = THREAD_WAITER
@@ -70,7 +68,7 @@ class Session:
         self._newest: dict[str, int] = {}
         self._manifests: dict[str, VersionInfo] = {}
         self.leases: WeakSet[Stoppable] = WeakSet()
-        """Whoever calls by itself: told when the session closes."""
+        """Leases with a renewal thread; they are stopped when the session closes."""
         FORK_GUARD.add_lock_owner(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,28 +81,42 @@ class Session:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # The lock stays behind.
+        # A lock cannot be pickled; the copy creates its own.
         self.__init__(state["transport"], state["timeout_s"], state["waits"])  # type: ignore[misc]
         self._schemas, self._newest = dict(state["schemas"]), dict(state["newest"])
 
     def renew_lock(self) -> None:
-        """Replace the lock, in a forked child."""
+        """Replace the lock in a forked child."""
         self._lock = threading.Lock()
 
     def catalog(self, name: str, request: Message) -> Any:
-        """A call to the catalog: the reply's message."""
+        """Call the catalog and return the reply message."""
         return self.transport.call(CATALOG[name], request, self.timeout_s)
 
     def graph(
         self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None
     ) -> Frame[Message]:
-        """Call the graph service; versions that are seen are not tracked.
+        """Call the graph service without tracking versions.
+
+        Parameters
+        ----------
+        name : str
+            Name of the method.
+        head : Message
+            Head of the request.
+        arrays : dict of str to ndarray, optional
+            Sections of the request.
+
+        Returns
+        -------
+        Frame
+            Head and sections of the reply.
 
         Raises
         ------
         InvalidRequest
-            Before it is sent, where its reply is certain to be larger than a message, whatever the
-            limits of the service are.
+            Before anything is sent, if the reply is certain to exceed the maximum message size,
+            whatever the limits of the service.
         """
         price = price_request(head, section_sizes(arrays or {}))
         if price is not None:
@@ -119,13 +131,30 @@ class Session:
         head: VersionRequest,
         arrays: Mapping[str, NDArray[Any]] | None = None,
     ) -> Frame[VersionReply]:
-        """A call that reads a version: when none is pinned, never an older one than this session
-        has seen.
+        """Call a method that reads a version.
+
+        Unless the request names a version, the reply is never older than one that this session has
+        seen.
+
+        Parameters
+        ----------
+        name : str
+            Name of the method.
+        head : VersionRequest
+            Head of the request; version 0 is the current one.
+        arrays : dict of str to ndarray, optional
+            Sections of the request.
+
+        Returns
+        -------
+        Frame
+            Head and sections of the reply.
 
         Raises
         ------
         Stale
-            Where the graphd that answers does not catch up within 5 s.
+            If the graphd does not catch up within 5 s, or within the session's timeout if that is
+            shorter.
         """
         space = head.space
         pinned = bool(head.version)
@@ -152,33 +181,33 @@ class Session:
         return reply
 
     def note_version(self, space: str, version: int) -> None:
-        """Note a version that later requests must not fall behind."""
+        """Record the lower bound of the versions of later replies."""
         with self._lock:
             self._newest[space] = max(version, self._newest.get(space, 0))
 
     def newest_versions(self) -> dict[str, int]:
-        """The newest version seen of each space."""
+        """Return the newest version seen of each space."""
         with self._lock:
             return dict(self._newest)
 
     def forget(self, space: str) -> None:
-        """Drop what is known of a space that was dropped or made anew."""
+        """Drop cached state of a space that was dropped or recreated."""
         with self._lock:
             self._schemas.pop(space, None)
             self._newest.pop(space, None)
 
     def store_space(self, info: SpaceInfo) -> SpaceInfo:
-        """Keep a space's schema."""
+        """Cache the schema of a space and return the space."""
         self.store_schema(info.name, info.schema)
         return info
 
     def store_schema(self, space: str, schema: Schema) -> None:
-        """Keep the schema of a space."""
+        """Cache the schema of a space."""
         with self._lock:
             self._schemas[space] = schema
 
     def schema(self, space: str, *, fresh: bool = False) -> Schema:
-        """A space's schema, asked for once."""
+        """Return a space's schema, cached unless ``fresh``."""
         cached = None if fresh else self._schemas.get(space)
         if cached is None:
             cached = self.store_space(
@@ -189,7 +218,7 @@ class Session:
         return cached
 
     def node_type(self, space: str, name: str) -> tuple[int, NodeType]:
-        """A node type by name, with its id; NotFound says which there are."""
+        """Return a node type and its id by name; NotFound lists the existing types."""
         try:
             schema = self.schema(space)
             type_id = schema.node_type_id(name)
@@ -199,7 +228,7 @@ class Session:
         return type_id, schema.node_types[type_id]
 
     def edge_type(self, space: str, name: str) -> tuple[int, EdgeType]:
-        """An edge type by its triple or relation, with its id; NotFound says which there are."""
+        """Return an edge type and its id by triple or relation; NotFound lists the types."""
         try:
             schema = self.schema(space)
             type_id = schema.edge_type_id(name)
@@ -209,18 +238,19 @@ class Session:
         return type_id, schema.edge_types[type_id]
 
     def edge_type_ids(self, space: str, names: Sequence[str]) -> list[int]:
-        """Ids of edge types, every one where none is named."""
+        """Return the ids of edge types; of all types if no name is given."""
         return [self.edge_type(space, name)[0] for name in names] or list(
             range(len(self.schema(space).edge_types))
         )
 
     def has_schema(self, space: str) -> bool:
-        """Whether a space's schema was learned."""
+        """Return True if the schema of a space is cached."""
         return space in self._schemas
 
     def cached_manifest(self, space: str, version: int) -> VersionInfo | None:
-        """What a version holds, for showing it: as it was last seen where it can not be asked for
-        in a moment; None: not known.
+        """Return the description of a version for display.
+
+        Falls back to the last one seen if metad does not reply in a moment; None if there is none.
         """
         cached = self._manifests.get(space)
         if cached is not None and version == cached.version:
@@ -237,20 +267,20 @@ class Session:
         return cached if cached is not None and not version else None
 
     def manifest(self, message: Any, space: str) -> VersionInfo:
-        """A version's manifest, which is kept for showing it."""
+        """Decode a manifest, and cache it for display."""
         info = VersionInfo.from_proto(message)
         self._manifests[space] = info
         return info
 
     def close(self) -> None:
-        """Close the transport."""
+        """Stop the leases and close the transport."""
         for lease in list(self.leases):
             lease.stop()
         self.transport.close()
 
 
 def seconds_left(deadline: float) -> float:
-    """Seconds until ``deadline`` on the monotonic clock; Deadline when there are none."""
+    """Return the seconds until a monotonic ``deadline``, or raise Deadline."""
     remaining = deadline - time.monotonic()
     if remaining <= 0:
         raise Deadline("the time given is up; ask with a longer timeout_s")
@@ -260,8 +290,9 @@ def seconds_left(deadline: float) -> float:
 def expand_edge_types(
     nodes: NDArray[np.int64], types: NDArray[np.int32] | None, edge_types: Sequence[int]
 ) -> NDArray[np.int32]:
-    """The edge type of each neighbor: a reply leaves them out where there was only one to choose
-    from.
+    """Return the edge type of each neighbor.
+
+    A reply leaves the types out if the request has only one edge type.
     """
     if types is not None:
         return types

@@ -1,7 +1,8 @@
-"""Optional parts of the client, and the error that names the extra of one that is missing.
+"""Optional parts of the client, and the error for a missing extra.
 
-`asterism-graph` alone has what a trainer needs. Parts that need more packages, those of the server
-included, import them within `required`."""
+`asterism-graph` alone has what a trainer needs. Parts that need more packages, including those of
+the server, import them within `required`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 OWN_PACKAGES = frozenset({"asterism", "asterism_proto", "asterism_model", "asterism_io"})
-"""Packages that every install has."""
+"""Packages that every install contains."""
 
 
 class MissingExtra(ImportError):
-    """Raised where packages are missing that an extra of `asterism-graph` installs.
+    """Missing packages that an extra of `asterism-graph` installs.
 
     Attributes
     ----------
@@ -28,14 +29,14 @@ class MissingExtra(ImportError):
 
 @contextmanager
 def required(extra: str, feature: str) -> Iterator[None]:
-    """Translate failed imports of other packages into `MissingExtra`.
+    """Convert failed imports of other packages into `MissingExtra`.
 
     Parameters
     ----------
     extra : str
-        Extra that installs the packages that are imported within.
+        Extra that installs the packages imported within the block.
     feature : str
-        What needs them, in terms of the user, for the message.
+        Feature that needs them, in the user's terms, for the message.
 
     Raises
     ------

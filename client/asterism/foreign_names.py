@@ -1,11 +1,12 @@
-"""Names of other systems as names of ours."""
+"""Conversion of names from other systems."""
 
 from __future__ import annotations
 
 
 def as_name(text: object) -> str:
-    """What Euler calls a type or feature, as it is called here: a name that is a number gets a
-    ``_`` before it.
+    """Return Euler's name of a type or feature as a valid name here.
+
+    A name that starts with a digit gets the prefix ``_``.
 
     Examples
     --------

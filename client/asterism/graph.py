@@ -1,4 +1,7 @@
-"""The connection to a service and the graphs in its spaces, which hold each other."""
+"""Client and Graph: the connection to a service, and the graphs in its spaces.
+
+The two refer to each other, and therefore share a module.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 @unicode_text.refuse_surrogates
 class Graph(AllCalls):
-    """The graph in a space: what ``client.graph(name)`` gives.
+    """Graph in one graph space, returned by ``client.graph(name)``.
 
     Reads and samples see published versions; writes become visible with the next build.
 
@@ -80,8 +83,24 @@ class Graph(AllCalls):
     # -- versions ----------------------------------------------------------------------------------
 
     def at(self, version: int) -> Graph:
-        """The same graph, where every call reads this version. It is not held: once it is gone,
-        calls are NotFound; see `pin`.
+        """Return the same graph with every call reading one version.
+
+        The version is not held: once it is removed, calls raise NotFound. See `pin`.
+
+        Parameters
+        ----------
+        version : int
+            Published version.
+
+        Returns
+        -------
+        Graph
+            Graph at the version.
+
+        Raises
+        ------
+        InvalidRequest
+            If this graph is already at another version.
         """
         return Graph(self._session, self.space, self.client, version=self._version(version))
 
@@ -92,35 +111,38 @@ class Graph(AllCalls):
         term_s: float = DEFAULT_TERM_S,
         owner: str | None = None,
     ) -> PinnedVersion[Graph]:
-        """Hold a version while a block runs, however many newer ones are published meanwhile.
+        """Hold a version while a block runs, even if newer ones are published.
 
-        The lease on it is renewed by a thread, at a third of its term. Where it could not be, the
-        next call says so; none is ever answered from another version. A process that dies loses its
-        lease; a forked one reads while its parent holds it.
+        A thread renews the lease at a third of its term. If renewal fails, the next call raises; no
+        call ever reads another version. A process that dies loses its lease. A forked process can
+        read while its parent holds the lease.
 
         Parameters
         ----------
         version : int, optional
-            One that is served; None: the current one.
-        term_s : float
-            How long the version stays without a word from here, in seconds.
+            Published version that is kept. None: the current one.
+        term_s : float, default 60
+            Term of the lease in seconds: the version stays that long without renewal.
         owner : str, optional
-            Who holds it, for those who wonder why it stays; None: this host and process.
+            Label of the pin in lists of pins. None: this host and process id.
 
         Returns
         -------
         PinnedVersion
-            Enter it: ``with graph.pin() as held``; ``held`` is this graph `at` the version.
+            Context manager: in ``with graph.pin() as held``, ``held`` is this graph `at` the
+            version.
 
         Raises
         ------
         NotFound
-            At the block's begin, where there is no such version; in it, where the pin has ended:
-            release it, and pin anew.
+            On entry, if there is no such version. In the block, if the pin has ended: leave the
+            block and pin again.
         Stale
-            In the block, where the pin could not be renewed for a whole term.
-        InvalidRequest, Busy
-            At its begin: a term out of bounds; as many pins as the space may have.
+            In the block, if the pin could not be renewed for a whole term.
+        InvalidRequest
+            If the term is out of range.
+        Busy
+            On entry, if the space has the maximum number of pins.
 
         Examples
         --------
@@ -141,24 +163,58 @@ class Graph(AllCalls):
         return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
 
     def manifest(self, version: int | None = None) -> VersionInfo:
-        """What a version holds of every type, with its digest; None: the current one."""
+        """Return the digest of a version and its totals of every type.
+
+        Parameters
+        ----------
+        version : int, optional
+            Version to describe. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        VersionInfo
+            The version.
+
+        Raises
+        ------
+        NotFound
+            If there is no such version.
+        """
         return self.client.manifest(self.space, self._version(version))
 
     @property
     def explain(self) -> Explainer:
-        """The sampling calls, each of which tells what it takes:
-        ``graph.explain.sample_nodes(...)``.
+        """Sampling calls that return their cost: ``graph.explain.sample_nodes(...)``.
 
-        The call is made, and gives an `Explanation` instead of its sample: which share of the draws
-        falls on each type and part, how many are expected and how many there are, which storaged is
-        asked for how much, in how many rounds and bytes."""
+        The call is executed and returns an `Explanation` instead of its sample: the share of each
+        type and partition, the expected and actual numbers of draws, and the requests to each
+        storaged with rows, rounds and bytes.
+        """
         return Explainer(self)
 
     def query(
         self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql"
     ) -> QueryResult:
-        """Run statements about this graph, and give the last one's table: as ``Client.query``, at
-        the version that this graph is at.
+        """Run statements on this graph, at its version, and return the last one's table.
+
+        Parameters
+        ----------
+        statement : str
+            One statement, or several separated by ``;``; see `Client.query`.
+        parameters : dict of str to value, optional
+            Values of ``$name`` in the text: numbers, strings, and arrays of them.
+        language : {"ngql", "euler"}, default "ngql"
+            Query language; ``"euler"`` is Euler's GQL.
+
+        Returns
+        -------
+        QueryResult
+            Table of the last statement.
+
+        Raises
+        ------
+        InvalidRequest
+            If a statement is invalid, as in `Client.query`.
 
         Examples
         --------
@@ -186,22 +242,31 @@ class Graph(AllCalls):
         *,
         version: int | None = None,
     ) -> dict[str, FeatureValue]:
-        """Feature columns of nodes.
+        """Return feature columns of nodes of one type.
 
         Parameters
         ----------
-        nodes : int64[m]
-            Of one type; -1 and unknown ones have zeros, or empty rows.
+        nodes : array_like of int64, shape (m,)
+            Node ids of one type. -1 and unknown ids have zeros, or empty rows.
         names : str or list of str
-            Features; ``"weight"`` is the node's weight.
+            Names of features; ``"weight"`` is the node's weight.
         ntype : str, optional
-            May be left out where one node type only has these features.
+            Node type. Not needed if only one node type has these features.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
 
         Returns
         -------
-        dict
-            By name: ``[m, *shape]`` where dense, ``(indptr int64[m + 1], values)`` where ragged or
-            bytes.
+        dict of str to ndarray or (ndarray, ndarray)
+            Columns by name: shape (m, *shape) for dense features; ``(indptr, values)`` with
+            ``indptr`` int64, shape (m + 1,), for ragged and bytes features.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``ntype`` is needed.
+        NotFound
+            If there is no such type, feature or version.
         """
         feature_names = validation.names(names)
         type_id = (
@@ -228,7 +293,29 @@ class Graph(AllCalls):
         *,
         version: int | None = None,
     ) -> dict[str, FeatureValue]:
-        """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
+        """Return feature columns of edges of one type by edge id.
+
+        Parameters
+        ----------
+        edge_ids : array_like of int64, shape (m,)
+            Edge ids. -1 and unknown ids have zeros, or empty rows.
+        names : str or list of str
+            Names of features.
+        etype : str
+            Edge type.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        dict of str to ndarray or (ndarray, ndarray)
+            Columns by name, as in `node_features`.
+
+        Raises
+        ------
+        NotFound
+            If there is no such type, feature or version.
+        """
         feature_names = validation.names(names)
         type_id, owner = self._session.edge_type(self.space, etype)
         head = graphd_pb.EdgeFeaturesRequest(
@@ -250,9 +337,31 @@ class Graph(AllCalls):
         weights: ArrayLike | None = None,
         features: Features | None = None,
     ) -> int:
-        """Add nodes, or replace those that are there; give back the commit number.
+        """Insert nodes, or replace existing ones.
 
-        Durable on return, visible with the next build. Arguments as of ``Load.write_nodes``.
+        The write is durable on return, and visible with the next build.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            Node ids, 0 or more; strings in a space with string ids.
+        ntype : str
+            Node type.
+        weights : array_like of float32, shape (n,), optional
+            Finite weights, 0 or more. None: 1.
+        features : dict of str to array_like, optional
+            Dense features as ``[n, *shape]``; ragged and bytes features as ``(indptr, values)``, or
+            as a list of rows. A feature that is left out is zero or empty.
+
+        Returns
+        -------
+        int
+            Commit number.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value cannot be written; the message names the row and the value.
         """
         return self._write(
             "upsert_nodes",
@@ -269,13 +378,34 @@ class Graph(AllCalls):
         weights: ArrayLike | None = None,
         features: Features | None = None,
     ) -> int:
-        """Add edges (``edges: multi``), or replace those between the same nodes (``edges:
-        unique``); give back the commit number.
+        """Insert edges, or replace those between the same nodes.
+
+        With ``edges: multi`` edges are added; with ``edges: unique`` an edge between the same nodes
+        is replaced. The write is durable on return, and visible with the next build.
+
+        Parameters
+        ----------
+        src, dst : array_like of int64, shape (n,)
+            Ids of the end nodes; strings in a space with string ids.
+        etype : str
+            Edge type.
+        weights : array_like of float32, shape (n,), optional
+            Finite weights, 0 or more. None: 1.
+        features : dict of str to array_like, optional
+            Features, as in `upsert_nodes`.
+
+        Returns
+        -------
+        int
+            Commit number.
 
         Raises
         ------
         InvalidRequest
-            Where an end is not a node, unless the edge type says ``missing: create``.
+            If an end is not a node, unless the edge type says ``missing: create``; or if a value
+            cannot be written.
+        Unavailable
+            If there was no reply; edges may have been written all the same.
         """
         return self._write(
             "upsert_edges",
@@ -285,7 +415,20 @@ class Graph(AllCalls):
         )
 
     def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
-        """Delete nodes, and every edge at them; give back the commit number."""
+        """Delete nodes, and every edge that has one of them as an end.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            Node ids.
+        ntype : str
+            Node type.
+
+        Returns
+        -------
+        int
+            Commit number.
+        """
         return self._write(
             "delete_nodes", writes.node_deletes(self._session, self.space, ntype, ids)
         )
@@ -293,8 +436,21 @@ class Graph(AllCalls):
     def delete_edges(
         self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None
     ) -> int:
-        """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit
-        number.
+        """Delete edges by id, or all edges between pairs of nodes.
+
+        Parameters
+        ----------
+        src, dst : array_like of int64, shape (n,)
+            Ends of the edges.
+        etype : str
+            Edge type.
+        edge_ids : array_like of int64, shape (n,), optional
+            Edge ids. None, or -1 in a row: every edge between the two nodes.
+
+        Returns
+        -------
+        int
+            Commit number.
         """
         return self._write(
             "delete_edges",
@@ -313,33 +469,54 @@ class Graph(AllCalls):
             raise
 
     def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]:
-        """bool[n]: which ids were committed as nodes of a type, published or not."""
+        """Return which nodes of a type are committed, whether published or not.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            Node ids.
+        ntype : str
+            Node type.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            True where the node exists.
+        """
         type_id, _ = self._session.node_type(self.space, ntype)
         return find_nodes(
             self._session, self.space, type_id, written_ids("ids", ids, self.schema)[0]
         )
 
     def build(self, wait: bool = True, *, timeout_s: float = 3600.0) -> Job:
-        """Build and publish what is committed.
+        """Build the committed writes and publish them as the next version.
 
         Parameters
         ----------
-        wait : bool
-            Until it is published; False gives the job back at once.
-        timeout_s : float
-            Seconds to wait at most.
+        wait : bool, default True
+            Wait until the version is published. False: return the job at once.
+        timeout_s : float, default 3600
+            Maximum wait in seconds.
+
+        Returns
+        -------
+        Job
+            The job.
 
         Raises
         ------
         NotReady
-            Where the build failed or was stopped; the message has the cause.
+            If the build fails or is stopped, with the cause in the message; or if nothing is
+            committed to build.
+        Deadline
+            If the build has not ended in time; it keeps running.
         """
         if not wait:
             return self.client.submit_job(self.space)
         return build_space(self.client, self.space, timeout_s=timeout_s)
 
     def _feature_owner(self, names: list[str]) -> int:
-        """The one node type that has all these features."""
+        """Return the id of the one node type that has all these features."""
         types = self.schema.node_types
         owners = [i for i, node_type in enumerate(types) if _has_features(node_type, names)]
         if len(owners) != 1:
@@ -356,21 +533,21 @@ class Graph(AllCalls):
 
 @unicode_text.refuse_surrogates
 class Client(CatalogClient):
-    """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
+    """Connection to a service, returned by ``asterism.connect`` and ``asterism.open``.
 
-    Safe for threads; it may cross a fork, or be pickled into another process, where an embedded one
-    reads. Every call takes at most ``timeout_s`` seconds, retries included.
+    It is thread-safe, survives a fork, and can be pickled into another process; there, an embedded
+    one reads. Every call takes at most ``timeout_s`` seconds, retries included.
 
     Parameters
     ----------
     transport : ClientTransport
-        Who carries the calls.
-    timeout_s : float
-        Of every call, in seconds.
+        Transport of the calls.
+    timeout_s : float, default 30
+        Timeout of every call in seconds.
     on_close : callable, optional
-        Run by `close`, after the transport is closed.
+        Called by `close`, after the transport is closed.
     waits : Waiter
-        How its calls wait, where they do not wait for an answer.
+        Implementation of sleeping and of concurrent calls; threads by default.
 
     Examples
     --------
@@ -381,8 +558,22 @@ class Client(CatalogClient):
     """
 
     def graph(self, name: str) -> Graph:
-        """The graph in a space: sampling, reading, small writes. The space is looked for at
-        once.
+        """Return the graph in a space, for sampling, reads and small writes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the space; it is looked up at once.
+
+        Returns
+        -------
+        Graph
+            Graph at the current version.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space.
         """
         self.session.schema(name)
         return Graph(self.session, name, self)
@@ -395,26 +586,32 @@ class Client(CatalogClient):
         space: str | None = None,
         language: str = "ngql",
     ) -> QueryResult:
-        """Run statements in the style of nGQL, and give the last one's table;
-        ``docs/statements.md`` has them all.
+        """Run statements in an nGQL-like language and return the last one's table.
+
+        ``docs/statements.md`` lists all statements.
 
         Parameters
         ----------
         statement : str
-            One, or several with ``;`` between.
-        parameters : mapping, optional
-            What the text calls ``$name``: numbers, texts, and arrays of them.
+            One statement, or several separated by ``;``.
+        parameters : dict of str to value, optional
+            Values of ``$name`` in the text: numbers, strings, and arrays of them.
         space : str, optional
-            Where they begin; None: they say so themselves (``USE``). ``Result.space`` is where they
-            end.
-        language : {"ngql", "euler"}
-            ``"euler"``: Euler's GQL.
+            Space in which the statements start. None: they select it with ``USE``.
+            `QueryResult.space` is the space in which they end.
+        language : {"ngql", "euler"}, default "ngql"
+            Query language; ``"euler"`` is Euler's GQL.
+
+        Returns
+        -------
+        QueryResult
+            Table of the last statement.
 
         Raises
         ------
         InvalidRequest
-            Where it is none: the message shows the line with a caret, ``error.place`` has what was
-            expected, and whether it is cut short.
+            If a statement is invalid. The message shows the line with a caret; ``error.place``
+            holds what was expected, and whether the text is incomplete.
 
         Examples
         --------
@@ -439,10 +636,44 @@ class Client(CatalogClient):
         timeout_s: float = 3600.0,
         on_progress: Callable[[str, int, int | None], None] | None = None,
     ) -> VerificationReport:
-        """Hold a version's draws against its weights; ``report.passed`` says whether they follow
-        them.
+        """Test whether a version's samples follow its weights.
 
-        Arguments, law and errors as of `asterism.verification.verify`.
+        Parameters
+        ----------
+        space : str
+            Name of the space.
+        weights : str or sequence of str, optional
+            Names of the weights to test: weight tables, and ``"weight"`` for the rows' own, with
+            which uniform sampling is tested too. None: all.
+        draws : int, default 100000
+            Draws of each kind. The smallest detectable bias falls with their square root.
+        alpha : float, default 0.001
+            Probability of a false alarm in the whole report, for any number of tests (Holm's
+            correction).
+        power : float, default 0.9
+            Power with which a bias of `Finding.detectable` is detected.
+        buckets : int, default 64
+            Groups of rows of equal mass per type.
+        seed : int, optional
+            Seed, to repeat a run. None: a random one, which is reported.
+        version : int, optional
+            Published version. None: the current one. All samples and scans are pinned to it.
+        timeout_s : float, default 3600
+            Timeout of the whole run in seconds.
+        on_progress : callable, optional
+            Called with (step, done, total or None).
+
+        Returns
+        -------
+        VerificationReport
+            ``report.passed``, and ``report.failures`` as text. A bias is a finding, not an error.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space, version or weight name, or nothing to sample from.
+        Deadline
+            If the time is up.
         """
         from asterism.verification import verify
 
@@ -469,8 +700,37 @@ class Client(CatalogClient):
         timeout_s: float = 24 * 3600.0,
         on_progress: Callable[[Job], None] | None = None,
     ) -> BackupInfo:
-        """Keep a version of a space at an address, written by the storageds; as
-        `asterism.backup.backup`. Needs fsspec.
+        """Write a backup of a version to an address; the storageds write the files.
+
+        Needs fsspec. See `asterism.backup.backup`.
+
+        Parameters
+        ----------
+        space : str
+            Name of the space.
+        address : str or Path
+            Folder that this process and every storaged can write to, such as
+            ``"s3://bucket/folder"``. The service setting ``allowed_addresses`` must list it.
+        version : int, optional
+            Version to back up. None: the current one.
+        timeout_s : float, default 86400
+            Maximum wait in seconds.
+        on_progress : callable, optional
+            Called with the job at every poll.
+
+        Returns
+        -------
+        BackupInfo
+            The complete backup.
+
+        Raises
+        ------
+        InvalidRequest
+            If the service does not allow the address.
+        Conflict
+            If the address holds another backup.
+        NotReady
+            If the job fails or is stopped.
         """
         from asterism.backup import backup
 
@@ -486,8 +746,39 @@ class Client(CatalogClient):
         timeout_s: float = 24 * 3600.0,
         on_progress: Callable[[Job], None] | None = None,
     ) -> SpaceInfo:
-        """Make a space of a backup, with the same version, digest and draws; as
-        `asterism.backup.restore`. Needs fsspec.
+        """Create a space from a backup, with the same version, digest and samples.
+
+        Needs fsspec. See `asterism.backup.restore`.
+
+        Parameters
+        ----------
+        address : str or Path
+            Folder of the backup. This process and every storaged must be able to read it, and the
+            service setting ``allowed_addresses`` must list it.
+        name : str, optional
+            Name of the new space. None: the name in the backup.
+        timeout_s : float, default 86400
+            Maximum wait in seconds.
+        on_progress : callable, optional
+            Called with the job at every poll.
+
+        Returns
+        -------
+        SpaceInfo
+            The new space.
+
+        Raises
+        ------
+        InvalidRequest
+            If the service does not allow the address.
+        NotFound
+            If there is no complete backup.
+        Conflict
+            If a space of this name exists.
+        Corrupt
+            If a file differs from what was written.
+        NotReady
+            If the job fails for another reason or is stopped.
         """
         from asterism.backup import restore
 
@@ -512,11 +803,55 @@ class Client(CatalogClient):
         salt: int = 0,
         build: bool = False,
     ) -> LoadedGraph:
-        """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it
-        is not there, and commit it.
+        """Load a graph from PyG, DGL, NetworkX, igraph, SciPy or pandas, and commit it.
 
-        Arguments, answer and errors as of `asterism.objects.load_graph`; ``docs/loading.md`` says
-        what becomes of what."""
+        The space is created if it does not exist. ``docs/loading.md`` describes the mapping.
+        Parameters, result and errors are those of `asterism.objects.load_graph`.
+
+        Parameters
+        ----------
+        space : str
+            Name of the space.
+        graph : object
+            PyG ``Data`` or ``HeteroData``, ``DGLGraph``, NetworkX or igraph graph, SciPy sparse
+            matrix, pandas frame of edges, or a dict of edge types to matrices or frames.
+        nodes : DataFrame or dict of str to DataFrame, optional
+            Frames of nodes, for frames of edges.
+        ends : (str, str), default ("src", "dst")
+            Columns of a frame of edges that hold source and destination.
+        weights : str or dict of str to str, optional
+            Attribute that holds the weight. None: ``weight`` (PyG: ``edge_weight``).
+        rename : dict of str to str, optional
+            New names of attributes.
+        only : iterable of str, optional
+            Attributes to load as features. None: all.
+        fill : dict of str to value, optional
+            Value for missing values, by attribute. Without it, missing values are rejected.
+        node_type, relation : str
+            Names of the types if the object has none: ``node`` and ``node:edge:node``.
+        parts : int, default 8
+            Number of partitions of a new space.
+        direction : {"out", "in", "both"}, default "both"
+            Directions in which a new space keeps edges.
+        ids : {"per_type", "string"}, default "per_type"
+            Kind of ids of a new space.
+        salt : int, default 0
+            Salt of the string ids of a new space.
+        build : bool, default False
+            Build and publish the graph too.
+
+        Returns
+        -------
+        LoadedGraph
+            Counts, names, commit number and version.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value cannot be loaded, or an existing space cannot hold the graph.
+        NotFound
+            If an attribute or type does not exist in the object.
+        """
         from asterism.objects import load_graph
 
         return load_graph(

@@ -1,8 +1,10 @@
-"""Orders out of seeds, in NumPy alone: hashed keys, shuffles, permutations that take no memory.
+"""Reproducible random orders in NumPy: hashed keys, shuffles, and implicit permutations.
 
-The mixing is splitmix64's output function (Steele, Lea & Flood 2014, *Fast splittable pseudorandom
-number generators*, OOPSLA), as in the services' draws; the tags under a seed are none of theirs.
-NumPy's own generators would do, but promise no stream for ever."""
+The mixing function is the output function of splitmix64 (Steele, Lea & Flood 2014, *Fast splittable
+pseudorandom number generators*, OOPSLA), as in the service's sampling. The tags under a seed differ
+from those of the service. NumPy's generators are not used, because they do not guarantee their
+streams across releases.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from numpy.typing import NDArray
 UInt64Array = NDArray[np.uint64]
 
 SHUFFLE, EPOCH, WALK, NEGATIVE, BATCH, SUBGRAPH = range(101, 107)
-"""The first tag under a seed: what it is for."""
+"""First tag under a seed: the purpose of the stream.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 
 _GOLDEN, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _SALT, _MASK = 0xD6E8FEB86659FD93, 0xFFFFFFFFFFFFFFFF
@@ -21,7 +26,7 @@ _ROUNDS = 8
 
 
 def mix64(words: UInt64Array) -> UInt64Array:
-    """splitmix64's finaliser: a bijection of 64-bit words."""
+    """Apply the finalizer of splitmix64, a bijection of 64-bit words, elementwise."""
     with np.errstate(over="ignore"):
         mixed = (words ^ (words >> _S30)) * np.uint64(_M1)
         mixed = (mixed ^ (mixed >> _S27)) * np.uint64(_M2)
@@ -29,7 +34,7 @@ def mix64(words: UInt64Array) -> UInt64Array:
 
 
 def key_of(seed: int, *tags: int) -> int:
-    """The key of a seed and a path of tags."""
+    """Return the 64-bit key of a seed and a path of tags."""
     key = _mix64_scalar(seed & _MASK)
     for tag in tags:
         key = _mix64_scalar(
@@ -39,30 +44,48 @@ def key_of(seed: int, *tags: int) -> int:
 
 
 def _mix64_scalar(word: int) -> int:
-    """`mix64` of one word, which NumPy takes longer for."""
+    """Apply `mix64` to one word, faster than through NumPy."""
     word = (word ^ word >> 30) * _M1 & _MASK
     word = (word ^ word >> 27) * _M2 & _MASK
     return word ^ word >> 31
 
 
 def key_stream(key: int, count: int) -> UInt64Array:
-    """The first words of a key's stream."""
+    """Return the first ``count`` words of a key's stream, ndarray of uint64."""
     with np.errstate(over="ignore"):
         return mix64(np.uint64(key) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN))
 
 
 def shuffled_range(count: int, seed: int) -> NDArray[np.int64]:
-    """The numbers below ``count`` in random order: by random keys, ties (of 64 bits) by number."""
+    """Return the integers below ``count`` in random order, sorted by random 64-bit keys.
+
+    Ties are ordered by number. The result is an ndarray of int64, shape (count,).
+    """
     return np.argsort(key_stream(key_of(seed, SHUFFLE), count), kind="stable")
 
 
 def permute(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
-    """Where a permutation of the numbers below ``size`` takes some of them.
+    """Map numbers through a pseudorandom permutation of the integers below ``size``.
 
-    A Feistel network over the next power of four, gone through again by what it takes beyond
-    ``size`` (Black & Rogaway 2002, *Ciphers with arbitrary finite domains*, CT-RSA). It takes no
-    memory beyond the numbers given. Not every order of a few numbers is equally likely: it is for
-    visiting each once, not for draws."""
+    The permutation is a Feistel network over the next power of four; results beyond ``size`` pass
+    through it again (Black & Rogaway 2002, *Ciphers with arbitrary finite domains*, CT-RSA). It
+    needs no memory beyond the given numbers. Orders of few numbers are not all equally likely: use
+    it to visit each number once, not to sample.
+
+    Parameters
+    ----------
+    numbers : ndarray of int64, shape (m,)
+        Numbers from 0 to ``size`` - 1.
+    size : int
+        Size of the permuted range.
+    key : int
+        64-bit key.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Images of the numbers.
+    """
     half = np.uint64((max(size - 1, 1).bit_length() + 1) // 2)
     mask = np.uint64((1 << int(half)) - 1)
     keys = key_stream(key, _ROUNDS)

@@ -1,8 +1,8 @@
-"""Local operations on what sampling gives: pairs of walks, gathers and scatters; nothing is asked
-of a service.
+"""Local operations on samples: pairs from walks, gathers and scatters.
 
-Arrays give arrays. `gather` and the scatters take torch's tensors too, and give tensors that have
-gradients."""
+No function calls a service. Functions of arrays return arrays. `gather` and the scatters also
+accept torch tensors, and return tensors with gradients.
+"""
 
 from __future__ import annotations
 
@@ -46,29 +46,34 @@ def walk_pairs(
     within: Iterable[int] | None = None,
     seed: int | None = None,
 ) -> Ids:
-    """Skip-gram pairs of walks: each node with those near it on its walk.
+    """Return skip-gram pairs of walks: each node with the nodes close to it on its walk.
 
     Parameters
     ----------
-    paths : int64[m, n]
-        Walks, a row each; -1 is no node.
+    paths : array_like of int64, shape (m, n)
+        Walks, one per row. -1 means "no node".
     left, right : int
-        How many places before and behind a centre count as near.
-    types : int[m, n], optional
-        The node type of each place, as `walk_types` gives them; needed by ``excluded`` and
+        Window: number of positions before and after a center.
+    types : array_like of int, shape (m, n), optional
+        Node type of each position, as returned by `walk_types`. Required by ``excluded`` and
         ``within``.
-    excluded : iterable of (int, int)
-        Leave out pairs of these types, the centre's first.
+    excluded : iterable of (int, int), default ()
+        Pairs of types to leave out, the center's type first.
     within : iterable of int, optional
-        Leave out pairs that have a node of any other type.
+        Types to keep; pairs with a node of any other type are left out.
     seed : int, optional
-        Shuffle the pairs, in the same order for the same seed; None: as below.
+        Shuffle the pairs, in the same order for the same seed. None: keep the order below.
 
     Returns
     -------
-    int64[k, 2]
-        (centre, neighbor on the walk), by walk, then centre; of a centre those before it, the
-        nearest first, then those behind it, the nearest first. -1 enters no pair.
+    ndarray of int64, shape (k, 2)
+        (center, context), ordered by walk, then by center; for each center first the nodes before
+        it, nearest first, then those after it, nearest first. -1 is in no pair.
+
+    Raises
+    ------
+    InvalidRequest
+        If the shapes do not match, the window is negative, or ``types`` is missing.
 
     Examples
     --------
@@ -97,8 +102,34 @@ def pair_places(
     within: Iterable[int] | None = None,
     seed: int | None = None,
 ) -> Ids:
-    """As `walk_pairs`, but where the nodes are: places in ``paths`` laid flat, by which more can be
-    gathered than ids.
+    """Return skip-gram pairs as positions instead of node ids.
+
+    Positions refer to ``paths`` flattened, so that other arrays of its shape can be gathered too.
+
+    Parameters
+    ----------
+    paths : array_like of int64, shape (m, n)
+        Walks, one per row. -1 means "no node".
+    left, right : int
+        Window: number of positions before and after a center.
+    types : array_like of int, shape (m, n), optional
+        Node type of each position. Required by ``excluded`` and ``within``.
+    excluded : iterable of (int, int), default ()
+        Pairs of types to leave out, the center's type first.
+    within : iterable of int, optional
+        Types to keep.
+    seed : int, optional
+        Shuffle the pairs, as in `walk_pairs`.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, 2)
+        Positions of (center, context), in the order of `walk_pairs`.
+
+    Raises
+    ------
+    InvalidRequest
+        If the shapes do not match, the window is negative, or ``types`` is missing.
     """
     walks = np.asarray(paths, np.int64)
     if walks.ndim != 2:
@@ -128,8 +159,9 @@ def _allowed(
     excluded: Sequence[tuple[int, int]],
     within: Iterable[int] | None,
 ) -> NDArray[np.bool_] | None:
-    """bool[types + 1, types + 1]: which pairs of types are wanted, the last one being "unknown"
-    (-1); None: all.
+    """Return which pairs of types to keep, ndarray of bool; None: all.
+
+    Its shape is (types + 1, types + 1). The last row and column stand for "unknown" (-1).
     """
     if not excluded and within is None:
         return None
@@ -162,21 +194,22 @@ def _allowed(
 
 
 def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> Types:
-    """The node type of each place of walks.
+    """Return the node type of each position of walks.
 
     Parameters
     ----------
     walks : WalkSample
+        The walks.
     schema : Schema
-        Of the space that was walked: ``graph.schema``.
-    direction : {"out", "in"}
-        As the walks went.
+        Schema of the space that was walked: ``graph.schema``.
+    direction : {"out", "in"}, default "out"
+        Direction of the walks.
 
     Returns
     -------
-    int32[m, length + 1]
-        -1 where there is no node, and for the start of a walk that has never left it: no edge says
-        what it is.
+    ndarray of int32, shape (m, length + 1)
+        Node type ids. -1 where there is no node, and for the start of a walk that never left it,
+        because no edge gives its type.
     """
     start_field, end_field = (
         ("src_type", "dst_type") if direction == "out" else ("dst_type", "src_type")
@@ -191,7 +224,7 @@ def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> 
     )
     out = np.full(walks.nodes.shape, -1, np.int32)
     if walks.types.shape[1]:
-        # Before the first edge there are only restarts: it leaves from the start.
+        # Only restarts can precede the first edge, so that edge leaves from the start.
         first = np.argmax(walks.types >= 0, axis=1)
         out[:, 0] = starts[walks.types[np.arange(len(first)), first]]
     out[:, 1:] = np.where(
@@ -201,17 +234,24 @@ def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> 
 
 
 def inflate_idx(idx: ArrayLike) -> NDArray[np.int64]:
-    """Where each occurrence goes when every unique value is written as often as it occurs, one
-    value behind the other.
+    """Return the position of each entry when the entries are grouped by value.
+
+    Each unique value is written as often as it occurs, one value after another.
 
     Parameters
     ----------
-    idx : int64[n]
-        Positions among unique values, as ``np.unique(..., return_inverse=True)`` gives them.
+    idx : array_like of int64, shape (n,)
+        Positions among the unique values, as ``np.unique(..., return_inverse=True)`` returns them.
 
     Returns
     -------
-    int64[n]
+    ndarray of int64, shape (n,)
+        Position of each entry in the grouped order.
+
+    Raises
+    ------
+    InvalidRequest
+        If an entry is negative.
 
     Examples
     --------
@@ -226,16 +266,24 @@ def inflate_idx(idx: ArrayLike) -> NDArray[np.int64]:
 
 
 def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
-    """The given rows of a ragged column, in that order.
+    """Select rows of a ragged column.
 
     Parameters
     ----------
-    column : (indptr int64[n + 1], values)
-    rows : int64[m]
+    column : (ndarray of int64, shape (n + 1,), ndarray)
+        Ragged column as ``(indptr, values)``.
+    rows : array_like of int64, shape (m,)
+        Rows to select.
 
     Returns
     -------
-    (indptr int64[m + 1], values)
+    (ndarray of int64, shape (m + 1,), ndarray)
+        The rows as ``(indptr, values)``, in the order of ``rows``.
+
+    Raises
+    ------
+    InvalidRequest
+        If a row is out of range.
     """
     indptr, values = column
     selected = np.asarray(rows, np.int64)
@@ -249,23 +297,32 @@ def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
 def sparse_gather(
     rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape: Sequence[int]
 ) -> tuple[Ids, Values, tuple[int, ...]]:
-    """The given rows of a sparse tensor (COO), in that order: `numpy.take` on its first dimension.
+    """Select rows of a sparse COO tensor, like `numpy.take` on its first dimension.
 
     Parameters
     ----------
-    rows : int64[m]
-        Of the first dimension; one may come several times.
-    indices : int64[k, d]
-        Where values are, in any order.
-    values : [k]
-    shape : d numbers
+    rows : array_like of int64, shape (m,)
+        Rows of the first dimension; rows may repeat.
+    indices : array_like of int64, shape (k, d)
+        Coordinates of the values, in any order.
+    values : array_like, shape (k,)
+        The values.
+    shape : sequence of int, length d
+        Shape of the tensor.
 
     Returns
     -------
-    indices : int64[j, d]
-        Row after row; within one in the order in which they came.
-    values : [j]
-    shape : (m, ...)
+    indices : ndarray of int64, shape (j, d)
+        Coordinates, row after row; within a row in the input order.
+    values : ndarray, shape (j,)
+        The values.
+    shape : tuple of int
+        (m, ...).
+
+    Raises
+    ------
+    InvalidRequest
+        If the shapes do not match, or a position is out of range.
 
     Examples
     --------
@@ -297,7 +354,25 @@ def sparse_gather(
 
 
 def gather(params: Any, indices: Any) -> Any:
-    """``params[indices]``: the rows that messages start from; int64 indices [m], rows [m, ...]."""
+    """Return ``params[indices]``, such as the source rows of messages.
+
+    Parameters
+    ----------
+    params : ndarray or tensor, shape (n, ...)
+        Rows.
+    indices : array_like of int64, shape (m,)
+        Rows to select.
+
+    Returns
+    -------
+    ndarray or tensor, shape (m, ...)
+        The selected rows.
+
+    Raises
+    ------
+    InvalidRequest
+        If an index is out of range.
+    """
     if tensor_ops.is_tensor(params):
         return tensor_ops.gather(params, indices)
     rows, selected = np.asarray(params), np.asarray(indices, np.int64)
@@ -306,7 +381,27 @@ def gather(params: Any, indices: Any) -> Any:
 
 
 def scatter_add(updates: Any, indices: Any, size: int) -> Any:
-    """Sums of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
+    """Sum the updates of each target.
+
+    Parameters
+    ----------
+    updates : ndarray or tensor, shape (m, ...)
+        Updates.
+    indices : array_like of int64, shape (m,)
+        Target of each update, from 0 to ``size`` - 1.
+    size : int
+        Number of targets.
+
+    Returns
+    -------
+    ndarray or tensor, shape (size, ...)
+        Sums; 0 for a target without updates.
+
+    Raises
+    ------
+    InvalidRequest
+        If the shapes do not match, or an index is out of range.
+    """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_add(updates, indices, size)
     values, targets = _updates(updates, indices, size)
@@ -316,7 +411,27 @@ def scatter_add(updates: Any, indices: Any, size: int) -> Any:
 
 
 def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
-    """Means of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
+    """Average the updates of each target.
+
+    Parameters
+    ----------
+    updates : ndarray or tensor, shape (m, ...)
+        Updates.
+    indices : array_like of int64, shape (m,)
+        Target of each update, from 0 to ``size`` - 1.
+    size : int
+        Number of targets.
+
+    Returns
+    -------
+    ndarray or tensor, shape (size, ...)
+        Means; 0 for a target without updates.
+
+    Raises
+    ------
+    InvalidRequest
+        If the shapes do not match, or an index is out of range.
+    """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_mean(updates, indices, size)
     values, targets = _updates(updates, indices, size)
@@ -329,8 +444,28 @@ def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
 
 
 def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -> Any:
-    """The largest of the updates that go to each of ``size`` places; [size, ...], ``empty`` where
-    none goes.
+    """Return the largest update of each target.
+
+    Parameters
+    ----------
+    updates : ndarray or tensor, shape (m, ...)
+        Updates.
+    indices : array_like of int64, shape (m,)
+        Target of each update, from 0 to ``size`` - 1.
+    size : int
+        Number of targets.
+    empty : float, default -1e9
+        Result for a target without updates.
+
+    Returns
+    -------
+    ndarray or tensor, shape (size, ...)
+        Maxima.
+
+    Raises
+    ------
+    InvalidRequest
+        If the shapes do not match, or an index is out of range.
     """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_max(updates, indices, size, empty=empty)
@@ -343,7 +478,27 @@ def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -
 
 
 def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
-    """Softmax of the updates among those that go to the same place; [m, ...]."""
+    """Return the softmax of updates among those of the same target.
+
+    Parameters
+    ----------
+    updates : ndarray or tensor, shape (m, ...)
+        Updates.
+    indices : array_like of int64, shape (m,)
+        Target of each update, from 0 to ``size`` - 1.
+    size : int
+        Number of targets.
+
+    Returns
+    -------
+    ndarray or tensor, shape (m, ...)
+        Softmax of each update.
+
+    Raises
+    ------
+    InvalidRequest
+        If the shapes do not match, or an index is out of range.
+    """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_softmax(updates, indices, size)
     values, targets = _updates(updates, indices, size)

@@ -1,9 +1,9 @@
-"""GraphSAINT: training on subgraphs that are drawn as a whole, and the coefficients that make up
-for what is drawn too often.
+"""GraphSAINT: training on sampled subgraphs, with normalization for sampling bias.
 
-Zeng et al. 2020, *GraphSAINT: graph sampling based inductive learning method*, ICLR. Nodes are
-drawn, of one type along one edge type, and all edges among them come with them. Batch i of a
-sampler is a function of its seed and i alone."""
+Zeng et al. 2020, *GraphSAINT: graph sampling based inductive learning method*, ICLR. Nodes of one
+type are sampled along one edge type, and all edges among them are included. Batch i of a sampler
+depends only on its seed and i.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ __all__ = ["EdgeSampler", "NodeSampler", "Normalization", "RandomWalkSampler", "
 
 _MAX_NORM = 1e4
 _UNSEEN = 0.1
-"""Stands for a count of 0 where it divides, and for the edge norm of an edge whose node was not met
-either; as in PyG.
+"""Replacement for a count of 0, and norm of an edge with an unseen end; as in PyG.
 """
 _BATCH, _COUNTING, _EPOCHS = range(3)
 _MAX_BLOCKS = 64
@@ -36,34 +35,38 @@ _SIDE, _NODES, _OUT, _IN, _WALKS, _EDGES = range(6)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Normalization(ArrayRecord):
-    """How often subgraphs held each node and edge, and the coefficients that follow."""
+    """Counts of nodes and edges in sampled subgraphs, and the resulting coefficients."""
 
     nodes: Ids
-    """int64 [n]: ids of all nodes of the type, ascending."""
+    """ndarray of int64, shape (n,): ids of all nodes of the type, ascending."""
     edges: Ids
-    """int64 [e]: ids of all edges of the type, ascending."""
+    """ndarray of int64, shape (e,): ids of all edges of the type, ascending."""
     ends: Ids
-    """int64 [e]: the place among ``nodes`` of the end of each edge that messages go to."""
+    """ndarray of int64, shape (e,): position in ``nodes`` of each edge's message target."""
     node_counts: Ids
-    """int64 [n]: in how many subgraphs each node was."""
+    """ndarray of int64, shape (n,): number of subgraphs that contained each node."""
     edge_counts: Ids
-    """int64 [e]."""
+    """ndarray of int64, shape (e,): number of subgraphs that contained each edge."""
     batches: int
-    """Subgraphs that were counted."""
+    """Number of subgraphs counted."""
     version: int
 
     @property
     def node_norm(self) -> Weights:
-        """float32 [n]: what the loss of each node is multiplied by, ``batches / counts / n``: the
-        paper's 1 / lambda, over n.
+        """Loss coefficient of each node, ndarray of float32, shape (n,).
+
+        It is ``batches / counts / n``: the paper's 1 / lambda, divided by n.
         """
         counts = np.where(self.node_counts > 0, self.node_counts, _UNSEEN)
         return np.asarray(self.batches / counts / len(self.nodes), np.float32)
 
     @property
     def edge_norm(self) -> Weights:
-        """float32 [e]: what the message along each edge is multiplied by: the paper's 1 / alpha,
-        how often its end was there for each time that it was, at most 10,000."""
+        """Message coefficient of each edge, ndarray of float32, shape (e,).
+
+        It is the paper's 1 / alpha: the count of its target node divided by its own count, at most
+        10,000.
+        """
         at_end = self.node_counts[self.ends]
         norm = np.full(len(self.edges), _MAX_NORM)
         np.divide(at_end, self.edge_counts, out=norm, where=self.edge_counts > 0)
@@ -71,39 +74,46 @@ class Normalization(ArrayRecord):
         return np.asarray(np.minimum(norm, _MAX_NORM), np.float32)
 
     def of(self, found: Subgraph) -> tuple[Weights, Weights]:
-        """The coefficients of a subgraph's nodes and edges, in its order.
+        """Return the coefficients of a subgraph's nodes and edges, in its order.
 
         Parameters
         ----------
         found : Subgraph
-            From the sampler that counted.
+            Subgraph from the sampler that was counted.
 
         Returns
         -------
-        node_norm : float32[n]
-        edge_norm : float32[k]
+        node_norm : ndarray of float32, shape (n,)
+            Loss coefficient of each node.
+        edge_norm : ndarray of float32, shape (k,)
+            Message coefficient of each edge.
         """
         (edges,) = (found.edge_ids or {}).values()
-        nodes = np.concatenate(list(found.nodes.values()))  # of the other types there are none
+        nodes = np.concatenate(list(found.nodes.values()))  # Other node types are empty.
         return self.node_norm[np.searchsorted(self.nodes, nodes)], self.edge_norm[
             np.searchsorted(self.edges, edges)
         ]
 
 
 class Sampler(ABC):
-    """What the samplers have in common.
+    """Base of the GraphSAINT samplers.
 
     Parameters
     ----------
     graph : Graph
-        Where it is at no version (`Graph.at`, `Graph.pin`), the sampler stays at its current one;
-        only a pin holds that.
+        Graph to sample. If it is at no version (`Graph.at`, `Graph.pin`), the sampler reads its
+        current version from now on; only a pin keeps that version.
     etype : str
-        An edge type from one node type to itself.
+        Edge type from a node type to itself.
     size : int
-        What is drawn for a subgraph, with replacement: nodes, edges, or walks.
-    seed : int
-        All batches follow from it.
+        Number of nodes, edges or walks sampled per subgraph, with replacement.
+    seed : int, default 0
+        Seed of all batches.
+
+    Raises
+    ------
+    InvalidRequest
+        If the edge type joins two node types, or ``size`` is below 1.
     """
 
     def __init__(self, graph: Graph, etype: str, size: int, *, seed: int = 0) -> None:
@@ -118,7 +128,7 @@ class Sampler(ABC):
         self.size, self.seed = validation.count("size", size, minimum=1), validation.seed(seed)
 
     def described(self) -> str:
-        """What it draws, in a word: two samplers of one description draw the same."""
+        """Return a description; samplers with equal descriptions return equal batches."""
         return (
             f"{type(self).__name__}({self.etype}, "
             f"{', '.join(map(str, self._description_fields()))}, seed={self.seed})"
@@ -129,26 +139,42 @@ class Sampler(ABC):
 
     @abstractmethod
     def _draw_nodes(self, key: int) -> Ids:
-        """Nodes as they are drawn, some of them several times."""
+        """Sample nodes, possibly with repetitions."""
 
     def nodes(self, i: int) -> Ids:
-        """The nodes of batch i, ascending; int64[n]."""
+        """Return the nodes of batch i.
+
+        Parameters
+        ----------
+        i : int
+            Number of the batch, from 0.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Distinct node ids, ascending.
+        """
         return self._nodes(_BATCH, validation.count("i", i))
 
     def _nodes(self, stream: int, i: int) -> Ids:
         nodes = self._draw_nodes(hashing.key_of(self.seed, hashing.SUBGRAPH, stream, i))
         ascending = np.sort(
             nodes[nodes >= 0]
-        )  # np.unique hashes, which takes some thousands of ids several times as long
+        )  # np.unique hashes, which takes several times as long for some thousands of ids.
         return ascending[np.diff(ascending, prepend=-1) > 0]
 
     def batch(self, i: int) -> Subgraph:
-        """Batch i: its nodes, and all edges among them.
+        """Return the subgraph of batch i: its nodes, and all edges among them.
+
+        Parameters
+        ----------
+        i : int
+            Number of the batch, from 0.
 
         Returns
         -------
         Subgraph
-            As of `Graph.induced_subgraph`, nodes ascending by id, with edge ids.
+            Subgraph as returned by `Graph.induced_subgraph`, nodes ascending by id, with edge ids.
         """
         return self._induced(self.nodes(i))
 
@@ -156,40 +182,63 @@ class Sampler(ABC):
         return self.graph.induced_subgraph(nodes, self.etype)
 
     def keyed(self, key: int) -> Subgraph:
-        """The subgraph of a key, for epochs that count their batches themselves:
-        `asterism.torch.SaintBatches`. As of `batch`, of another stream.
+        """Return the subgraph of a key, for callers that count their own batches.
+
+        `asterism.torch.SaintBatches` is one. The keys form another random stream than `batch`.
+
+        Parameters
+        ----------
+        key : int
+            Key of the subgraph.
+
+        Returns
+        -------
+        Subgraph
+            Subgraph as returned by `batch`.
         """
         return self._induced(self._nodes(_EPOCHS, key))
 
     def batches(self, start: int = 0) -> Iterator[Subgraph]:
-        """Batches from ``start`` on, without end: a trainer that had n of them goes on at n."""
+        """Return an endless iterator over batches; a trainer that had n batches resumes at n.
+
+        Parameters
+        ----------
+        start : int, default 0
+            Number of the first batch.
+
+        Returns
+        -------
+        iterator of Subgraph
+            The batches.
+        """
         return (self.batch(i) for i in numbers(validation.count("start", start)))
 
     def normalize(
         self, coverage: float, *, known: Normalization | None = None, to: str = "dst"
     ) -> Normalization:
-        """Count what subgraphs hold, until they held ``coverage`` nodes for each that there is.
+        """Count nodes and edges of subgraphs until nodes occur ``coverage`` times on average.
 
         Parameters
         ----------
         coverage : float
-            PyG's ``sample_coverage``.
+            Average number of occurrences per node; PyG's ``sample_coverage``.
         known : Normalization, optional
-            To go on from: the same sampler's, of a lesser coverage. The result is as if it were
-            counted in one go.
-        to : {"dst", "src"}
-            The end of an edge that messages go to: the paper has those of an undirected graph, PyG
-            takes ``edge_index[0]``, which is "src".
+            Earlier result of the same sampler to continue from. The result is the same as that of
+            one uninterrupted count.
+        to : {"dst", "src"}, default "dst"
+            End of an edge that receives messages. The paper uses undirected graphs; PyG uses
+            ``edge_index[0]``, which is "src".
 
         Returns
         -------
         Normalization
-            Over all nodes and edges of the types, in arrays here: 16 bytes a node, 24 an edge.
+            Counts of all nodes and edges of the types, held in memory: 16 bytes per node, 24 per
+            edge.
 
         Raises
         ------
         InvalidRequest
-            Where ``known`` is of another version, or subgraphs have no nodes.
+            If ``known`` is from another version, or a subgraph has no nodes.
         """
         if to not in ("dst", "src"):
             raise InvalidRequest(f"to {to!r}: expected 'dst' or 'src'")
@@ -225,7 +274,7 @@ class Sampler(ABC):
         )
 
     def _zero_counts(self, end: str) -> Normalization:
-        """All nodes and edges, none of them counted."""
+        """Return a normalization of all nodes and edges with counts of 0."""
         empty = np.zeros(0, np.int64)
         nodes = np.sort(
             np.concatenate([empty, *(batch.ids for batch in self.graph.scan_nodes(self.ntype))])
@@ -251,16 +300,21 @@ class Sampler(ABC):
 
 
 class NodeSampler(Sampler):
-    """Nodes in proportion to their degree: the ends of edges that are drawn uniformly, with
-    replacement.
+    """Sampler of nodes by degree: the ends of edges that are sampled uniformly.
 
     Parameters
     ----------
-    graph, etype, size, seed
-        As of `Sampler`.
-    end : {"src", "dst"}
-        By out-degree, as PyG's ``GraphSAINTNodeSampler`` (sources of uniform edges), or by
-        in-degree. The paper's is by the squared norms of the normalised adjacency's columns.
+    graph : Graph
+        Graph to sample, as in `Sampler`.
+    etype : str
+        Edge type from a node type to itself.
+    size : int
+        Number of nodes per subgraph, with replacement.
+    end : {"src", "dst"}, default "src"
+        "src": by out-degree, as PyG's ``GraphSAINTNodeSampler`` (sources of uniform edges). "dst":
+        by in-degree. The paper samples by the squared column norms of the normalized adjacency.
+    seed : int, default 0
+        Seed of all batches.
 
     Examples
     --------
@@ -289,24 +343,31 @@ class NodeSampler(Sampler):
 
 
 class EdgeSampler(Sampler):
-    """Both ends of edges drawn with probability in proportion to 1 / deg(source) + 1 /
-    deg(destination), with replacement.
+    """Sampler of both ends of edges, by 1 / deg(source) + 1 / deg(destination).
 
-    Degrees are out-degrees of sources and in-degrees of destinations, so that the space keeps both
-    directions. The paper's algorithm 2, where the graph is undirected. PyG's
-    ``GraphSAINTEdgeSampler`` takes reciprocals twice: its edges are drawn in proportion to the
-    in-degree of the source plus the out-degree of the destination, and without replacement.
+    Edges are sampled with replacement. Degrees are out-degrees of sources and in-degrees of
+    destinations, so the space must keep both directions. On undirected graphs this is the paper's
+    algorithm 2. PyG's ``GraphSAINTEdgeSampler`` takes reciprocals twice: it samples edges in
+    proportion to the in-degree of the source plus the out-degree of the destination, without
+    replacement.
 
     Parameters
     ----------
-    graph, etype, size, seed
-        As of `Sampler`.
+    graph : Graph
+        Graph to sample, as in `Sampler`; its space has ``direction: both``.
+    etype : str
+        Edge type from a node type to itself.
+    size : int
+        Number of edges per subgraph.
+    seed : int, default 0
+        Seed of all batches.
 
     Notes
     -----
-    A node is drawn uniformly, then one of its out-edges or in-edges, either with probability 1/2,
-    uniformly; where it has none, another node is. What comes is in proportion to 1 / deg + 1 / deg,
-    and no degree is asked for."""
+    A node is sampled uniformly, then one of its out-edges or in-edges, each side with probability
+    1/2, uniformly. If it has none, another node is sampled. The resulting edges are in proportion
+    to 1 / deg + 1 / deg, and no degree is read.
+    """
 
     def __init__(self, graph: Graph, etype: str, size: int, *, seed: int = 0) -> None:
         super().__init__(graph, etype, size, seed=seed)
@@ -317,7 +378,23 @@ class EdgeSampler(Sampler):
             )
 
     def ends(self, key: int) -> tuple[Ids, Ids]:
-        """Sources and destinations of the edges of a key; int64[size] each."""
+        """Return the sources and destinations of the edges of a key.
+
+        Parameters
+        ----------
+        key : int
+            Key of the subgraph.
+
+        Returns
+        -------
+        src, dst : ndarray of int64, shape (size,)
+            Ends of the edges.
+
+        Raises
+        ------
+        InvalidRequest
+            If too few nodes have edges of the type.
+        """
         src, dst, missing = [], [], self.size
         for block in range(_MAX_BLOCKS):
             if not missing:
@@ -358,14 +435,20 @@ class EdgeSampler(Sampler):
 
 
 class RandomWalkSampler(Sampler):
-    """The nodes of uniform walks from roots that are drawn uniformly, with replacement.
+    """Sampler of the nodes of uniform walks from uniformly sampled roots.
 
     Parameters
     ----------
-    graph, etype, size, seed
-        As of `Sampler`; ``size`` walks.
+    graph : Graph
+        Graph to sample, as in `Sampler`.
+    etype : str
+        Edge type from a node type to itself.
+    size : int
+        Number of walks per subgraph; roots are sampled with replacement.
     length : int
-        Steps of a walk; it ends at a dead end.
+        Steps per walk; a walk ends at a dead end.
+    seed : int, default 0
+        Seed of all batches.
     """
 
     def __init__(self, graph: Graph, etype: str, size: int, length: int, *, seed: int = 0) -> None:
