@@ -1,5 +1,7 @@
 """Records that calls return: samples, links, layers, rankings, catalog entries.
-Calls belong to `asterism.calls`. Names are imported when they are first used."""
+
+Calls belong to `asterism.calls`. Names are imported on first use.
+"""
 
 from __future__ import annotations
 
@@ -164,7 +166,7 @@ _OLD_NAMES = {
     "Shown": "ArrayRecord",
     "Typed": "HeteroIds",
 }
-"""Names of earlier releases; they keep working."""
+"""Names of earlier releases, which keep working."""
 
 
 def __getattr__(name: str) -> Any:

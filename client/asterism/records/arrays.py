@@ -1,4 +1,4 @@
-"""The arrays that records hold, by name, and how records show them."""
+"""Names of array types in records, and the representation of records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from asterism_model.html import table
 
 MAX_SHOWN_VALUES = 8
-"""Of an array, that a notebook shows."""
+"""Maximum number of values of an array that a notebook displays."""
 
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
@@ -20,14 +20,18 @@ Weights = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
 Values = NDArray[Any]
 RaggedColumn = tuple[Ids, Values]
-"""``(indptr int64[n + 1], values)``: row ``i`` is ``values[indptr[i]:indptr[i + 1]]``."""
+"""Ragged column ``(indptr, values)`` with ``indptr`` ndarray of int64, shape (n + 1,).
+
+Row ``i`` is ``values[indptr[i]:indptr[i + 1]]``.
+"""
 FeatureValue = Values | RaggedColumn
 Features = Mapping[str, FeatureValue]
-"""Columns by name: an array ``[n, *shape]`` where dense, ``(indptr, values)`` where ragged or
-bytes.
+"""Feature columns by name.
+
+An array of shape (n, *shape) for dense features; ``(indptr, values)`` for ragged and bytes.
 """
 NodeFeatures = Mapping[str, Features]
-"""Columns by node type."""
+"""Feature columns by node type."""
 
 
 def _format_value(value: object) -> str:
@@ -43,7 +47,7 @@ def _format_value(value: object) -> str:
 
 
 def _first_values(value: object) -> str:
-    """The first values of an array."""
+    """Return the first values of an array as text."""
     if not isinstance(value, np.ndarray):
         return ""
     flat = value.reshape(-1)[:MAX_SHOWN_VALUES].tolist()
@@ -51,7 +55,7 @@ def _first_values(value: object) -> str:
 
 
 class ArrayRecord:
-    """Shows arrays by dtype and shape: a record of a million draws prints as one line."""
+    """Base of records that displays arrays by dtype and shape, to keep large samples short."""
 
     __slots__ = ()
 
@@ -63,7 +67,7 @@ class ArrayRecord:
         return f"{type(self).__name__}({parts})"
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: a line for each field, and each column of features."""
+        """Return the HTML that notebooks display: a line per field and per feature column."""
         lines: list[tuple[str, object]] = []
         for f in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             value = getattr(self, f.name)
@@ -79,11 +83,11 @@ class ArrayRecord:
 
 
 class HeteroIds(ArrayRecord):
-    """A record whose ``types`` may be made when they are first looked at, where they follow from
-    its nodes and from what was asked.
+    """Record with ``types`` that may be computed lazily, from its nodes and the request.
 
-    They are a third of an answer, whose fresh memory costs about as much as its draws, and most
-    trainers never look at them."""
+    Types are a third of a result. Their memory costs about as much to allocate as the sample
+    itself, and most trainers never read them.
+    """
 
     __slots__ = ("_inferred",)
 
@@ -94,13 +98,13 @@ class HeteroIds(ArrayRecord):
 
     @property
     def _present_ids(self) -> Ids:
-        """int64, of the shape of ``types``: -1 where there is no node."""
-        # By `__getattr__`: subclasses have nodes.
+        """Ids in the shape of ``types``, ndarray of int64; -1 where there is no node."""
+        # Resolved dynamically: subclasses define ``nodes``.
         nodes: Ids = self.nodes  # type: ignore[assignment]
         return nodes
 
     def __getattr__(self, name: str) -> Types:
-        if name != "types":  # which is asked for here only where its slot is empty
+        if name != "types":  # ``types`` reaches this method only while its slot is empty.
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         types = np.where(self._present_ids >= 0, self._inferred, np.int32(-1))
         object.__setattr__(self, name, types)
@@ -108,11 +112,11 @@ class HeteroIds(ArrayRecord):
 
 
 class SparseTensor(NamedTuple):
-    """A sparse tensor as coordinates: what TensorFlow calls by this name, in arrays."""
+    """Sparse tensor in coordinate form, as in TensorFlow, with arrays."""
 
     indices: Ids
-    """int64 [k, d], row after row."""
+    """ndarray of int64, shape (k, d): coordinates, row after row."""
     values: Values
-    """[k]."""
+    """ndarray, shape (k,): values."""
     dense_shape: tuple[int, ...]
-    """d numbers."""
+    """Shape of the tensor, d integers."""

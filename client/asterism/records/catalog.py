@@ -1,4 +1,4 @@
-"""What the catalog knows, as frozen records: spaces, versions, jobs, hosts."""
+"""Records of the catalog: spaces, versions, jobs, hosts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 TERMINAL_STATES = frozenset({"FINISHED", "FAILED", "STOPPED"})
-"""States that a job does not leave by itself."""
+"""States that a job never leaves without a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceInfo:
-    """A space."""
+    """Description of a graph space."""
 
     name: str
     space_id: int
     schema: Schema
     version: int
-    """The current published one; 0: none yet."""
+    """Current published version; 0: none yet."""
     created_ms: int
     hosts: tuple[tuple[str, ...], ...]
-    """``hosts[p]``: uuids of the storageds that hold part p."""
+    """Uuids of the storageds that hold each partition: ``hosts[p]`` for partition p."""
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it."""
+        """Return the HTML that notebooks display."""
         return graph_html(
             f"{self.name}, {f'version {self.version}' if self.version else 'nothing published'}",
             self.schema,
@@ -41,7 +41,7 @@ class SpaceInfo:
 
     @classmethod
     def from_proto(cls, message: common_pb.Space) -> SpaceInfo:
-        """As it came over the wire."""
+        """Build a record from its protobuf message."""
         return cls(
             name=message.name,
             space_id=message.space_id,
@@ -54,7 +54,7 @@ class SpaceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A job's share on one storaged."""
+    """Share of a job that runs on one storaged."""
 
     task_id: int
     host: str
@@ -65,21 +65,21 @@ class Task:
     rows_done: int
     rows_total: int
     rows_per_s: float
-    """Of the attempt under way; 0: not known."""
+    """Rows per second of the current attempt; 0: unknown."""
     eta_s: float
-    """Seconds to its end at that rate; 0: not known."""
+    """Estimated seconds to the end at that rate; 0: unknown."""
     retry_at_ms: int
-    """Of a waiting task: not ordered before; 0: at once."""
+    """Earliest time of the next attempt of a waiting task, in ms since the epoch; 0: at once."""
     causes: tuple[str, ...]
-    """Of every failed attempt."""
+    """Error of every failed attempt."""
     started_ms: int
     finished_ms: int
     result: TaskResult | None
-    """Of a finished task that publishes nothing."""
+    """Result of a finished task that publishes nothing."""
 
     @classmethod
     def from_proto(cls, message: common_pb.Task) -> Task:
-        """As it came over the wire."""
+        """Build a record from its protobuf message."""
         return cls(
             task_id=message.task_id,
             host=message.host,
@@ -101,41 +101,41 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work asked of metad."""
+    """Job that metad coordinates."""
 
     job_id: int
     space: str
     kind: str
-    """build, audit, export-tables or compact."""
+    """Kind of work: build, index, audit, export-tables, compact, backup or restore."""
     options: Mapping[str, str]
-    """As submitted, defaults filled in."""
+    """Options as submitted, with defaults filled in."""
     target_version: int
-    """The version that it reads; 0: none."""
+    """Version that the job reads; 0: none."""
     state: str
     """QUEUE, RUNNING, FINISHED, FAILED or STOPPED."""
     ending: str
-    """What a RUNNING job is on its way to: STOPPED or FAILED; empty: to its end."""
+    """Pending end state of a RUNNING job, STOPPED or FAILED; empty: none."""
     cut: int
-    """The space's last commit when it was submitted: what a build shows."""
+    """Commit watermark at submission: a build includes commits up to it."""
     version: int
-    """What it published; 0: nothing."""
+    """Version that the job published; 0: none."""
     cause: str
-    """Why it failed."""
+    """Reason for the failure."""
     submitted_ms: int
     started_ms: int
     finished_ms: int
     rows_done: int
-    """Over all tasks."""
+    """Rows done, over all tasks."""
     rows_total: int
-    """Over all tasks, as far as they know."""
+    """Rows in total, over all tasks, as far as known."""
     rows_per_s: float
-    """Of all running tasks together; 0: not known."""
+    """Rows per second of all running tasks together; 0: unknown."""
     eta_s: float
-    """Seconds to the end if the slowest task goes on as it does; 0: not known."""
+    """Estimated seconds to the end at the rate of the slowest task; 0: unknown."""
     tasks: tuple[Task, ...]
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: a table of the job and one of its tasks."""
+        """Return the HTML that notebooks display: a table of the job and one of its tasks."""
         rows: list[tuple[str, object]] = [
             ("state", self.state),
             ("space", self.space),
@@ -164,12 +164,12 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether it will not change by itself any more."""
+        """True if the job has reached a terminal state."""
         return self.state in TERMINAL_STATES
 
     @classmethod
     def from_proto(cls, message: common_pb.Job) -> Job:
-        """As it came over the wire."""
+        """Build a record from its protobuf message."""
         return cls(
             job_id=message.job_id,
             space=message.space,
@@ -194,10 +194,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A daemon that sends heartbeats to metad."""
+    """Daemon that sends heartbeats to metad."""
 
     DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("last_beat_ms",)
-    """Properties that the command's JSON has beside the fields, for this release."""
+    """Properties that the command's JSON includes with the fields in this release."""
 
     uuid: str
     role: str
@@ -211,7 +211,7 @@ class Host:
 
     @classmethod
     def from_proto(cls, message: metad_pb.Host) -> Host:
-        """As it came over the wire."""
+        """Build a record from its protobuf message."""
         return cls(
             uuid=message.uuid,
             role=metad_pb.Role.Name(message.role),
@@ -230,7 +230,7 @@ class Host:
 
 
 def parse_job_state(name: str) -> str:
-    """A job's state as it travels; InvalidRequest where it is none."""
+    """Return a job state in its wire form, or raise InvalidRequest."""
     if name.upper() not in common_pb.JobState.keys()[1:]:
         raise InvalidRequest(
             f"job state {name!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED"

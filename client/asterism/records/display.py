@@ -1,4 +1,4 @@
-"""Graphs as text, and as HTML for notebooks: a line or a table of their types."""
+"""Text and HTML representations of graphs: lines or tables of their types."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from asterism_model.html import table
 from asterism_model.schema import EdgeType, NodeType, Schema
 
 MAX_SHOWN_TYPES = 20
-"""That a line of text names; HTML has all."""
+"""Maximum number of types in a line of text; HTML shows all."""
 
 
 def graph_lines(schema: Schema, info: VersionInfo | None) -> list[str]:
-    """A line for nodes and one for edges: each type, its count where it is known, its features."""
+    """Return a line of node types and one of edge types, with counts if a version is known."""
     nodes = [
         _describe_type(owner.name, _count(info, "NODE", type_id), owner)
         for type_id, owner in enumerate(schema.node_types)
@@ -26,7 +26,7 @@ def graph_lines(schema: Schema, info: VersionInfo | None) -> list[str]:
 
 
 def graph_html(title: str, schema: Schema, info: VersionInfo | None) -> str:
-    """A table of node types and one of edge types, with counts where a version is known."""
+    """Return an HTML table of node types and one of edge types, with counts if known."""
     headers = [
         "type",
         *(("count", "weight") if info is not None else ()),

@@ -1,4 +1,4 @@
-"""Accounts of sampling calls: where draws fall, who is asked for what."""
+"""Explanations of sampling calls: shares of draws, requests to storageds, cost."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ class StorageRequest:
     """One request to a storaged."""
 
     DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("sent", "received")
-    """Properties that the command's JSON has beside the fields, for this release."""
+    """Properties that the command's JSON includes with the fields in this release."""
 
     round: int
-    """Requests of one round are under way at the same time."""
+    """Number of the round; requests of one round run concurrently."""
     method: str
-    """What it was asked: draw_nodes, draw_neighbors, walk, ..."""
+    """Name of the method: draw_nodes, draw_neighbors, walk, ..."""
     host: str
     """Uuid of the storaged."""
     address: str
     rows: int
-    """Nodes, walks or draws that it was asked for."""
+    """Number of nodes, walks or draws in the request."""
     bytes_sent: int
-    """Size of the request, as a frame."""
+    """Size of the request frame in bytes."""
     bytes_received: int
-    """Size of its reply, as a frame."""
+    """Size of the reply frame in bytes."""
 
     @property
     def sent(self) -> int:
@@ -40,81 +40,84 @@ class StorageRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawShare:
-    """Where draws fall: of nodes and edges on a type and part, of neighbors on an edge type."""
+    """Share of the draws on a type and partition (nodes, edges) or edge type (neighbors)."""
 
     type_id: int
     part: int | None
-    """None: all parts."""
+    """Partition; None: all partitions."""
     host: str
-    """Uuid of the storaged that answers for the part; "" where it is all of them."""
+    """Uuid of the storaged that serves the partition; "" for all of them."""
     share: float
-    """Of all that is drawn from, by the version's weights, or by counts where it is uniform."""
+    """Share of the total weight in the version, or of the count for uniform sampling."""
     expected: float | None
-    """How many draws fall here in the mean; None where they are without replacement."""
+    """Expected number of draws; None if sampled without replacement."""
     drawn: int
-    """How many do, with this seed."""
+    """Number of draws with this seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimit:
-    """A limit of requests and what one request takes of it."""
+    """A limit on requests, and the amount that one request uses."""
 
     setting: str
-    """Setting of graphd: request_rows_limit, request_memory_limit_mib (in bytes here) or
-    request_steps_limit.
+    """Setting of graphd that holds the limit.
+
+    One of request_rows_limit, request_memory_limit_mib (in bytes here) and request_steps_limit.
     """
     value: int
     limit: int
 
     @property
     def share(self) -> float:
-        """Share of the limit that the request takes."""
+        """Fraction of the limit that the request uses."""
         return self.value / self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPrice:
-    """What a request takes at most, computed before it runs."""
+    """Upper bound on the cost of a request, computed before it runs."""
 
     formula: str
-    """How the rows follow from the arguments."""
+    """Formula of the rows in terms of the arguments."""
     rows: int
     bytes: int
-    """Arrays of the reply."""
+    """Bytes of the arrays in the reply."""
     scratch: int
     """Bytes of temporary arrays."""
     steps: int
     """Iterations of kernels."""
     exact: bool
-    """Whether all of it follows from the arguments; else it depends on the graph too, and these are
-    bounds.
+    """True if the cost follows from the arguments alone.
+
+    False: it also depends on the graph, and the values are bounds.
     """
     limits: tuple[RequestLimit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What a sampling call takes. It was made; `Graph.replay` of ``token`` gives its sample."""
+    """Cost of a sampling call, which was executed; `Graph.replay` of ``token`` returns it."""
 
     DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("asked", "condition")
-    """Properties that the command's JSON has beside the fields, for this release."""
+    """Properties that the command's JSON includes with the fields in this release."""
 
     method: str
     storage_requests: tuple[StorageRequest, ...]
-    """By round, then host."""
+    """Requests to storageds, by round, then by host."""
     shares: tuple[DrawShare, ...]
-    """Of nodes and edges by type and part; of neighbors, and of a fanout's first hop, by edge type;
-    what has none is left out.
+    """Shares of nodes and edges by type and partition.
+
+    Shares of neighbors, and of a fanout's first hop, are by edge type. Empty shares are left out.
     """
     reply_bytes: int
-    """Of the sample, as a frame from graphd."""
+    """Size of the sample in bytes, as a frame from graphd."""
     filter_plan: str
-    """How rows that satisfy the filter of the call are found, in words; empty without a filter."""
+    """Description of how rows that match the filter are found; empty without a filter."""
     seed: int
     version: int
     token: str
     price: RequestPrice | None = None
-    """None where graphd is older than prices."""
+    """Price of the request; None if graphd is too old to compute it."""
 
     @property
     def asked(self) -> tuple[StorageRequest, ...]:
@@ -128,10 +131,10 @@ class Explanation:
 
     @property
     def rounds(self) -> int:
-        """How often storageds were waited for, one after the other."""
+        """Number of sequential rounds of requests to storageds."""
         return 1 + max((request.round for request in self.storage_requests), default=-1)
 
     @property
     def bytes(self) -> int:
-        """Between graphd and storageds, both ways."""
+        """Bytes between graphd and storageds, in both directions."""
         return sum(request.bytes_sent + request.bytes_received for request in self.storage_requests)

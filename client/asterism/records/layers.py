@@ -1,6 +1,4 @@
-"""Records of two lists of nodes and the edges between them: layers, adjacencies, hops of whole
-neighborhoods.
-"""
+"""Records of layers, adjacencies and multi-hop neighborhoods."""
 
 from __future__ import annotations
 
@@ -13,24 +11,25 @@ __all__ = ["Adjacency", "Layer", "LayerSample", "LayerStack", "MultiHopNeighbors
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Adjacency(ArrayRecord):
-    """Edges between two lists of nodes, one entry each, as a sparse matrix is made of them (COO).
+    """Edges between two lists of nodes, one entry each, in coordinate (COO) form.
 
-    In canonical order: by (row, edge type as asked for, neighbor id, edge id, col). Parallel edges
-    have an entry each, and so has every occurrence of a node in the lists;
-    ``scipy.sparse.coo_array((a.weights, (a.rows, a.cols)), a.shape)`` adds them up."""
+    Entries are in canonical order: by (row, position of the edge type in the request, neighbor id,
+    edge id, col). Each parallel edge has an entry, and so does each occurrence of a node in the
+    lists; ``scipy.sparse.coo_array((a.weights, (a.rows, a.cols)), a.shape)`` adds them up.
+    """
 
     rows: Ids
-    """int64 [k], places in the first list."""
+    """ndarray of int64, shape (k,): positions in the first list."""
     cols: Ids
-    """int64 [k], places in the second."""
+    """ndarray of int64, shape (k,): positions in the second list."""
     types: Types
-    """int32 [k], edge type ids."""
+    """ndarray of int32, shape (k,): edge type ids."""
     weights: Weights | None
-    """float32 [k]; None where not asked for."""
+    """ndarray of float32, shape (k,): edge weights; None if not requested."""
     edge_ids: Ids | None
-    """int64 [k]; None where not asked for."""
+    """ndarray of int64, shape (k,): edge ids; None if not requested."""
     shape: tuple[int, int]
-    """How long the lists are."""
+    """Lengths of the two lists."""
     version: int
 
     def __len__(self) -> int:
@@ -39,19 +38,21 @@ class Adjacency(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Layer(ArrayRecord):
-    """Nodes drawn for a layer, and what joins them to the one before."""
+    """Nodes sampled for a layer, with the edges to the previous layer."""
 
     nodes: Ids
-    """int64 [n], -1 where there is none; [b, n] where b layers were asked for."""
+    """ndarray of int64, shape (n,), or (b, n) for b layers; -1 where there is no node."""
     types: Types
-    """int32, likewise: node type ids, -1 where there is none."""
+    """ndarray of int32, same shape: node type ids, -1 where there is no node."""
     probabilities: Probabilities
-    """float64, likewise: of each draw; without replacement, given the earlier ones. 0 where there
-    is none.
+    """ndarray of float64, same shape: probability of each draw, 0 where there is no node.
+
+    Without replacement, it is conditional on the earlier draws.
     """
     adjacency: Adjacency
-    """Rows are places in the layer before, columns in ``nodes``, both counted through where they
-    have two dimensions.
+    """Edges between the layers, from positions in the previous one to positions in ``nodes``.
+
+    Rows are positions in the previous layer, columns in ``nodes``, both flattened.
     """
 
     def __len__(self) -> int:
@@ -60,7 +61,7 @@ class Layer(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LayerSample(Layer):
-    """One layer."""
+    """Sample of one layer."""
 
     seed: int
     version: int
@@ -69,10 +70,10 @@ class LayerSample(Layer):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LayerStack(ArrayRecord):
-    """Layer upon layer."""
+    """Sample of several layers."""
 
     seeds: Ids
-    """int64 [m] or [b, w]: where it starts."""
+    """ndarray of int64, shape (m,) or (b, w): start nodes."""
     layers: tuple[Layer, ...]
     seed: int
     version: int
@@ -87,16 +88,17 @@ class LayerStack(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class MultiHopNeighbors(ArrayRecord):
-    """Whole neighborhoods, hop after hop."""
+    """Full multi-hop neighborhoods, hop by hop."""
 
     nodes: tuple[Ids, ...]
-    """int64 [m], [n1], ..: where it starts, then each hop's neighbors, each node once, by first
-    appearance.
+    """Start nodes, then the neighbors of each hop: ndarrays of int64, shape (m,), (n1,), ..
+
+    Each node occurs once per hop, in order of first appearance.
     """
     types: tuple[Types, ...]
-    """int32, their node type ids; -1 of seeds whose type was looked up and not found."""
+    """ndarrays of int32: node type ids; -1 for start nodes of unknown type."""
     adjacencies: tuple[Adjacency, ...]
-    """Of each hop: rows are places in ``nodes[h]``, columns in ``nodes[h + 1]``."""
+    """Edges of each hop: rows are positions in ``nodes[h]``, columns in ``nodes[h + 1]``."""
     version: int
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Records of edges by place, and of links with their negatives."""
+"""Records of edges by position, and of link prediction seeds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from asterism.records.arrays import ArrayRecord, Ids, Weights
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class EdgeRows(ArrayRecord):
-    """Edges of one type, in the order asked for."""
+    """Edges of one type, in the order of the request."""
 
     src: Ids
-    """int64 [m]."""
+    """ndarray of int64, shape (m,): sources."""
     dst: Ids
-    """int64 [m]."""
+    """ndarray of int64, shape (m,): destinations."""
     edge_ids: Ids
-    """int64 [m]."""
+    """ndarray of int64, shape (m,): edge ids."""
     weights: Weights
-    """float32 [m]."""
+    """ndarray of float32, shape (m,): weights."""
     version: int
 
     def __len__(self) -> int:
@@ -27,22 +27,23 @@ class EdgeRows(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LinkSeeds(ArrayRecord):
-    """Positive edges and negatives of them: what a link-level batch starts from."""
+    """Positive edges and their negatives: the seeds of a link prediction batch."""
 
     src: Ids
-    """int64 [k]: sources; of positives, and behind these ("binary") of negatives."""
+    """ndarray of int64, shape (k,): sources of positives, then ("binary") of negatives."""
     dst: Ids
-    """int64 [k]: destinations, likewise."""
+    """ndarray of int64, shape (k,): destinations, in the same order."""
     labels: Weights | None
-    """float32 [k]: 1 for positives, 0 for negatives; None of triplets."""
+    """ndarray of float32, shape (k,): 1 for positives, 0 for negatives; None for triplets."""
     negatives: Ids | None
-    """int64 [m, n]: of triplets, each positive's negative destinations, -1 where there is none;
-    else None.
+    """ndarray of int64, shape (m, n): negative destinations of each triplet's positive.
+
+    -1 where there is none. None for "binary".
     """
     positives: int
-    """How many edges are positives: the first of ``src`` and ``dst``."""
+    """Number of positives, which come first in ``src`` and ``dst``."""
     edge_ids: Ids | None
-    """int64 [positives]; None where they were not told."""
+    """ndarray of int64, shape (positives,): edge ids; None if unknown."""
     etype: str
     seed: int
     version: int

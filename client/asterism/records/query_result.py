@@ -1,4 +1,4 @@
-"""The table that a query returns, as a record."""
+"""Record of the table that a query returns."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 MAX_SHOWN_ROWS = 20
-"""Rows that a table shows of itself."""
+"""Maximum number of rows that a table displays."""
 _MAX_CELL_WIDTH = 40
 Value = Values | RaggedColumn
-"""A column: an array [n, ...] (of texts: of str), or (indptr, values) where rows are lists or
-bytes.
+"""Column of a table: an array of shape (n, ...), with dtype str for text.
+
+Columns of lists or bytes are pairs ``(indptr, values)``.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _DictionaryEncoded:
-    """Texts of which there are few: a code for each row."""
+    """Dictionary-encoded strings: a code per row."""
 
     codes: Values
     dictionary: tuple[str, ...]
@@ -34,11 +35,11 @@ class _DictionaryEncoded:
     def texts(self) -> Values:
         return np.array([*self.dictionary, ""], np.str_)[
             self.codes
-        ]  # code -1 is the last one: no text
+        ]  # Code -1 selects the last entry, the empty string.
 
 
 class _Columns(Mapping[str, Value]):
-    """Columns by name; texts that came as codes are laid out when they are first looked at."""
+    """Columns by name; dictionary-encoded strings are decoded on first access."""
 
     def __init__(self, columns: dict[str, Value | _DictionaryEncoded]) -> None:
         self._columns = columns
@@ -58,59 +59,75 @@ class _Columns(Mapping[str, Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What one step of running a statement took."""
+    """Cost of one step of a statement."""
 
     name: str
     took_s: float
     rows: int
-    """That it gave; -1: it gives none."""
+    """Number of rows that the step returned; -1: it returns none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class QueryResult:
-    """The table of a statement.
+    """Table of a statement.
 
     Examples
     --------
-    >>> found = graph.query("SAMPLE 4 VERTICES ON item YIELD id, price SEED 7")  # doctest: +SKIP
-    >>> found["price"], found.rows()  # doctest: +SKIP
+    >>> result = graph.query("SAMPLE 4 VERTICES ON item YIELD id, price SEED 7")  # doctest: +SKIP
+    >>> result["price"], result.rows()  # doctest: +SKIP
     """
 
     columns: tuple[str, ...]
-    """Names, in their order."""
+    """Names of the columns, in order."""
     types: tuple[str, ...]
-    """Of each: a dtype (``int64``), ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``."""
+    """Types: a dtype, ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``.
+    """
     values: Mapping[str, Value]
-    """By name; see `QueryResult.__getitem__`."""
+    """Columns by name; see `QueryResult.__getitem__`."""
     length: int
-    """Of every column; -1: each has its own, as outputs of Euler's GQL have, and all together are
-    shown as one row.
+    """Number of rows; -1 if columns differ in length, as in Euler's GQL.
+
+    Columns of different lengths are displayed as one row.
     """
     kind: str
-    """What statement it is of: ``use``, ``vertices``, ``show``, ..."""
+    """Kind of statement: ``use``, ``vertices``, ``show``, ..."""
     space: str
-    """That the next statement is about; "": none was said yet."""
+    """Space of the next statement; "": none selected yet."""
     version: int
-    """That was read; 0: none."""
+    """Version that was read; 0: none."""
     digest: str = ""
-    """Of that version's manifest, where it was drawn from."""
+    """Digest of that version's manifest, if the statement sampled."""
     seed: int | None = None
-    """Where it drew: what it can be repeated with."""
+    """Seed that repeats the sample, if the statement sampled."""
     token: str = ""
-    """Where it drew: the call behind it, for `Graph.replay`."""
+    """Token of the sampling call for `Graph.replay`, if the statement sampled."""
     took_s: float = 0.0
-    """In graphd."""
+    """Seconds in graphd."""
     plan: str = ""
-    """Of EXPLAIN and PROFILE: a line for each step."""
+    """Plan of EXPLAIN or PROFILE: a line per step."""
     stages: tuple[Stage, ...] = ()
-    """Of PROFILE: what each step took."""
+    """Cost of each step, for PROFILE."""
 
     def __len__(self) -> int:
         return 1 if self.length < 0 else self.length
 
     def __getitem__(self, name: str) -> Value:
-        """A column by name: ``[rows, ...]``, texts as an array of str; ``(indptr, values)`` of
-        lists and bytes.
+        """Return a column by name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        ndarray or (ndarray, ndarray)
+            Array of shape (rows, ...), of str for text; ``(indptr, values)`` for lists and bytes.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column.
         """
         if name not in self.values:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns) or 'none'}")
@@ -128,11 +145,35 @@ class QueryResult:
         )
 
     def rows(self, most: int | None = None) -> list[tuple[Any, ...]]:
-        """The rows as tuples of plain values, for looking at; the first ``most`` of them."""
+        """Return rows as tuples of plain Python values, for display.
+
+        Parameters
+        ----------
+        most : int, optional
+            Maximum number of rows. None: all.
+
+        Returns
+        -------
+        list of tuple
+            The first rows.
+        """
         return list(islice(self, most))
 
     def to_pandas(self) -> Any:
-        """A data frame; needs pandas. What is no number or text becomes lists and bytes."""
+        """Return a pandas DataFrame. Needs pandas.
+
+        Columns other than numbers and text become columns of lists and bytes.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column per column of the table.
+
+        Raises
+        ------
+        InvalidRequest
+            If the columns differ in length.
+        """
         import pandas as pd
 
         self._check_rows()
@@ -146,7 +187,20 @@ class QueryResult:
         )
 
     def to_arrow(self) -> Any:
-        """An Arrow table, lists as lists and vectors as lists of one length; needs pyarrow."""
+        """Return an Arrow table. Needs pyarrow.
+
+        Lists become lists, and vectors fixed-size lists.
+
+        Returns
+        -------
+        pyarrow.Table
+            One column per column of the table.
+
+        Raises
+        ------
+        InvalidRequest
+            If the columns differ in length.
+        """
         import pyarrow as pa
 
         self._check_rows()
@@ -188,7 +242,7 @@ class QueryResult:
         return "\n".join([head, *lines, *more, *([self.plan] if self.plan else [])])
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it."""
+        """Return the HTML that notebooks display."""
         title = (
             f"{len(self):,} rows"
             + (f" of {self.space}" if self.space else "")
@@ -207,7 +261,7 @@ class QueryResult:
 
 
 def decode_result(reply: Frame[graphd_pb.QueryReply]) -> QueryResult:
-    """The table in a reply."""
+    """Decode the table in a reply."""
     head = reply.head
     columns = [
         (column.name, column.type, _value(index, column, reply))
@@ -260,7 +314,7 @@ def _cells(value: Value, kind: str) -> Iterator[Any]:
 
 
 def _scalar_column(value: Value) -> Values | None:
-    """A column of one value a row; None where it is none."""
+    """Return a column with one value per row, or None if it is not one."""
     return None if isinstance(value, tuple) or value.ndim != 1 else value
 
 

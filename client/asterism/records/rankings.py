@@ -1,6 +1,4 @@
-"""Records of nodes in the order of what they are to others: by weight, by visits, by where walks
-end.
-"""
+"""Records of ranked nodes: by edge weight, by visits, by PageRank."""
 
 from __future__ import annotations
 
@@ -14,16 +12,16 @@ from asterism.records.arrays import ArrayRecord, HeteroIds, Ids, Probabilities, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class VisitSample(HeteroIds):
-    """The nodes that walks from m nodes visited most, a row for each of the m."""
+    """Nodes that walks from m nodes visited most, one row per start node."""
 
     nodes: Ids
-    """int64 [m, n], most visits first, ties by id; -1 where there is none."""
+    """ndarray of int64, shape (m, n): most visits first, ties by id; -1 where there is none."""
     types: Types
-    """int32 [m, n], node type ids, -1 where there is none."""
+    """ndarray of int32, shape (m, n): node type ids, -1 where there is none."""
     infer_types: InitVar[bool] = False
-    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
+    """Compute ``types`` from ``nodes`` on first access."""
     counts: Ids
-    """int64 [m, n], how often each was visited, 0 where there is none."""
+    """ndarray of int64, shape (m, n): number of visits, 0 where there is none."""
     seed: int
     version: int
     token: str = ""
@@ -33,23 +31,25 @@ class VisitSample(HeteroIds):
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """bool [m, n]: where there is a node."""
+        """ndarray of bool, shape (m, n): True where there is a node."""
         return np.asarray(self.nodes >= 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PageRanks(ArrayRecord):
-    """The nodes of the highest personalised PageRank of m nodes, a row for each of the m."""
+    """Nodes of the highest personalized PageRank for m nodes, one row per start node."""
 
     nodes: Ids
-    """int64 [m, k], highest score first, ties by id; -1 where there is none."""
+    """ndarray of int64, shape (m, k): highest score first, ties by id; -1 where there is none."""
     types: Types
-    """int32 [m, k], node type ids, -1 where there is none."""
+    """ndarray of int32, shape (m, k): node type ids, -1 where there is none."""
     scores: Probabilities
-    """float64 [m, k], 0 where there is none."""
+    """ndarray of float64, shape (m, k): scores, 0 where there is none."""
     residuals: Probabilities
-    """float64 [m]: the probability that is in no score, of these nodes or of others. No score is
-    too large, and none too small by more.
+    """ndarray of float64, shape (m,): probability that no score holds.
+
+    It covers the returned nodes and all other nodes. Scores are never too large, and too small by
+    at most this.
     """
     version: int
 
@@ -58,20 +58,20 @@ class PageRanks(ArrayRecord):
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """bool [m, k]: where there is a node."""
+        """ndarray of bool, shape (m, k): True where there is a node."""
         return np.asarray(self.nodes >= 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TopNeighbors(ArrayRecord):
-    """The heaviest neighbors of nodes, a row each, heaviest first."""
+    """Heaviest neighbors of nodes, one row each, heaviest first."""
 
     nodes: Ids
-    """int64 [m, k], padded with -1."""
+    """ndarray of int64, shape (m, k): neighbor ids, padded with -1."""
     types: Types
-    """int32 [m, k], edge type ids, -1 where there is none."""
+    """ndarray of int32, shape (m, k): edge type ids, -1 where there is none."""
     weights: Weights
-    """float32 [m, k], 0 where there is none."""
+    """ndarray of float32, shape (m, k): edge weights, 0 where there is none."""
     edge_ids: Ids | None
-    """int64 [m, k]; None where not asked for."""
+    """ndarray of int64, shape (m, k): edge ids; None if not requested."""
     version: int

@@ -1,8 +1,8 @@
-"""What the client gives back: frozen records of numpy arrays and of the catalog.
+"""Records of samples: frozen dataclasses of NumPy arrays.
 
-Shapes are written in brackets. "No node" is -1; a missing neighbor's weight is 0, its type and edge
-id -1. In neighbor records ``types`` are edge type ids: the neighbor's node type follows from the
-schema."""
+"No node" is -1. A missing neighbor has weight 0, and type and edge id -1. In neighbor records
+``types`` are edge type ids; the neighbor's node type follows from the schema.
+"""
 
 from __future__ import annotations
 
@@ -92,23 +92,24 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class NodeSample(HeteroIds):
-    """Drawn nodes."""
+    """Sampled nodes."""
 
     nodes: Ids
-    """int64 [n]."""
+    """ndarray of int64, shape (n,): node ids."""
     types: Types
-    """int32 [n], node type ids."""
+    """ndarray of int32, shape (n,): node type ids."""
     infer_types: InitVar[bool] = False
-    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
+    """Compute ``types`` from ``nodes`` on first access."""
     probabilities: Probabilities | None = None
-    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked
-    for.
+    """ndarray of float64, shape (n,): probability of each draw; None if not requested.
+
+    Without replacement, it is conditional on the earlier draws.
     """
     seed: int
-    """What the draw can be repeated with."""
+    """Seed that repeats the sample."""
     version: int
     token: str = ""
-    """The whole call, for `Graph.replay`."""
+    """Token of the whole call, for `Graph.replay`."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -116,16 +117,19 @@ class NodeSample(HeteroIds):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class NodeRows(HeteroIds):
-    """Drawn nodes, a row for each node or pair of a request."""
+    """Sampled nodes, one row for each node or pair of the request."""
 
     nodes: Ids
-    """int64 [m, n], -1 where there is none."""
+    """ndarray of int64, shape (m, n): node ids, -1 where there is none."""
     types: Types
-    """int32 [m, n], node type ids, -1 where there is none."""
+    """ndarray of int32, shape (m, n): node type ids, -1 where there is none."""
     infer_types: InitVar[bool] = False
-    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
+    """Compute ``types`` from ``nodes`` on first access."""
     probabilities: Probabilities | None = None
-    """float64 [m, n], of each draw, 0 where there is none; None when not asked for."""
+    """ndarray of float64, shape (m, n): probability of each draw, 0 where there is none.
+
+    None if not requested.
+    """
     seed: int
     version: int
     token: str = ""
@@ -136,21 +140,22 @@ class NodeRows(HeteroIds):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class EdgeSample(ArrayRecord):
-    """Drawn edges."""
+    """Sampled edges."""
 
     src: Ids
-    """int64 [n]."""
+    """ndarray of int64, shape (n,): sources."""
     dst: Ids
-    """int64 [n]."""
+    """ndarray of int64, shape (n,): destinations."""
     types: Types
-    """int32 [n], edge type ids."""
+    """ndarray of int32, shape (n,): edge type ids."""
     weights: Weights
-    """float32 [n]."""
+    """ndarray of float32, shape (n,): edge weights."""
     edge_ids: Ids
-    """int64 [n]."""
+    """ndarray of int64, shape (n,): edge ids."""
     probabilities: Probabilities | None = None
-    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked
-    for.
+    """ndarray of float64, shape (n,): probability of each draw; None if not requested.
+
+    Without replacement, it is conditional on the earlier draws.
     """
     seed: int
     version: int
@@ -162,24 +167,27 @@ class EdgeSample(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class NeighborSample(HeteroIds):
-    """Drawn neighbors of m nodes."""
+    """Sampled neighbors of m nodes."""
 
     nodes: Ids
-    """int64 [m, n], -1 where there is none."""
+    """ndarray of int64, shape (m, n): neighbor ids, -1 where there is none."""
     types: Types
-    """int32 [m, n], edge type ids, -1 where there is none."""
+    """ndarray of int32, shape (m, n): edge type ids, -1 where there is none."""
     infer_types: InitVar[bool] = False
-    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
+    """Compute ``types`` from ``nodes`` on first access."""
     weights: Weights | None
-    """float32 [m, n], 0 where there is none; None when not asked for."""
+    """ndarray of float32, shape (m, n): weights, 0 where there is none; None if not requested.
+    """
     edge_ids: Ids | None
-    """int64 [m, n], -1 where there is none; None when not asked for."""
+    """ndarray of int64, shape (m, n): edge ids, -1 where there is none; None if not requested."""
     probabilities: Probabilities | None = None
-    """float64 [m, n], of each drawn edge at its node: without replacement, given the node's earlier
-    ones. 0 for none; None when not asked for.
+    """ndarray of float64, shape (m, n): probability of each sampled edge at its node.
+
+    Without replacement, it is conditional on the node's earlier draws. 0 where there is none. None
+    if not requested.
     """
     times: Values | None = None
-    """[m, n], of each edge, 0 where there is none; None when not asked for."""
+    """ndarray, shape (m, n): time of each edge, 0 where there is none; None if not requested."""
     seed: int
     version: int
     token: str = ""
@@ -189,34 +197,37 @@ class NeighborSample(HeteroIds):
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """bool [m, n]: where there is a neighbor."""
+        """ndarray of bool, shape (m, n): True where there is a neighbor."""
         return np.asarray(self.nodes >= 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class FanoutHop(HeteroIds):
-    """One hop of a fanout, flat: entry ``i * fanout + k`` is draw k of node i of the hop before."""
+    """One hop of a fanout: entry ``i * fanout + k`` is draw k of entry i of the previous hop."""
 
     nodes: Ids
-    """int64 [m * c0 * .. * ch], -1 where there is none."""
+    """ndarray of int64, shape (m * c0 * .. * ch,): node ids, -1 where there is none."""
     types: Types
-    """int32, edge type ids, -1 where there is none."""
+    """ndarray of int32: edge type ids, -1 where there is none."""
     infer_types: InitVar[bool] = False
-    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
+    """Compute ``types`` from ``nodes`` on first access."""
     weights: Weights | None
     edge_ids: Ids | None
     probabilities: Probabilities | None = None
-    """float64, of each drawn edge at the node of the hop before, as of `NeighborSample`; a path's
-    is the product along it.
+    """ndarray of float64: probability of each edge at its node, as in `NeighborSample`.
+
+    The probability of a path is the product along it.
     """
     times: Values | None = None
-    """int64 or float64, of each drawn edge, 0 where there is none; None where not asked for, or
-    none has any.
+    """ndarray of int64 or float64: time of each edge, 0 where there is none.
+
+    None if not requested, or if the edge types of the hop have no times.
     """
     fanout: int
     features: NodeFeatures | None = None
-    """A row for each of ``nodes``; what is of another type has zeros, or an empty row. None when
-    not asked for.
+    """Features, one row for each of ``nodes``; None if not requested.
+
+    Rows of nodes of other types are zeros, or empty.
     """
 
     def __len__(self) -> int:
@@ -225,13 +236,13 @@ class FanoutHop(HeteroIds):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class FanoutSample(ArrayRecord):
-    """Drawn neighbors, hop after hop."""
+    """Sampled neighbors, hop by hop."""
 
     seeds: Ids
-    """int64 [m]: where it starts."""
+    """ndarray of int64, shape (m,): start nodes."""
     hops: tuple[FanoutHop, ...]
     features: NodeFeatures | None = None
-    """Of the seeds; None when not asked for."""
+    """Features of the start nodes; None if not requested."""
     seed: int
     version: int
     token: str = ""
@@ -245,21 +256,23 @@ class FanoutSample(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class WalkSample(HeteroIds):
-    """Walks, a row each."""
+    """Random walks, one per row."""
 
     nodes: Ids
-    """int64 [m, length + 1], the start first; -1 behind a dead end."""
+    """ndarray of int64, shape (m, length + 1): nodes, start node first; -1 after a dead end."""
     types: Types
-    """int32 [m, length], the edge type of each step; -1 for a restart and where there is no
-    node.
+    """ndarray of int32, shape (m, length): edge type of each step.
+
+    -1 for a restart, and where there is no node.
     """
     infer_types: InitVar[bool] = False
-    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
+    """Compute ``types`` from ``nodes`` on first access."""
     edge_ids: Ids | None
-    """int64 [m, length], likewise; None where not asked for."""
+    """ndarray of int64, shape (m, length): edge id of each step; None if not requested."""
     starts: Ids | None = None
-    """int64 [m], ascending: the place of each walk's start among the nodes asked for; None where
-    each has one walk.
+    """ndarray of int64, shape (m,), ascending: position of each walk's start in the request.
+
+    None if each start node has one walk.
     """
     seed: int
     version: int
@@ -275,32 +288,37 @@ class WalkSample(HeteroIds):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Subgraph(ArrayRecord):
-    """A sampled subgraph; by node type and by edge type (triples). Nodes are numbered per type,
-    from 0.
+    """Sampled subgraph, by node type and by edge type (triples).
+
+    Nodes are numbered per type, from 0.
     """
 
     nodes: Mapping[str, Ids]
-    """int64 [n]: the id of each node, seeds first."""
+    """ndarray of int64, shape (n,): id of each node, seeds first."""
     row: Mapping[str, Ids]
-    """int64 [k]: the number of each edge's source."""
+    """ndarray of int64, shape (k,): number of each edge's source."""
     col: Mapping[str, Ids]
-    """int64 [k]: the number of each edge's destination."""
+    """ndarray of int64, shape (k,): number of each edge's destination."""
     edge_ids: Mapping[str, Ids] | None
-    """int64 [k]; None where not asked for."""
+    """ndarray of int64, shape (k,): edge ids; None if not requested."""
     weights: Mapping[str, Weights] | None
-    """float32 [k]; None where not asked for."""
+    """ndarray of float32, shape (k,): edge weights; None if not requested."""
     batch: Mapping[str, Ids] | None
-    """int64 [n]: the place of the seed whose tree each node is of; None where trees are merged."""
+    """ndarray of int64, shape (n,): position of the seed of each node's tree.
+
+    None if trees are merged.
+    """
     seeds: Ids
-    """int64 [m]: the number of each seed among the nodes of its type; -1 where it is no node."""
+    """ndarray of int64, shape (m,): each seed's number among its type's nodes; -1: no node.
+    """
     num_sampled_nodes: Mapping[str, tuple[int, ...]]
-    """New nodes per hop, the seeds first."""
+    """Number of new nodes per hop, seeds first."""
     num_sampled_edges: Mapping[str, tuple[int, ...]]
-    """Edges per hop."""
+    """Number of edges per hop."""
     features: NodeFeatures | None = None
-    """A row for each of ``nodes``; None when not asked for."""
+    """Features, one row for each of ``nodes``; None if not requested."""
     times: Mapping[str, Values] | None = None
-    """[k], of the edge types that have times; None where not asked for."""
+    """ndarray, shape (k,): edge times, for edge types with times; None if not requested."""
     seed: int
     version: int
     token: str = ""
@@ -308,18 +326,19 @@ class Subgraph(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PairBatch(ArrayRecord):
-    """Skip-gram pairs of a batch of walks, shuffled."""
+    """Skip-gram pairs from a batch of walks, shuffled."""
 
     pairs: Ids
-    """int64 [k, 2]: a node, and one near it on its walk."""
+    """ndarray of int64, shape (k, 2): a node, and a node close to it on its walk."""
     types: Types
-    """int32 [k, 2], node type ids."""
+    """ndarray of int32, shape (k, 2): node type ids."""
     negatives: Ids | None
-    """int64 [k, n]: nodes of the type of each pair's second one, drawn by weight; None where none
-    were asked for.
+    """ndarray of int64, shape (k, n): negatives of the type of each pair's second node.
+
+    They are sampled by weight. None if not requested.
     """
     walks: WalkSample
-    """The walks that they are from."""
+    """Walks that the pairs come from."""
     metapath: str
     epoch: int
     version: int
@@ -330,14 +349,14 @@ class PairBatch(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RaggedNeighbors(ArrayRecord):
-    """All neighbors of m nodes: those of node i are at ``indptr[i]:indptr[i + 1]``."""
+    """All neighbors of m nodes; those of node i are at ``indptr[i]:indptr[i + 1]``."""
 
     indptr: Ids
-    """int64 [m + 1]."""
+    """ndarray of int64, shape (m + 1,): offsets."""
     nodes: Ids
-    """int64 [k]."""
+    """ndarray of int64, shape (k,): neighbor ids."""
     types: Types
-    """int32 [k], edge type ids."""
+    """ndarray of int32, shape (k,): edge type ids."""
     weights: Weights | None
     edge_ids: Ids | None
     version: int
@@ -346,23 +365,23 @@ class RaggedNeighbors(ArrayRecord):
         return len(self.indptr) - 1
 
     def __getitem__(self, row: int) -> Ids:
-        """The neighbors of node ``row`` of the request."""
+        """Return the neighbors of node ``row`` of the request."""
         row = range(len(self))[row]
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
 
 class Cursor(NamedTuple):
-    """Where a batch of a scan ends, for the scan to go on from."""
+    """Position of the end of a scan's batch, from which the scan can resume."""
 
     version: int
     part: int
     row: int
-    """As servers count; -1: the part has been read to its end."""
+    """Row within the partition, as the service counts; -1: the end of the partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class GraphLabels(ArrayRecord):
-    """Drawn labels of graphs."""
+    """Sampled graph labels."""
 
     labels: tuple[bytes, ...]
     seed: int
@@ -375,28 +394,31 @@ class GraphLabels(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class GraphNodes(ArrayRecord):
-    """The nodes of graphs: those of label i are at ``indptr[i]:indptr[i + 1]``, by (type, id)."""
+    """Nodes of labeled graphs; those of label i are at ``indptr[i]:indptr[i + 1]``.
+
+    Nodes of a label are ordered by (type, id).
+    """
 
     indptr: Ids
-    """int64 [m + 1]."""
+    """ndarray of int64, shape (m + 1,): offsets."""
     nodes: Ids
-    """int64 [k]."""
+    """ndarray of int64, shape (k,): node ids."""
     types: Types
-    """int32 [k], node type ids."""
+    """ndarray of int32, shape (k,): node type ids."""
     version: int
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
     def __getitem__(self, row: int) -> Ids:
-        """The nodes of label ``row`` of the request."""
+        """Return the nodes of label ``row`` of the request."""
         row = range(len(self))[row]
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class NodeBatch(ArrayRecord):
-    """A run of nodes of one part, by id."""
+    """Consecutive nodes of one partition, by id."""
 
     part: int
     ids: Ids
@@ -404,7 +426,7 @@ class NodeBatch(ArrayRecord):
     features: Features = field(default_factory=dict)
     version: int
     cursor: Cursor | None = None
-    """Where it ends, ``after`` of a scan that goes on there; None of a batch that no scan gave."""
+    """End of the batch, for ``after`` of a scan; None if no scan returned the batch."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -412,7 +434,7 @@ class NodeBatch(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class EdgeBatch(ArrayRecord):
-    """A run of edges of their sources' part, in out-adjacency order."""
+    """Consecutive edges of one partition of sources, in out-adjacency order."""
 
     part: int
     src: Ids

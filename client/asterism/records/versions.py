@@ -1,6 +1,4 @@
-"""Published versions as frozen records: what each holds of every type, and what its weights are
-like.
-"""
+"""Records of published versions and of pins: totals of every type, weight statistics."""
 
 from __future__ import annotations
 
@@ -16,22 +14,22 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinInfo:
-    """A lease on a version: while it lasts, the version is served."""
+    """Lease on a version, which is served while the lease lasts."""
 
     pin_id: int
     space: str
     version: int
     owner: str
-    """Who asked for it, in words."""
+    """Label of the owner."""
     term_s: float
-    """What each renewal grants, in seconds."""
+    """Seconds that each renewal grants."""
     created_ms: int
     expires_ms: int
-    """Unless it is renewed."""
+    """Time of expiry without renewal, in ms since the epoch."""
 
     @classmethod
     def from_proto(cls, message: metad_pb.Pin) -> PinInfo:
-        """As it came over the wire."""
+        """Build a record from its protobuf message."""
         return cls(
             pin_id=message.pin_id,
             space=message.space,
@@ -45,25 +43,26 @@ class PinInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionInfo:
-    """A published, immutable state of a space."""
+    """Published, immutable state of a graph space."""
 
     space_id: int
     version: int
     cut: int
-    """The commit number that it shows."""
+    """Commit watermark: the version contains the commits up to it."""
     job_id: int
     created_ms: int
     digest: str
     totals: tuple[PartitionStats, ...]
-    """Per (element, type, part), by the rows' own weights; empty in lists of versions."""
+    """Totals per (element, type, partition) by own weights; empty in lists of versions.
+    """
     named: tuple[PartitionStats, ...] = ()
-    """The same by the weights of each table, of the types that have it."""
+    """The same totals by the weights of each table, for the types that have it."""
     indexes: tuple[Index, ...] = ()
-    """That draws under conditions take."""
+    """Indexes for filtered sampling."""
 
     @classmethod
     def from_proto(cls, message: common_pb.Manifest) -> VersionInfo:
-        """As it came over the wire."""
+        """Build a record from its protobuf message."""
         shares = [_stats_from_proto(total) for total in message.totals]
         return cls(
             space_id=message.space_id,
@@ -78,7 +77,20 @@ class VersionInfo:
         )
 
     def count(self, element: str, type_id: int) -> int:
-        """Live rows of one type over all parts; ``element`` is NODE or EDGE."""
+        """Return the number of live rows of a type over all partitions.
+
+        Parameters
+        ----------
+        element : {"NODE", "EDGE"}
+            Kind of row.
+        type_id : int
+            Id of the type.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
         return sum(
             share.count
             for share in self.totals
@@ -86,17 +98,56 @@ class VersionInfo:
         )
 
     def weight(self, element: str, type_id: int, name: str = "") -> float:
-        """The weight sum of one type over all parts, by the weights of that name."""
+        """Return the total weight of a type over all partitions.
+
+        Parameters
+        ----------
+        element : {"NODE", "EDGE"}
+            Kind of row.
+        type_id : int
+            Id of the type.
+        name : str, default ""
+            Name of the weights. "": the rows' own.
+
+        Returns
+        -------
+        float
+            Sum of the weights.
+        """
         return sum(share.weight for share in self._shares(element, type_id, name))
 
     def hygiene(self, element: str, type_id: int, name: str = "") -> WeightStats:
-        """What the weights of one type and name are like: odd values, effective sample size,
-        largest share, error bound.
+        """Return statistics of the weights of a type.
+
+        Parameters
+        ----------
+        element : {"NODE", "EDGE"}
+            Kind of row.
+        type_id : int
+            Id of the type.
+        name : str, default ""
+            Name of the weights. "": the rows' own.
+
+        Returns
+        -------
+        WeightStats
+            Irregular values, effective sample size, largest share and error bound.
         """
         return compute_weight_stats(self._shares(element, type_id, name))
 
     def shares(self, name: str = "") -> list[PartitionStats]:
-        """The totals by the weights of that name, of the types that have them."""
+        """Return the totals by the weights of a name, for the types that have them.
+
+        Parameters
+        ----------
+        name : str, default ""
+            Name of the weights. "": the rows' own.
+
+        Returns
+        -------
+        list of PartitionStats
+            Totals per (element, type, partition).
+        """
         return [
             share
             for share in (*self.totals, *self.named)

@@ -1,4 +1,4 @@
-"""Storageds asked by the trainer itself: what ``asterism.connect(..., direct=True)`` stands on."""
+"""Transport that calls storageds directly, for ``asterism.connect(..., direct=True)``."""
 
 from __future__ import annotations
 
@@ -28,17 +28,24 @@ def _import_direct() -> type[InProcessGraphd]:
 
 
 class DirectTransport(GrpcTransport):
-    """Reads and samples of storageds themselves, everything else of graphds; needs
-    ``asterism-graph[server]``.
+    """Transport that sends reads and samples to storageds, and everything else to graphds.
 
-    A graphd tells where storageds are and what versions hold, and answers what these can not be
-    asked for: while one of them is away or out of reach, of a version that is being replaced, in a
-    space that was made a moment ago. The arrays are the same.
+    It needs ``asterism-graph[server]``. A graphd provides the addresses of the storageds and the
+    contents of versions. It also serves requests that storageds cannot: while one of them is down
+    or unreachable, for a version that is being replaced, or for a space that was just created. The
+    arrays are the same.
 
     Parameters
     ----------
-    addresses, hedge
-        As of `GrpcTransport`.
+    addresses : str or sequence of str
+        Addresses of graphds, as in `GrpcTransport`.
+    hedge : float or "p95", optional
+        Delay of a second request to a graphd, as in `GrpcTransport`. None: never.
+
+    Raises
+    ------
+    MissingExtra
+        If the server's packages are not installed.
     """
 
     def __init__(self, addresses: str | Sequence[str], *, hedge: float | str | None = None) -> None:
@@ -46,17 +53,18 @@ class DirectTransport(GrpcTransport):
         _import_direct()
         self._direct: InProcessGraphd | None = None
         self._direct_pid = 0
-        """The process that it is of."""
+        """Id of the process that ``_direct`` belongs to."""
         self._parents: list[InProcessGraphd] = []
-        """Those of the processes that this one was forked from: kept, for letting their channels go
-        here may hang.
+        """Graphds of the processes that this one was forked from.
+
+        They are kept because closing their channels here may hang.
         """
 
     def __getstate__(self) -> dict[str, Any]:
         return {"addresses": self.addresses, "hedge": self._hedge}
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
         deadline, direct = time.monotonic() + timeout_s, self._process_local()
         reply = direct.try_call(method, request, timeout_s)
         if reply is not None:
@@ -95,7 +103,7 @@ class DirectTransport(GrpcTransport):
             return self._direct
 
     def _fetch_routes(self, known_revision: int, timeout_s: float) -> graphd_pb.GetRoutesReply:
-        """Return a graphd's routes, unless they are known, and its limits."""
+        """Return the routes of a graphd, unless they are known, and its limits."""
         method = GRAPH["get_routes"]
         data = method.pack(Frame(graphd_pb.GetRoutesRequest(known_revision=known_revision)))
         reply = method.unpack_reply(self._send_queued(method, data, time.monotonic() + timeout_s))

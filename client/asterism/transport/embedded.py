@@ -1,4 +1,4 @@
-"""The service inside this process: what ``asterism.open`` and ``asterism.aio.open`` stand on."""
+"""Transport to a service inside this process, for ``asterism.open``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,35 @@ from asterism.transport.grpc import ClientTransport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedService:
-    """A service that was started."""
+    """A running embedded service: its transport, and the function that stops it."""
 
     transport: ClientTransport
     stop: Callable[[], None]
 
 
 def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> EmbeddedService:
-    """Start a service on a folder, and give what carries calls to it; needs
-    ``asterism-graph[server]``.
+    """Start a service on a folder.
+
+    Needs ``asterism-graph[server]``.
+
+    Parameters
+    ----------
+    path : str or Path
+        Data folder.
+    mode : {"w", "r+", "r"}
+        Mode, as in ``asterism.open``.
+    settings : dict of str to value
+        Fields of ``asterism_standalone.settings.StandaloneSettings``.
+
+    Returns
+    -------
+    EmbeddedService
+        Transport and stop function of the service.
+
+    Raises
+    ------
+    MissingExtra
+        If the server's packages are not installed.
     """
     with required("server", "asterism.open"):
         from asterism_standalone.app import embed

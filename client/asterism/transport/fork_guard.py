@@ -1,6 +1,7 @@
-"""Fork hooks of the client: a fork waits for gRPC calls under way; a child renews its locks.
+"""Fork hooks of the client: a fork waits for active gRPC calls; a child renews its locks.
 
-gRPC can be forked only while no thread is inside a call of it."""
+gRPC can be forked only while no thread is inside one of its calls.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +13,18 @@ from typing import Protocol
 from weakref import WeakSet
 
 MAX_FORK_WAIT_S = 5.0
-"""The longest time that a fork waits for calls under way; then it forks all the same."""
+"""Maximum seconds that a fork waits for active calls; then it forks regardless."""
 
 
 class LockOwner(Protocol):
-    """An object with a lock that a forked child needs as well."""
+    """Object with a lock that a forked child must replace."""
 
     def renew_lock(self) -> None:
-        """Replace the lock by one that is free."""
+        """Replace the lock by a new, unlocked one."""
 
 
 class ForkGuard:
-    """Count calls under way, and start none while a fork waits or happens."""
+    """Counter of active calls that blocks new calls while a fork waits or happens."""
 
     def __init__(self) -> None:
         self._reset()
@@ -35,12 +36,12 @@ class ForkGuard:
         self._forks = 0
 
     def add_lock_owner(self, owner: LockOwner) -> None:
-        """Renew the lock of an object in every child that is forked while the object lives."""
+        """Renew the lock of an object in every forked child while the object lives."""
         self._lock_owners.add(owner)
 
     @contextmanager
     def call_scope(self) -> Iterator[None]:
-        """Count one call, once no fork is about to happen."""
+        """Count a call as active; wait first if a fork is about to happen."""
         with self._changed:
             self._changed.wait_for(lambda: not self._forks)
             self._active_calls += 1
@@ -52,19 +53,19 @@ class ForkGuard:
                 self._changed.notify_all()
 
     def before_fork(self) -> None:
-        """Wait until no call is under way."""
+        """Wait until no call is active, at most `MAX_FORK_WAIT_S` seconds."""
         with self._changed:
             self._forks += 1
             self._changed.wait_for(lambda: not self._active_calls, MAX_FORK_WAIT_S)
 
     def after_fork_in_parent(self) -> None:
-        """Let calls start again."""
+        """Allow calls to start again."""
         with self._changed:
             self._forks -= 1
             self._changed.notify_all()
 
     def after_fork_in_child(self) -> None:
-        """Forget the parent's calls and locks: the child has none of the parent's threads."""
+        """Reset the counter and renew locks, because the parent's threads do not exist here."""
         self._reset()
         for owner in list(self._lock_owners):
             owner.renew_lock()

@@ -1,9 +1,9 @@
-"""How a client's calls travel: over gRPC to one of several graphds, or by an equal object in this
-process.
+"""Client transports: the protocol, and the transport over gRPC to one of several graphds.
 
-A transport is any object that implements `ClientTransport`. The one over gRPC opens its channels
-lazily and once per process, so that a client may cross a fork or be pickled into a data loader's
-worker. It is the same for threads and for event loops (`asterism.transport.waiting`)."""
+A transport is any object that implements `ClientTransport`. The gRPC transport opens its channels
+lazily, once per process, so that a client survives a fork and can be pickled into a data loader's
+worker. It works on threads and on event loops (`asterism.transport.waiting`).
+"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NON_IDEMPOTENT_METHODS = frozenset(
         *(GRAPH[name].path for name in ("write_once", "query")),
     ]
 )
-"""Sent again only when it is certain that the first attempt never arrived."""
+"""Methods that are retried only if the first attempt certainly never arrived."""
 HEDGED_METHODS = frozenset(
     [
         *(
@@ -68,7 +68,7 @@ HEDGED_METHODS = frozenset(
         ),
     ]
 )
-"""Reads: who is asked twice gives the same answer twice, and nothing has changed."""
+"""Reads, which may be sent twice: both requests return the same reply and change nothing."""
 
 _OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -80,34 +80,43 @@ _OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    # Two clients in one process do not queue behind each other's connection.
+    # Two clients in one process must not wait for each other's connection.
     ("grpc.use_local_subchannel_pool", 1),
 )
 _ATTEMPTS = 6
 _FIRST_BACKOFF_S = 0.05
 _MAX_BACKOFF_S = 1.0
 _TARGET_CHECK_INTERVAL_S = 10.0
-"""How often a shorter way to an address is looked for."""
+"""Seconds between two checks for a shorter route, such as a Unix socket, to an address."""
 _COOLDOWN_S = 2.0
-"""How long an address that did not answer is passed over."""
+"""Seconds for which an address that did not respond is skipped."""
 _RETRY_SHARE, _RETRY_BURST, _RETRIES_PER_S = 0.2, 100.0, 10.0
 _HEDGE_SHARE, _HEDGE_BURST = 0.1, 10.0
 _MAX_CONCURRENT_REQUESTS = 64
-"""Requests of one client on an event loop; further ones wait here for their turn, and not at
-graphd's door, which would refuse them.
+"""Maximum concurrent requests of one client on an event loop.
+
+Further requests wait here, because graphd would reject them.
 """
 
 
 class ClientTransport(Transport, Protocol):
-    """The transport of a client, which reads large replies in pieces."""
+    """Transport of a client, which reads large replies in chunks."""
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of one piece of a reply that is read in pieces; one and a half fit into a reply."""
+        """Bytes per chunk of a chunked read; one and a half chunks must fit into a reply."""
 
 
 def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
-    """``host:port`` for each of a comma-separated list; the port may be left out."""
+    """Parse a comma-separated list of addresses into ``host:port`` strings.
+
+    The default port is 9669.
+
+    Raises
+    ------
+    InvalidRequest
+        If an address is malformed, or there is none.
+    """
     parts = addresses.split(",") if isinstance(addresses, str) else list(addresses)
     parsed = []
     for part in (part.strip() for part in parts):
@@ -128,28 +137,36 @@ def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
 
 
 class GrpcTransport:
-    """Calls over gRPC to one of several graphds.
+    """Transport over gRPC to one of several graphds.
 
-    Calls take turns over the addresses; one that does not answer is passed over for a moment.
-    `Unavailable` and `Stale` answers, and `Busy` ones, are tried again (another address first) with
-    a jittered back-off within the call's time, and within a budget: retries are at most a fifth of
-    the calls, and ten a second, beyond a hundred.
+    Calls rotate over the addresses and skip one that does not respond for a moment. `Unavailable`,
+    `Stale` and `Busy` errors are retried (at another address first) with jittered backoff within
+    the timeout of the call. A budget limits retries to a fifth of the calls, or ten per second,
+    beyond an initial hundred.
 
     Parameters
     ----------
     addresses : str or sequence of str
-        ``"host:9669,host2:9669"``.
+        Addresses, such as ``"host:9669,host2:9669"``.
     hedge : float or "p95", optional
-        A read that was not answered after so many seconds, or for longer than 95 of 100 recent
-        ones, is asked of another address too; the first answer counts, and the other request is
-        cancelled. At most for a tenth of the calls, beyond ten. None: never.
+        Send a read to a second address if it has no reply after this many seconds, or ("p95") after
+        longer than 95 of 100 recent reads of its kind. The first reply counts, and the other
+        request is cancelled. Beyond the first ten, at most a tenth of the calls are hedged. None:
+        never.
     waits : Waiter
-        How to wait for answers.
+        Implementation of waiting; threads by default.
+
+    Raises
+    ------
+    InvalidRequest
+        If an address or ``hedge`` is invalid.
     """
 
     piece_bytes = 4 << 20
-    """Each of a message's several copies stays in memory that was used before; that of larger ones
-    is given back to the system each time.
+    """Bytes per chunk of a chunked read.
+
+    At this size, the copies of a message reuse memory of the process; the memory of larger ones is
+    returned to the system each time.
     """
 
     def __init__(
@@ -166,11 +183,11 @@ class GrpcTransport:
         self._pid = 0
         self._channels: list[grpc.Channel] = []
         self._targets: list[str] = []
-        """What each channel is to: the address, or a shorter way there."""
+        """Target of each channel: the address, or a shorter route to it."""
         self._checked_at: list[float] = []
-        """When that was looked for."""
+        """Monotonic time of the last check of each target."""
         self._retired_channels: list[grpc.Channel] = []
-        """Channels that are called no more."""
+        """Channels that are no longer called."""
         self._stubs: dict[tuple[int, str], Any] = {}
         self._cooldown_ends: dict[int, float] = {}
         self._next_address = 0
@@ -189,17 +206,17 @@ class GrpcTransport:
         self.__init__(**state)  # type: ignore[misc]  # a copy in another process starts afresh
 
     def renew_lock(self) -> None:
-        """Replace the lock, in a forked child."""
+        """Replace the lock in a forked child."""
         self._lock = threading.Lock()
 
     @property
     def traffic(self) -> Traffic:
-        """What was asked so far."""
+        """Counts of calls, requests, retries and hedges so far."""
         with self._lock:
             return Traffic(**self._counts)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
         deadline = time.monotonic() + timeout_s
         data = method.pack(request)
         if len(data) > MAX_MESSAGE_BYTES:
@@ -228,9 +245,7 @@ class GrpcTransport:
         raise AssertionError("the last attempt returns or raises")
 
     def _may_retry(self, deadline: float, pause: float) -> bool:
-        """Wait until the next attempt may go; False where that is not before the call's time is
-        up.
-        """
+        """Wait for the next attempt; return False if the call would time out before it."""
         remaining = deadline - time.monotonic()
         with self._lock:
             wait = self._retries.reserve(remaining) if pause < remaining else None
@@ -263,7 +278,7 @@ class GrpcTransport:
             self._slots.release()
 
     def _send_once(self, method: Method, data: bytes, deadline: float) -> bytes:
-        """What the next address answers, or, where it takes long, another one."""
+        """Send the request to the next address, possibly hedged, and return the reply."""
         address_index, stub = self._stub(method.path)
         started_at = time.monotonic()
         if started_at >= deadline:
@@ -287,9 +302,7 @@ class GrpcTransport:
         return reply
 
     def _first_reply(self, hedged_request: HedgedRequest, method: Method, hedged: bool) -> bytes:
-        """The first answer to a request that was begun; where that takes long and it is hedged, of
-        two.
-        """
+        """Return the first reply to a sent request, after hedging it if it is slow."""
         self._count(requests=1)
         first = hedged_request.attempts[0]
         delay = self._delays.delay_for(method.path) if hedged and self._delays is not None else None
@@ -314,9 +327,7 @@ class GrpcTransport:
         return reply
 
     def _hedge_target(self, first: int, path: str) -> tuple[int, Any] | None:
-        """Another address than the first, and what calls ``path`` there, where the budget has a
-        request for it.
-        """
+        """Return another address and its stub for ``path``; None if there is none or no budget."""
         now = time.monotonic()
         with self._lock:
             candidates = [(first + i) % len(self.addresses) for i in range(1, len(self.addresses))]
@@ -328,12 +339,12 @@ class GrpcTransport:
             return available[0], self._stub_at(available[0], path)
 
     def _translate_error(self, rpc_error: grpc.RpcError, address_index: int) -> AsterismError:
-        """Return the typed error; an address that did not answer is not called for a while."""
+        """Return the typed error; skip an address that did not respond for a while."""
         error = error_from_rpc(rpc_error, f"graphd at {self.addresses[address_index]}")
         if isinstance(error, Unavailable) and not isinstance(error, Deadline):
             self._cooldown_ends[address_index] = time.monotonic() + _COOLDOWN_S
             if error.never_arrived:
-                # It may have been restarted, and be reached in another way than before.
+                # The daemon may have restarted, and may be reachable by another route.
                 self._checked_at[address_index] = -math.inf
         return error
 
@@ -346,13 +357,13 @@ class GrpcTransport:
                 self._counts[name] = self._counts.get(name, 0) + number
 
     def _stub(self, path: str) -> tuple[int, Any]:
-        """The next address that is not resting, and what calls ``path`` there."""
+        """Return the next address that is not skipped, and its stub for ``path``."""
         with self._lock:
             if self._closed:
                 raise Unavailable("this client is closed; connect again")
             if self._pid != os.getpid():
-                # A forked child: its parent's channels have no threads here. They are left alone,
-                # not closed.
+                # In a forked child, the threads of the parent's channels do not exist. The channels
+                # are left alone, not closed.
                 self._pid, self._stubs, self._cooldown_ends = os.getpid(), {}, {}
                 self._targets = [grpc_target(address) for address in self.addresses]
                 self._channels = [
@@ -373,14 +384,12 @@ class GrpcTransport:
             return address_index, self._stub_at(address_index, path)
 
     def _refresh_channel(self, address_index: int, now: float) -> None:
-        """Call an address in the way that leads there by now: the shorter one where there is one,
-        the longer one where that has gone.
-        """
+        """Replace the channel to an address if its best route has changed."""
         self._checked_at[address_index], target = now, grpc_target(self.addresses[address_index])
         if target != self._targets[address_index]:
             self._retired_channels.append(
                 self._channels[address_index]
-            )  # calls may be under way there
+            )  # Calls may still be active there.
             self._channels[address_index], self._targets[address_index] = (
                 grpc.insecure_channel(target, options=_OPTIONS),
                 target,

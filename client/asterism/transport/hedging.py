@@ -1,4 +1,7 @@
-"""A request that may be sent to two addresses: the first answer counts."""
+"""Requests that may be sent to two addresses; the first reply counts.
+
+Hedged requests: Dean & Barroso 2013, *The tail at scale*, CACM.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ _TRY_OTHER_CODES = frozenset(
         grpc.StatusCode.UNKNOWN,
     }
 )
-"""What one graphd answers and another one need not."""
+"""Status codes of failures that may be specific to one graphd."""
 
 
 @dataclass(slots=True)
 class HedgeAttempt:
-    """A request under way."""
+    """A request that was sent to one address."""
 
     address_index: int
     future: Any
@@ -32,7 +35,7 @@ class HedgeAttempt:
 
 
 class HedgedRequest:
-    """One request, sent once or twice: the first answer counts, what is late is cancelled."""
+    """One request that is sent once or twice; the first reply counts."""
 
     def __init__(self, event: Event, data: bytes, caller: Any, deadline: float) -> None:
         self.event = event
@@ -40,7 +43,7 @@ class HedgedRequest:
         self.attempts: list[HedgeAttempt] = []
 
     def send(self, address_index: int, stub: Any) -> None:
-        """Send it to an address."""
+        """Send the request to an address."""
         now = time.monotonic()
         future = stub.future(
             self._data, timeout=max(self._deadline - now, 0.0), metadata=self._caller
@@ -49,8 +52,10 @@ class HedgedRequest:
         future.add_done_callback(lambda _: self.event.set())
 
     def first_response(self) -> HedgeAttempt:
-        """Whoever answered first; where none has what was asked for, the first one that failed.
-        Every request has a deadline.
+        """Wait for the first reply and return its attempt.
+
+        If all attempts failed, the first failed one is returned. The wait ends, because every
+        attempt has a deadline.
         """
         while True:
             completed = [attempt for attempt in self.attempts if attempt.future.done()]
@@ -62,6 +67,6 @@ class HedgedRequest:
             self.event.wait()
 
     def cancel(self) -> None:
-        """Cancel what is still under way."""
+        """Cancel the attempts that are still pending."""
         for attempt in self.attempts:
             attempt.future.cancel()

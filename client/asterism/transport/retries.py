@@ -1,6 +1,4 @@
-"""Trying again where a service does not answer for a while: what an epoch of hours needs, and a
-single call does not.
-"""
+"""Retries of reads over minutes, for epochs that outlast a restart of the service."""
 
 from __future__ import annotations
 
@@ -18,17 +16,33 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.2, 5.0
 
 
 def check_patience(seconds: float) -> float:
-    """``seconds``, where it is a time to wait."""
+    """Return ``seconds`` if it is 0 or more; raise InvalidRequest otherwise."""
     if not seconds >= 0:
         raise InvalidRequest(f"patience_s {seconds!r}: expected a number of seconds, 0 or more")
     return float(seconds)
 
 
 def retry_read(operation: Callable[[], Value], seconds: float) -> Value:
-    """What ``operation`` gives, called again while a daemon is away, starting or too busy; its
-    error, where ``seconds`` have passed.
+    """Call ``operation`` until it succeeds, while the service is unavailable or busy.
 
-    For calls that only read: the same one gives the same again.
+    Only for reads, which return the same result each time.
+
+    Parameters
+    ----------
+    operation : callable
+        Function without parameters.
+    seconds : float
+        Seconds after which the error of the last attempt is raised.
+
+    Returns
+    -------
+    value
+        Result of ``operation``.
+
+    Raises
+    ------
+    Unavailable, Busy, NotReady, Stale
+        If the last attempt failed with such an error. Other errors are raised at once.
     """
     deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_S
     while True:

@@ -1,8 +1,7 @@
-"""How much a client may ask twice: budgets of retries and of second requests, and how long answers
-take.
+"""Budgets for retries and hedged requests, and delays before hedging.
 
-Whoever tries again when a service is slow or overloaded makes it slower. A budget bounds that by a
-share of the calls that were made."""
+Retries make a slow or overloaded service slower. A budget limits them to a share of the calls.
+"""
 
 from __future__ import annotations
 
@@ -16,41 +15,42 @@ from asterism_proto.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a client has asked of graphds, since it was made or came into this process."""
+    """Counts of a client's requests since it was created or came into this process."""
 
     calls: int = 0
-    """Of its methods, each of which may be several requests."""
+    """Number of calls; a call may need several requests."""
     requests: int = 0
-    """Sent: the first ones of calls, retries and hedges."""
+    """Number of requests sent: first attempts, retries and hedges."""
     retries: int = 0
-    """After an error that may pass."""
+    """Number of retries after transient errors."""
     hedges: int = 0
-    """Second requests of reads that took long."""
+    """Number of second requests for slow reads."""
     hedges_won: int = 0
-    """Of these, answered before the first one."""
+    """Number of hedges that were faster than the first request."""
     direct: int = 0
-    """Calls that storageds answered, without a graphd."""
+    """Number of calls that storageds served without a graphd."""
 
 
 class RetryBudget:
-    """What may be asked beyond calls: ``burst`` at first, then a share of the calls, and so many a
-    second at least.
+    """Token bucket for extra requests, filled by a share of the calls and by time.
 
     Parameters
     ----------
     share : float
-        Earned by each call.
+        Tokens added per call.
     burst : float
-        At most so much is kept; it begins full.
-    per_s : float
-        Earned by time.
+        Capacity; the bucket starts full.
+    per_s : float, default 0
+        Tokens added per second.
+    clock : callable, optional
+        Source of the time in seconds; the monotonic clock by default.
 
     Examples
     --------
-    >>> budget = Budget(share=0.5, burst=1, per_s=0, clock=lambda: 0.0)
-    >>> budget.spend(), budget.spend()
+    >>> budget = RetryBudget(share=0.5, burst=1, per_s=0, clock=lambda: 0.0)
+    >>> budget.try_withdraw(), budget.try_withdraw()
     (True, False)
-    >>> budget.earn(), budget.earn(), budget.spend()
+    >>> budget.deposit(), budget.deposit(), budget.try_withdraw()
     (None, None, True)
     """
 
@@ -66,11 +66,11 @@ class RetryBudget:
         self._tokens, self._refilled_at = burst, clock()
 
     def deposit(self) -> None:
-        """A call was made."""
+        """Add the share of one call."""
         self._tokens = min(self._tokens + self._share, self._burst)
 
     def try_withdraw(self) -> bool:
-        """Whether one more may go; it counts."""
+        """Take a token and return True, or return False if there is none."""
         self._refill()
         if self._tokens < 1:
             return False
@@ -78,8 +78,9 @@ class RetryBudget:
         return True
 
     def reserve(self, max_wait_s: float) -> float | None:
-        """Seconds until one more may go, which counts; None where that is not within so many, and
-        does not.
+        """Reserve a token and return the seconds to wait for it.
+
+        Returns None, without a reservation, if the wait would exceed ``max_wait_s``.
         """
         self._refill()
         wait = (
@@ -101,16 +102,21 @@ class RetryBudget:
 
 
 class HedgeDelays:
-    """How long recent answers to a method took, and when a second request of it should go.
+    """Delays before hedging, from recent latencies per method.
 
     Parameters
     ----------
     hedge : float or "p95"
-        Seconds; or the time that 95 of 100 recent answers took.
+        Fixed delay in seconds; or the 95th percentile of recent latencies.
+
+    Raises
+    ------
+    InvalidRequest
+        If ``hedge`` is neither "p95" nor above 0.
     """
 
     MIN_LATENCIES = 20
-    """Answers before which nothing is known of a method."""
+    """Replies of a method before its percentile is used."""
     _WINDOW = 200
 
     def __init__(self, hedge: float | str) -> None:
@@ -123,7 +129,7 @@ class HedgeDelays:
         self._latencies: dict[str, deque[float]] = {}
 
     def delay_for(self, path: str) -> float | None:
-        """Seconds after which a second request of the method goes; None: none does."""
+        """Return the seconds after which to hedge a request of the method; None: never."""
         if self._fixed is not None:
             return self._fixed
         latencies = self._latencies.get(path, ())
@@ -134,6 +140,6 @@ class HedgeDelays:
         )
 
     def record(self, path: str, seconds: float) -> None:
-        """A request was answered after so many seconds."""
+        """Record the latency of a reply in seconds."""
         if self._fixed is None:
             self._latencies.setdefault(path, deque(maxlen=self._WINDOW)).append(seconds)

@@ -1,8 +1,8 @@
-"""How a client waits: for a while, for a word from another thread, for its turn, for several calls
-side by side.
+"""Waiting of a client: sleeps, events, fair locks and concurrent calls.
 
-A client's code is written once, as plain calls. Where it waits it asks a `Waiter`: the one here
-blocks its thread, the one of `asterism.aio` lets an event loop run meanwhile."""
+The client is written once, as plain calls. Where it waits, it uses a `Waiter`. The one in this
+module blocks its thread; the one of `asterism.aio` lets an event loop run meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -19,42 +19,41 @@ Value = TypeVar("Value")
 
 
 class Event(Protocol):
-    """A word from one thread to another, that something has happened."""
+    """Signal from one thread to another that something has happened."""
 
     def set(self) -> None:
-        """Wake whoever waits, or will wait next; from any thread."""
+        """Wake the current or next waiter. Thread-safe."""
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a ring, for so long at most; whether there was one. It counts once."""
+        """Wait for a signal, at most ``seconds``; return True if there was one, and reset it."""
 
 
 class Waiter(Protocol):
-    """Whoever knows how to wait here. It holds nothing, and may be pickled."""
+    """Implementation of waiting. Stateless; can be pickled."""
 
     def in_greenlet(self) -> bool:
-        """Whether the caller must not block its thread."""
+        """Return True if the caller must not block its thread."""
 
     def may_block(self) -> bool:
-        """Whether nobody is kept from their work by a caller that blocks its thread, or is a
-        strand.
-        """
+        """Return True if the caller may wait: it blocks no event loop, or it is a greenlet."""
 
     def event(self) -> Event:
-        """One that the caller will wait for."""
+        """Return an event for the caller to wait on."""
 
     def sleep(self, seconds: float) -> None:
-        """Go on after so many seconds."""
+        """Suspend the caller for some seconds."""
 
     def map_concurrently(
         self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int
     ) -> list[Value]:
-        """What ``function`` gives for each, in their order, so many calls at a time; the first
-        error, where there is one.
+        """Apply ``function`` to all items, at most ``max_concurrent`` at a time.
+
+        Returns the results in the order of the items, or raises the first error.
         """
 
 
 class _ThreadEvent:
-    """Wakes a thread."""
+    """Event that wakes a thread."""
 
     __slots__ = ("_event",)
 
@@ -71,28 +70,28 @@ class _ThreadEvent:
 
 
 class ThreadWaiter:
-    """Waits by blocking the thread."""
+    """Waiter that blocks its thread."""
 
     def in_greenlet(self) -> bool:
-        """Never: a thread may be blocked."""
+        """Return False: a thread may be blocked."""
         return False
 
     def may_block(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def event(self) -> Event:
-        """An event."""
+        """Return an event that wakes a thread."""
         return _ThreadEvent()
 
     def sleep(self, seconds: float) -> None:
-        """As `time.sleep`."""
+        """Sleep for some seconds."""
         time.sleep(seconds)
 
     def map_concurrently(
         self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int
     ) -> list[Value]:
-        """In threads of their own."""
+        """Apply ``function`` to all items in threads."""
         item_list = list(items)
         if len(item_list) < 2:
             return [function(item) for item in item_list]
@@ -109,22 +108,21 @@ THREAD_WAITER = ThreadWaiter()
 
 
 class FairSemaphore:
-    """A lock, or several places, that is waited for as everything here is: first come, first
-    served.
+    """Lock or semaphore with first-come, first-served order, which waits through a `Waiter`.
 
     Parameters
     ----------
     waiter : Waiter
-        How.
-    permits : int
-        How many may have one at a time.
+        Implementation of waiting.
+    permits : int, default 1
+        Number of holders at a time.
 
     Examples
     --------
-    >>> turns = Turns(THREADS)
-    >>> turns.take(), turns.take(0.01)
+    >>> semaphore = FairSemaphore(THREAD_WAITER)
+    >>> semaphore.acquire(), semaphore.acquire(0.01)
     (True, False)
-    >>> turns.give()
+    >>> semaphore.release()
     """
 
     def __init__(self, waiter: Waiter, permits: int = 1) -> None:
@@ -134,7 +132,7 @@ class FairSemaphore:
         self._queue: deque[Event] = deque()
 
     def acquire(self, seconds: float | None = None) -> bool:
-        """Wait for a place, so long at most; whether it was given."""
+        """Wait for a permit, at most ``seconds``; return True if one was acquired."""
         with self._guard:
             if self._permits:
                 self._permits -= 1
@@ -149,7 +147,7 @@ class FairSemaphore:
             raise
 
     def release(self) -> None:
-        """Give a place back: to whoever has waited for longest."""
+        """Release a permit; the longest-waiting caller gets it."""
         with self._guard:
             if self._queue:
                 self._queue.popleft().set()
@@ -168,7 +166,7 @@ class FairSemaphore:
         self.release()
 
     def _withdraw(self, event: Event) -> bool:
-        """Wait no more; whether the place was given in that moment."""
+        """Leave the queue; return True if the permit was granted at that moment."""
         with self._guard:
             if event in self._queue:
                 self._queue.remove(event)
