@@ -1,5 +1,7 @@
-"""The client on an event loop: awaited calls. Needs ``asterism-graph[aio]``.
-No call is written here, and no other package imports this one: greenlet is imported with it."""
+"""Asyncio client: awaited calls. Needs ``asterism-graph[aio]``.
+
+No call is implemented here. No other package imports this one, because it imports greenlet.
+"""
 
 from asterism.aio.clients import Opening, connect, open
 from asterism.aio.wrappers import (

@@ -1,4 +1,4 @@
-"""Wrapping of a client's class as one with awaited calls."""
+"""Wrapping of the client's classes as classes with awaited calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _END = object()
 
 
 class AsyncWrapper(Generic[Inner]):
-    """Stands on an event loop for an object of the client."""
+    """Asyncio counterpart of an object of the client."""
 
     def __init__(self, inner: Inner) -> None:
         self._inner = inner
@@ -28,13 +28,13 @@ class AsyncWrapper(Generic[Inner]):
         return f"Async{self._inner!r}"
 
     def _repr_html_(self) -> str | None:
-        """As a notebook shows it."""
+        """Return the HTML that notebooks display."""
         render = getattr(self._inner, "_repr_html_", None)
         return None if render is None else str(render())
 
 
 class AsyncItemIterator(AsyncIterator[Item]):
-    """What a generator of the client yields, each item awaited."""
+    """Asynchronous iterator over a generator of the client; each item is awaited."""
 
     def __init__(self, items: Iterator[Item]) -> None:
         self._items = items
@@ -51,7 +51,7 @@ class AsyncItemIterator(AsyncIterator[Item]):
 
 
 def wrap_value(value: Any) -> Any:
-    """What stands for ``value`` on an event loop: itself, but for objects that make calls."""
+    """Return the wrapper of an object that makes calls; return other values unchanged."""
     if isinstance(value, GeneratorType):
         return AsyncItemIterator(value)
     wrapper = _WRAPPERS.get(type(value))
@@ -61,15 +61,21 @@ def wrap_value(value: Any) -> Any:
 def wrapper_of(
     inner: type, *, synchronous: tuple[str, ...] = ()
 ) -> Callable[[WrapperClass], WrapperClass]:
-    """Give a class the public methods and properties of ``inner``, and what it names as its
-    attributes.
+    """Return a class decorator that adds the wrapped public members of ``inner``.
+
+    The class's annotations name the attributes to forward.
 
     Parameters
     ----------
     inner : type
-        Its methods become coroutines, generators become asynchronous ones.
-    synchronous : tuple of str
-        Methods that ask nobody: they stay as they are.
+        Class to wrap. Its methods become coroutines, its generators asynchronous iterators.
+    synchronous : tuple of str, default ()
+        Methods that make no request; they stay synchronous.
+
+    Returns
+    -------
+    callable
+        Decorator of a subclass of `AsyncWrapper`.
     """
 
     def add_members(wrapper: WrapperClass) -> WrapperClass:
@@ -97,7 +103,7 @@ def wrapper_of(
 
 
 def public_members(inner: type) -> dict[str, Any]:
-    """Public methods and properties of a class and of those that it is made of, by name."""
+    """Return the public methods and properties of a class and its bases, by name."""
     static_members = {
         name: inspect.getattr_static(inner, name) for name in dir(inner) if not name.startswith("_")
     }

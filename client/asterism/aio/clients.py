@@ -1,4 +1,4 @@
-"""Clients for event loops: of a running service, and of one inside this process."""
+"""Asyncio clients of a running service, and of a service inside this process."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ _MAX_THREADS = max(os.cpu_count() or 1, 4)
 
 
 class Opening(Awaitable[ClosingClient], Generic[ClosingClient]):
-    """A client that is about to be opened: await it, or enter it as an ``async with`` block, whose
-    end closes it.
-    """
+    """Client to be opened: await it, or enter it with ``async with``, which also closes it."""
 
     def __init__(self, open_it: Callable[[], Awaitable[ClosingClient]]) -> None:
         self._open = open_it
@@ -55,13 +53,14 @@ class Opening(Awaitable[ClosingClient], Generic[ClosingClient]):
 
 
 class ThreadPoolTransport:
-    """Calls of an event loop that this process answers, or asks storageds for: each in a thread, of
-    which there are a few.
+    """Transport that runs the calls of another transport in a few threads.
+
+    Event loops use it for a service in this process, and for direct calls to storageds.
 
     Parameters
     ----------
     inner : ClientTransport
-        Who carries them.
+        Transport that makes the calls.
     """
 
     def __init__(self, inner: ClientTransport) -> None:
@@ -75,23 +74,23 @@ class ThreadPoolTransport:
         return {"inner": self._inner}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["inner"])  # type: ignore[misc]  # threads stay behind
+        self.__init__(state["inner"])  # type: ignore[misc]  # threads cannot be pickled
 
     @property
     def traffic(self) -> Traffic:
-        """What was asked of graphds by now."""
+        """Counts of the requests to graphds so far."""
         return getattr(self._inner, "traffic", Traffic())
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
         return self.run_in_thread(functools.partial(self._inner.call, method, request, timeout_s))
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Close the inner transport."""
         self.run_in_thread(self._inner.close)
 
     def run_in_thread(self, function: Callable[[], Value]) -> Value:
-        """What ``function`` gives, in a thread where the caller must not be blocked."""
+        """Return the result of ``function``; run it in a thread if the caller must not block."""
         if not GREENLET_WAITER.in_greenlet():
             return function()
         if self._pool is None or self._pid != os.getpid():
@@ -132,16 +131,35 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
 ) -> Opening[AsyncClient] | Opening[AsyncGraph]:
-    """Give a client of a running service, or the graph in one of its spaces, whose calls are
-    awaited.
+    """Open an asyncio client of a running service, or the graph in one of its spaces.
 
-    Arguments as of ``asterism.connect``. At most 64 requests of a client are under way at a time;
-    further ones wait for their turn.
+    At most 64 requests of a client run at a time; further ones wait for their turn.
+
+    Parameters
+    ----------
+    addresses : str
+        Address of a graphd, ``"host:9669"``, or several separated by commas.
+    space : str, optional
+        Name of a graph space: open its graph. None: open the client.
+    timeout_s : float, default 30
+        Timeout of every call in seconds, retries included.
+    hedge : float or "p95", optional
+        Delay of a second request for slow reads, as in ``asterism.connect``. None: never.
+    direct : bool, default False
+        Send requests to the storageds from this process, as in ``asterism.connect``. Needs
+        ``asterism-graph[server]``.
 
     Returns
     -------
     Opening
-        To await, or to enter: ``async with asterism.aio.connect(...) as client``.
+        Await it, or enter it: ``async with asterism.aio.connect(...) as client``.
+
+    Raises
+    ------
+    InvalidRequest
+        On opening, if an argument is invalid.
+    NotFound
+        On opening, if there is no such space.
 
     Examples
     --------
@@ -187,8 +205,35 @@ def open(
     timeout_s: float = 30.0,
     **settings: Any,
 ) -> Opening[AsyncClient] | Opening[AsyncGraph]:
-    """Give a client of a service inside this process, whose calls are awaited; they run in threads.
-    Arguments as of ``asterism.open``.
+    """Open a service inside this process, with awaited calls that run in threads.
+
+    Parameters
+    ----------
+    path : str or Path
+        Data folder; mode ``"w"`` creates it if needed.
+    space : str, optional
+        Name of a graph space: open its graph. None: open the client.
+    mode : {"w", "r+", "r"}, default "w"
+        Mode, as in ``asterism.open``.
+    timeout_s : float, default 30
+        Timeout of every call in seconds.
+    **settings
+        Further fields of ``asterism_standalone.settings.StandaloneSettings``.
+
+    Returns
+    -------
+    Opening
+        Await it, or enter it: ``async with asterism.aio.open(...) as client``.
+
+    Raises
+    ------
+    Conflict
+        On opening, if another process has the folder open for writing.
+    NotFound
+        On opening, if the folder has no graphs (in modes ``"r+"`` and ``"r"``), or there is no such
+        space.
+    ImportError
+        On opening, if the server's packages are not installed.
 
     Examples
     --------

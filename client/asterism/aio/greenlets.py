@@ -1,9 +1,10 @@
-"""Strands: plain calls that an event loop runs, and that let go of it where they wait.
+"""Greenlets that run plain calls on an event loop and yield to it where they wait.
 
-The client is written once, as functions that call and return. On an event loop such a function runs
-in a *strand*, a greenlet of its own: where it would block, it hands what it waits for to the
-coroutine that began it, and goes on with the answer. So nothing of the client is there twice. It is
-the way of SQLAlchemy's asyncio extension. This is greenlet's one door."""
+The client is written once, as functions that call and return. On an event loop, such a function
+runs in a greenlet: where it would block, it passes an awaitable to the coroutine that started it,
+and resumes with the result. SQLAlchemy's asyncio extension works in the same way. Only this module
+imports greenlet.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Params = ParamSpec("Params")
 
 
 class _CallGreenlet(greenlet):
-    """Runs one call; what it waits for goes to its parent."""
+    """Greenlet of one call; awaitables go to its parent."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         driver = getcurrent()
@@ -35,9 +36,21 @@ class _CallGreenlet(greenlet):
 async def run_in_greenlet(
     function: Callable[Params, Value], *args: Params.args, **kwargs: Params.kwargs
 ) -> Value:
-    """What ``function`` gives, without blocking the event loop where it waits.
+    """Run ``function`` in a greenlet, without blocking the event loop where it waits.
 
-    Cancelled, it raises CancelledError inside ``function``, at the place where it waits.
+    Cancellation raises CancelledError inside ``function``, at the point where it waits.
+
+    Parameters
+    ----------
+    function : callable
+        Function of the client.
+    *args, **kwargs
+        Its arguments.
+
+    Returns
+    -------
+    value
+        Result of the function.
     """
     call_greenlet = _CallGreenlet(function)
     yielded = call_greenlet.switch(*args, **kwargs)
@@ -52,14 +65,14 @@ async def run_in_greenlet(
 
 
 def await_from_greenlet(awaitable: Awaitable[Value]) -> Value:
-    """What ``awaitable`` gives; within a strand only."""
+    """Wait for an awaitable and return its result; only inside such a greenlet."""
     driver = getcurrent().parent
     assert driver is not None
     return cast(Value, driver.switch(awaitable))
 
 
 class _LoopEvent:
-    """Wakes a strand."""
+    """Event that wakes a greenlet."""
 
     __slots__ = ("_is_set", "_loop", "_waiter")
 
@@ -72,7 +85,7 @@ class _LoopEvent:
         try:
             self._loop.call_soon_threadsafe(self._wake, True)
         except RuntimeError:
-            return  # the loop is closed: nobody waits
+            return  # The loop is closed, so no greenlet can be waiting.
 
     def wait(self, seconds: float | None = None) -> bool:
         if not self._is_set:
@@ -94,22 +107,22 @@ class _LoopEvent:
 
 
 class GreenletWaiter:
-    """Waits of a client on an event loop; in any other thread, as threads wait."""
+    """Waiter for clients on an event loop; in other threads it waits as threads do."""
 
     def in_greenlet(self) -> bool:
-        """Whether the caller is a strand."""
+        """Return True if the caller runs in such a greenlet."""
         return isinstance(getcurrent(), _CallGreenlet)
 
     def may_block(self) -> bool:
-        """Whether the caller is a strand, or in a thread without an event loop that runs."""
+        """Return True in such a greenlet, or in a thread without a running event loop."""
         return self.in_greenlet() or asyncio._get_running_loop() is None
 
     def event(self) -> Event:
-        """One for this strand, or thread."""
+        """Return an event for the current greenlet or thread."""
         return _LoopEvent() if self.in_greenlet() else THREAD_WAITER.event()
 
     def sleep(self, seconds: float) -> None:
-        """As `asyncio.sleep`."""
+        """Sleep for some seconds without blocking the event loop."""
         if self.in_greenlet():
             await_from_greenlet(asyncio.sleep(seconds))
         else:
@@ -118,7 +131,7 @@ class GreenletWaiter:
     def map_concurrently(
         self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int
     ) -> list[Value]:
-        """In strands of their own; where one fails, the others are cancelled."""
+        """Apply ``function`` to all items in greenlets; if one fails, cancel the rest."""
         if not self.in_greenlet():
             return THREAD_WAITER.map_concurrently(function, items, max_concurrent)
         return await_from_greenlet(_map_concurrently(function, list(items), max_concurrent))

@@ -1,5 +1,6 @@
-"""The client's classes on an event loop. What they look like to readers and type checkers is in
-``wrappers.pyi``, which `make stubs` writes.
+"""Asyncio counterparts of the client's classes.
+
+Their signatures for readers and type checkers are in ``wrappers.pyi``, written by `make stubs`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Inner = TypeVar("Inner")
 
 
 class ClosingWrapper(AsyncWrapper[Inner], Generic[Inner]):
-    """Closed at the end of an ``async with`` block."""
+    """Wrapper that closes its object at the end of an ``async with`` block."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -41,11 +42,10 @@ class ClosingWrapper(AsyncWrapper[Inner], Generic[Inner]):
 
 @wrapper_of(Client)
 class AsyncClient(ClosingWrapper[Client]):
-    """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and
-    ``asterism.aio.open`` give.
+    """Asyncio connection to a service, returned by ``asterism.aio.connect`` and ``open``.
 
-    Every method is that of `Client`. It may be used from several event loops, and by any number of
-    tasks at a time. A task that is cancelled cancels its request.
+    It has the methods of `Client`. Several event loops and any number of concurrent tasks can use
+    it. Cancelling a task cancels its request.
 
     Examples
     --------
@@ -59,8 +59,9 @@ class AsyncClient(ClosingWrapper[Client]):
 
 @wrapper_of(Graph, synchronous=("at", "metapaths", "pin"))
 class AsyncGraph(ClosingWrapper[Graph]):
-    """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every
-    method is that of `Graph`.
+    """Asyncio graph in one graph space, returned by ``await client.graph(name)``.
+
+    It has the methods of `Graph`.
     """
 
     space: str
@@ -70,8 +71,9 @@ class AsyncGraph(ClosingWrapper[Graph]):
 
 @wrapper_of(Load)
 class AsyncLoad(AsyncWrapper[Load]):
-    """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every
-    method is that of `Load`.
+    """Open load with awaited calls, returned by ``await client.begin_load(...)``.
+
+    It has the methods of `Load`.
     """
 
     load_id: int
@@ -81,8 +83,9 @@ class AsyncLoad(AsyncWrapper[Load]):
 
 @wrapper_of(NodePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncNodePasses(AsyncWrapper[NodePasses]):
-    """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through
-    it with ``async for``.
+    """Asynchronous iterator over all nodes of a type, once per epoch.
+
+    Returned by ``await graph.node_batches(...)``; iterate with ``async for``.
     """
 
     version: int
@@ -96,8 +99,9 @@ class AsyncNodePasses(AsyncWrapper[NodePasses]):
 
 @wrapper_of(EdgePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
-    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through
-    it with ``async for``.
+    """Asynchronous iterator over all edges of a type, once per epoch.
+
+    Returned by ``await graph.edge_batches(...)``; iterate with ``async for``.
     """
 
     version: int
@@ -111,8 +115,9 @@ class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
 
 @wrapper_of(ClusterPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
-    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it
-    with ``async for``.
+    """Asynchronous iterator over all clusters, once per epoch.
+
+    Returned by ``await graph.cluster_batches(...)``; iterate with ``async for``.
     """
 
     version: int
@@ -125,8 +130,9 @@ class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
 
 @wrapper_of(PairPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncPairPasses(AsyncWrapper[PairPasses]):
-    """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with
-    ``async for``.
+    """Asynchronous iterator over skip-gram pairs of walks.
+
+    Returned by ``await graph.walk_pairs(...)``; iterate with ``async for``.
     """
 
     seed: int
@@ -138,7 +144,7 @@ class AsyncPairPasses(AsyncWrapper[PairPasses]):
 
 @wrapper_of(PinnedVersion)
 class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
-    """A version that is held while an ``async with`` block runs: what ``graph.pin()`` gives."""
+    """Asynchronous context manager that holds a version, returned by ``graph.pin()``."""
 
     async def __aenter__(self) -> AsyncGraph:
         return AsyncGraph(await run_in_greenlet(self._inner.__enter__))
@@ -154,9 +160,7 @@ class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
 
 @wrapper_of(Explainer)
 class AsyncExplainer(AsyncWrapper[Explainer]):
-    """The sampling calls of a graph, each of which tells what it takes: ``await
-    graph.explain.sample_nodes(...)``.
-    """
+    """Sampling calls that return their cost: ``await graph.explain.sample_nodes(...)``."""
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]:
         if name.startswith("_"):

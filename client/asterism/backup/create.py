@@ -1,6 +1,4 @@
-"""Taking a backup: a job writes the parts, then the client writes the record that makes them
-one.
-"""
+"""Creation of backups: a job writes the partitions, then the client writes the manifest."""
 
 from __future__ import annotations
 
@@ -28,15 +26,15 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupInfo:
-    """A backup that is whole."""
+    """A complete backup."""
 
     space: str
     version: int
     digest: str
     address: str
-    """Without secrets."""
+    """Address without secrets."""
     sha256: str
-    """Of its record."""
+    """SHA-256 of the manifest, in hexadecimal."""
     parts: int
     files: int
     bytes: int
@@ -51,37 +49,45 @@ def backup(
     timeout_s: float = 24 * 3600.0,
     on_progress: Callable[[Job], None] | None = None,
 ) -> BackupInfo:
-    """Keep a version of a space, with all that is needed to build on from it, at an address.
+    """Write a backup of a version to an address, with everything needed to build on it.
 
-    Every storaged writes its own parts there. A backup that was cut off goes on when it is asked
-    for again: parts that are complete are not written twice. Without its record, ``backup.json``,
-    which is written last, it is none.
+    Every storaged writes its own partitions. An interrupted backup resumes when the call is
+    repeated: complete partitions are not written again. The manifest, ``backup.json``, is written
+    last; without it, there is no backup.
 
     Parameters
     ----------
     client : Client
-        Of the service.
+        Client of the service.
     space : str
-        The space.
+        Name of the space.
     address : str or Path
-        A folder that this process and every storaged can write to, as ``"s3://bucket/folder"``, and
-        that the setting ``allowed_addresses`` of the service lists; a path is a folder of this
-        machine's.
+        Folder that this process and every storaged can write to, such as ``"s3://bucket/folder"``.
+        The service setting ``allowed_addresses`` must list it. A path is a folder on this machine.
     version : int, optional
-        None: the current one.
-    timeout_s : float
-        Seconds to wait at most; the job goes on past them, and another call finds it.
+        Version to back up. None: the current one.
+    timeout_s : float, default 86400
+        Maximum wait in seconds. The job keeps running after that, and another call finds it.
     on_progress : callable, optional
-        Called with the job at every look.
+        Called with the job at every poll.
+
+    Returns
+    -------
+    BackupInfo
+        The complete backup.
 
     Raises
     ------
     InvalidRequest
-        Where the service does not allow the address.
+        If the service does not allow the address.
+    NotFound
+        If there is no such space or version.
     Conflict
-        Where the address holds another backup.
+        If the address holds another backup.
     NotReady
-        Where the job failed or was stopped; the message has the cause.
+        If the job fails or is stopped; the message has the cause.
+    Deadline
+        If the job has not ended in time.
     """
     deadline = time.monotonic() + timeout_s
     folder = RemoteFolder(absolute_address(address), confined=True)
@@ -127,7 +133,7 @@ def backup(
 
 
 def _existing_record(folder: RemoteFolder) -> tuple[BackupManifest, str] | None:
-    """The record at an address with its digest, where there is one."""
+    """Return the manifest at an address and its digest; None if there is none."""
     try:
         content = folder.read(MANIFEST_FILE)
     except NotFound:
@@ -136,7 +142,7 @@ def _existing_record(folder: RemoteFolder) -> tuple[BackupManifest, str] | None:
 
 
 def _part_files(folder: RemoteFolder, part: int, image: str) -> list[StoredFile]:
-    """What a storaged says that it wrote of a part."""
+    """Return the files of a partition from the manifest that its storaged wrote."""
     path = f"{part_folder(part)}/part.json"
     try:
         content = folder.read(path)

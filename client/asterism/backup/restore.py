@@ -1,4 +1,4 @@
-"""Making a space of a backup: the catalog first, then a job brings the parts back and publishes."""
+"""Restoration of backups: the catalog entry first, then a job that fetches the partitions."""
 
 from __future__ import annotations
 
@@ -26,39 +26,46 @@ def restore(
     timeout_s: float = 24 * 3600.0,
     on_progress: Callable[[Job], None] | None = None,
 ) -> SpaceInfo:
-    """Make a space of a backup: the same version with the same digest and the same draws, on any
-    number of storageds.
+    """Create a space from a backup: same version, digest and samples.
 
-    Loads, builds and everything else go on from there: commit numbers, edge ids and the keys of
-    loads are not used again. A restore that was cut off goes on when it is asked for again (one
-    that is done is not done twice); until it is done the space takes no load and no other job.
+    The number of storageds may differ. Loads and builds continue from the backup: commit numbers,
+    edge ids and keys of loads are not reused. An interrupted restore resumes when the call is
+    repeated, and a finished one is not repeated. Until it is finished, the space accepts no load
+    and no other job.
 
     Parameters
     ----------
     client : Client
-        Of the service that gets the space.
+        Client of the service that receives the space.
     address : str or Path
-        Where the backup is; this process and every storaged must be able to read it, and the
-        setting ``allowed_addresses`` of the service must list it.
+        Folder of the backup. This process and every storaged must be able to read it, and the
+        service setting ``allowed_addresses`` must list it.
     name : str, optional
-        Of the new space; None: as it was called.
-    timeout_s : float
-        Seconds to wait at most.
+        Name of the new space. None: the name in the backup.
+    timeout_s : float, default 86400
+        Maximum wait in seconds.
     on_progress : callable, optional
-        Called with the job at every look.
+        Called with the job at every poll.
+
+    Returns
+    -------
+    SpaceInfo
+        The restored space.
 
     Raises
     ------
     InvalidRequest
-        Where the service does not allow the address.
+        If the service does not allow the address.
     NotFound
-        Where there is no backup, or one that never became whole.
+        If there is no backup, or only an incomplete one.
     Conflict
-        Where there is a space of this name.
+        If a space of this name exists.
     Corrupt
-        Where a file is not what was written; the message names it.
+        If a file differs from what was written; the message names it.
     NotReady
-        Where the job failed for another reason or was stopped.
+        If the job fails for another reason or is stopped.
+    Deadline
+        If the job has not ended in time.
     """
     deadline = time.monotonic() + timeout_s
     folder = RemoteFolder(absolute_address(address), confined=True)
@@ -92,7 +99,8 @@ def restore(
             ),
         )
         job = client.submit_job(space, "restore", options=options)
-    except Conflict:  # at either call: a restore that is under way already may end between the two
+    # Either call may raise it: a restore that is already running can finish between the two.
+    except Conflict:
         if not _is_restored(client, space, record):
             raise
         return client.describe(space)
@@ -111,8 +119,6 @@ def restore(
 
 
 def _is_restored(client: CatalogClient, space: str, record: BackupManifest) -> bool:
-    """Whether a restore of this very backup has made the space: it went on while nobody waited for
-    it.
-    """
+    """Return True if the space was restored from this very backup, by an earlier call."""
     versions = client.session.catalog("list_versions", metad_pb.SpaceRequest(space=space)).versions
     return any(version.origin_space_id and version.digest == record.digest for version in versions)

@@ -1,5 +1,7 @@
-"""Loads of graphs in memory that other libraries hold: each reader makes tables of arrays.
-Readers import no other library: an object is recognized only if its library is imported already."""
+"""Loading of graphs that other libraries hold in memory; readers make tables of arrays.
+
+Readers import no other library: an object is recognized only if its library is already imported.
+"""
 
 from asterism.objects.loading import LoadedGraph, load_graph
 

@@ -1,6 +1,4 @@
-"""Attributes of objects as columns: which one is the weight, what the others are called, what is
-refused.
-"""
+"""Conversion of an object's attributes to columns: weights, features, rejected values."""
 
 from __future__ import annotations
 
@@ -23,16 +21,14 @@ _REMEDY = "leave it out with `only`, or make numbers, texts or arrays of one sha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeAttributes:
-    """The attributes of one type."""
+    """Attributes of one type."""
 
     weights: ArrayColumn | None
     features: dict[str, ArrayColumn]
 
 
 class AttributeReader:
-    """Takes the attributes of every type of an object, and in the end knows which of the caller's
-    words meant nothing.
-    """
+    """Reader of the attributes of all types, which tracks unused names of the caller."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -48,20 +44,32 @@ class AttributeReader:
         edges: bool,
         weight: Sequence[str] = ("weight",),
     ) -> TypeAttributes:
-        """The weight and the features of a type.
+        """Return the weight and the features of a type.
 
         Parameters
         ----------
         owner : str
-            The type.
+            Name of the type.
         rows : int
-            How many it has.
-        raw : mapping
-            Attributes: tensors, arrays, or lists of Python's values where None is a missing one.
+            Number of its rows.
+        raw : dict of str to values
+            Attributes: tensors, arrays, or lists of Python values where None is missing.
         edges : bool
-            Whether it is an edge type: one name of a weight for all means these.
-        weight : sequence of str
-            What the object calls a weight, where the caller does not say.
+            True for an edge type. A single weight name of the caller applies to edge types.
+        weight : sequence of str, default ("weight",)
+            The object's names for a weight, if the caller names none.
+
+        Returns
+        -------
+        TypeAttributes
+            Weight and features.
+
+        Raises
+        ------
+        NotFound
+            If the type does not have the named weight attribute.
+        InvalidRequest
+            If a value cannot be a weight or a feature, or two features would have the same name.
         """
         self._owners.add(owner)
         self._names.update(raw)
@@ -119,7 +127,7 @@ class AttributeReader:
         return TypeAttributes(weights=weights, features=features)
 
     def check(self) -> None:
-        """Refuse names that the object does not have."""
+        """Reject names that no type of the object has."""
         for option in ("rename", "only", "fill"):
             unknown = sorted(set(getattr(self._options, option) or ()) - self._names)
             if unknown:
@@ -137,24 +145,29 @@ class AttributeReader:
 
 
 def make_column(description: str, values: Any, rows: int, *, missing: Any = None) -> ArrayColumn:
-    """Values as a column.
+    """Convert values to a column.
 
     Parameters
     ----------
     description : str
-        What they are, for messages.
+        Description of the values, for error messages.
     values : tensor, array or sequence
-        With ``rows`` rows. None is missing in a sequence.
+        Values of ``rows`` rows. None in a sequence is missing.
     rows : int
-        How many there must be.
+        Expected number of rows.
     missing : optional
-        What a missing value is; None: refused.
+        Replacement for missing values. None: missing values are rejected.
+
+    Returns
+    -------
+    ArrayColumn
+        The column.
 
     Raises
     ------
     InvalidRequest
-        For a dtype that is none of a feature's, rows of different shapes, values that are no
-        numbers and no text.
+        If the dtype is not one of a feature, rows differ in shape, or values are neither numbers
+        nor text.
     """
     if is_tensor(values):
         if "strided" not in str(values.layout):
@@ -184,7 +197,7 @@ def make_column(description: str, values: Any, rows: int, *, missing: Any = None
 def _flat_values(
     description: str, values: Any, missing: Any
 ) -> NDArray[Any] | tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """An array of numbers, or texts as bytes."""
+    """Return values as an array of numbers, or strings as offsets and bytes."""
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OSU":
         return values
     items = values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -222,7 +235,7 @@ def _flat_values(
 
 
 def _stack_vectors(description: str, items: list[Any]) -> NDArray[Any]:
-    """Rows that are vectors themselves, of one shape."""
+    """Stack rows that are vectors of one shape."""
     arrays = [np.asarray(row) if not is_ragged(row) else None for row in items]
     first = arrays[0]
     for row, array in enumerate(arrays):
@@ -242,7 +255,7 @@ def _stack_vectors(description: str, items: list[Any]) -> NDArray[Any]:
 
 
 def is_ragged(row: Any) -> bool:
-    """Whether a row's own rows differ in length."""
+    """Return True if the rows of a row differ in length."""
     try:
         np.asarray(row)
     except ValueError:
@@ -251,7 +264,7 @@ def is_ragged(row: Any) -> bool:
 
 
 def encode_texts(items: Iterable[str | bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Texts as UTF-8: where each begins, and their bytes."""
+    """Encode strings as UTF-8: offsets, and bytes."""
     pieces = [value.encode() if isinstance(value, str) else value for value in items]
     indptr = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=indptr[1:])

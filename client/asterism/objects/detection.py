@@ -1,4 +1,4 @@
-"""Detection of an object's library: by what is imported, never by importing it."""
+"""Detection of an object's library among the imported modules, without importing any."""
 
 from __future__ import annotations
 
@@ -22,12 +22,24 @@ EXPECTED_OBJECTS = (
 
 
 def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
-    """An object as tables, checked.
+    """Convert an object to validated tables.
+
+    Parameters
+    ----------
+    graph : object
+        Graph of a supported library.
+    options : ReadOptions
+        Options of the conversion.
+
+    Returns
+    -------
+    GraphTables
+        Tables of its nodes and edges.
 
     Raises
     ------
     InvalidRequest
-        Where nobody knows the object, or it holds what a graph here can not.
+        If the kind of object is unknown, or it holds data that a graph space cannot.
     """
     attributes = AttributeReader(options)
     reader = _reader_for(graph)
@@ -44,7 +56,7 @@ def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
 def _reader_for(graph: Any) -> ObjectReader:
     if (
         isinstance(graph, Mapping) and not _is_scipy(graph) and len(graph)
-    ):  # a SciPy matrix can be a dictionary of its entries
+    ):  # A SciPy matrix can be a dict of its entries.
         if all(map(_is_scipy, graph.values())):
             return scipy.read
         if all(map(_is_pandas, graph.values())):
@@ -63,7 +75,7 @@ def _reader_for(graph: Any) -> ObjectReader:
         (
             lambda candidate: _is_instance(candidate, "networkx", "Graph"),
             networkx.read,
-        ),  # the others are kinds of it
+        ),  # The directed and multigraph classes are subclasses of it.
         (lambda candidate: _is_instance(candidate, "igraph", "Graph"), igraph.read),
         (_is_scipy, scipy.read),
         (_is_pandas, pandas.read),
@@ -78,7 +90,7 @@ def _reader_for(graph: Any) -> ObjectReader:
 
 
 def _is_instance(graph: object, module: str, *names: str) -> bool:
-    """Whether it is an instance of a class of a module that somebody has imported."""
+    """Return True if an object is an instance of a class of an imported module."""
     loaded = sys.modules.get(module)
     kinds = tuple(getattr(loaded, name) for name in names if hasattr(loaded, name))
     return bool(kinds) and isinstance(graph, kinds)

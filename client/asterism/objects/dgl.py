@@ -1,4 +1,4 @@
-"""DGL's graphs, of one type or of several."""
+"""Reader of DGL graphs, homogeneous or heterogeneous."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism_proto.errors import InvalidRequest
 
 _NO_NODES, _NO_EDGE = "_N", ("_N", "_E", "_N")
-"""What DGL calls types that nobody named."""
+"""Default names of types in DGL."""
 
 
 def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """A ``DGLGraph`` as tables; its edges in the order of their numbers."""
+    """Convert a ``DGLGraph`` to tables; edges are ordered by number."""
     if graph.is_block:
         raise InvalidRequest(
             "the graph is a block, a batch of some larger graph; load the graph that it was "

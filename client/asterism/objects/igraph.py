@@ -1,4 +1,4 @@
-"""igraph's graphs."""
+"""Reader of igraph graphs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 
 _NAME = "name"
-"""The attribute by which igraph itself finds vertices."""
+"""Attribute by which igraph finds vertices."""
 
 
 def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """A graph of igraph as tables; vertices are its numbers, or their ``name`` where the space has
-    strings; it is a feature too.
+    """Convert an igraph graph to tables.
+
+    Vertices are identified by number, or by ``name`` if the space has string ids; ``name`` is a
+    feature too.
     """
     type_attributes = attributes.read(
         options.node_type,

@@ -1,6 +1,4 @@
-"""What objects call their nodes, as ids: whole numbers stay what they are, anything else is
-numbered.
-"""
+"""Conversion of node labels to ids: integers are kept, other labels are numbered."""
 
 from __future__ import annotations
 
@@ -18,15 +16,15 @@ _MAX_ID = (1 << 63) - 1
 
 
 class NodeLabels:
-    """The labels of one type's nodes.
+    """Labels of the nodes of one type.
 
     Parameters
     ----------
     owner : str
-        Whose, for messages.
+        Name of the type, for error messages.
     labels : sequence
-        Different ones. Where all are whole numbers they are the ids; otherwise nodes get the
-        numbers 0, 1, 2, ... in this order.
+        Distinct labels. If all are integers, they are the ids; otherwise nodes are numbered 0, 1,
+        2, ... in this order.
     """
 
     def __init__(self, owner: str, labels: Sequence[Hashable]) -> None:
@@ -59,14 +57,14 @@ class NodeLabels:
             self.ids, self.names = None, np.fromiter(labels, object, self.count)
 
     def ids_of(self, labels: Iterable[Hashable], count: int) -> Ids:
-        """int64[count]: the ids of nodes."""
+        """Return the ids of labels, ndarray of int64, shape (count,)."""
         return np.fromiter(
             labels if self.is_integer else map(self._index.__getitem__, labels), np.int64, count
         )
 
 
 def attribute_lists(rows: Sequence[dict[Any, Any]], owner: str) -> dict[str, list[Any]]:
-    """Attributes that rows of dicts have, as lists with None where a row has none."""
+    """Return the attributes of rows of dicts as lists, with None where a row has none."""
     columns: dict[str, list[Any]] = {}
     for name in dict.fromkeys(chain.from_iterable(rows)):
         if not isinstance(name, str):

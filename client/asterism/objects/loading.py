@@ -1,4 +1,4 @@
-"""From an object in memory to a committed load."""
+"""Loading of an object in memory: conversion, checks, writes and commit."""
 
 from __future__ import annotations
 
@@ -31,22 +31,26 @@ from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedGraph:
-    """What came of an object."""
+    """Summary of a loaded object."""
 
     nodes: int
     edges: int
-    """Written: an edge of an undirected graph counts twice, once each way, but for loops."""
+    """Number of edges written.
+
+    Each edge of an undirected graph counts twice, once per direction, except self-loops.
+    """
     names: Mapping[str, NDArray[Any]]
-    """By node type, object[n]: what the object calls the nodes 0, 1, 2, ...; types whose nodes are
-    whole numbers there are not here.
+    """Original labels of numbered nodes by node type: ndarray of object, shape (n,).
+
+    Entry i is the label of node i. Types with integer labels are not included.
     """
     left_out: tuple[str, ...]
-    """What of the object was not loaded, for it belongs to no single node or edge."""
+    """Names of data that was not loaded, because it belongs to no single node or edge."""
     load_id: int
     commit: int
-    """Its place in the order of writes: a build asked for from now on includes it."""
+    """Commit number; builds submitted from now on include it."""
     version: int
-    """What was built and published; 0: nothing was asked to be."""
+    """Version that was built and published; 0: no build was requested."""
     seconds: float
 
 
@@ -69,60 +73,65 @@ def load_graph(
     salt: int = 0,
     build: bool = False,
 ) -> LoadedGraph:
-    """Load a graph that another library has in memory into a space, and commit it;
-    ``docs/loading.md`` says what becomes of what.
+    """Load a graph of another library into a space, and commit it.
 
-    It is read and checked as a whole, then travels in pieces of at most 16 MiB. A load that fails
-    leaves nothing behind; one that was killed is given up after a week: load again.
+    ``docs/loading.md`` describes the mapping. The whole graph is read and checked first, then sent
+    in pieces of at most 16 MiB. A load that fails leaves nothing in the space. A load of a killed
+    process is abandoned after a week: load again.
 
     Parameters
     ----------
     client : Client
-        Of the service.
+        Client of the service.
     space : str
-        Where it goes; made where it is not there.
+        Name of the space; it is created if it does not exist.
     graph : object
-        A PyG ``Data`` or ``HeteroData``, a ``DGLGraph``, a graph of NetworkX or igraph, a SciPy
-        sparse matrix or a pandas frame of edges, or a mapping of edge types, as ``("user", "buys",
-        "item")``, to matrices or frames. Edges of undirected graphs are written both ways.
-    nodes : DataFrame or mapping of str to DataFrame, optional
-        Beside frames of edges: those of nodes. A column ``id``, else the index, names them. Without
-        a frame of a type its nodes are those that edges name.
-    ends : (str, str)
-        The columns of a frame of edges that name source and destination.
-    weights : str or mapping, optional
-        The attribute that is the weight: of every edge type, or by type, node types too. It stays a
-        feature. Where left out an attribute ``weight`` is (PyG's: ``edge_weight``), and is no
-        feature. Missing ones are 1.
-    rename : mapping, optional
+        PyG ``Data`` or ``HeteroData``, ``DGLGraph``, NetworkX or igraph graph, SciPy sparse matrix,
+        pandas frame of edges, or a dict of edge types, such as ``("user", "buys", "item")``, to
+        matrices or frames. Edges of undirected graphs are written in both directions.
+    nodes : DataFrame or dict of str to DataFrame, optional
+        Frames of nodes, for frames of edges. A column ``id``, or else the index, holds the labels.
+        The nodes of a type without a frame are those that edges refer to.
+    ends : (str, str), default ("src", "dst")
+        Columns of a frame of edges that hold source and destination.
+    weights : str or dict of str to str, optional
+        Attribute that holds the weight: of every edge type, or by type (node types too). It is also
+        loaded as a feature. None: the attribute ``weight`` (PyG: ``edge_weight``), which then is
+        not a feature. Missing weights are 1.
+    rename : dict of str to str, optional
         New names of attributes.
     only : iterable of str, optional
-        The attributes to take as features; None: all.
-    fill : mapping, optional
-        What a missing value is, by attribute; without it, it is refused.
+        Attributes to load as features. None: all.
+    fill : dict of str to value, optional
+        Replacement for missing values, by attribute. Without it, missing values are rejected.
     node_type, relation : str
-        What the types are called where the object has none: ``node`` and ``node:edge:node``.
-    parts, direction : int, {"out", "in", "both"}
-        Of a space that is made; the second one says which neighbors can be asked for.
-    ids, salt : {"per_type", "string"}, int
-        Of a space that is made: whether labels are numbered (``names`` says how), or ids
-        themselves; see `Schema`.
-    build : bool
-        Build and publish it too.
+        Names of the types if the object has none: ``node`` and ``node:edge:node``.
+    parts : int, default 8
+        Number of partitions of a new space.
+    direction : {"out", "in", "both"}, default "both"
+        Directions in which a new space keeps edges, and in which neighbors can be read.
+    ids : {"per_type", "string"}, default "per_type"
+        Ids of a new space: numbers of the labels (``names`` holds the labels), or the labels; see
+        `Schema`.
+    salt : int, default 0
+        Salt of the string ids of a new space.
+    build : bool, default False
+        Build and publish the graph too.
 
     Returns
     -------
     LoadedGraph
-        With ``names``: what nodes are called that had to be numbered.
+        Counts, the labels of numbered nodes, commit number and version.
 
     Raises
     ------
     InvalidRequest
-        Naming type, attribute, row and value: a weight that is NaN or negative, rows of different
-        shapes, values that are neither numbers nor texts, ends that are no nodes, an object that is
-        no graph. A space that is there and can not hold it.
+        If a value cannot be loaded; the message names type, attribute, row and value. Causes are a
+        weight that is NaN or negative, rows of different shapes, values that are neither numbers
+        nor text, and ends that are not nodes. Also if the object is not a graph, or an existing
+        space cannot hold it.
     NotFound
-        Where an attribute or type is named that the object does not have.
+        If a named attribute or type does not exist in the object.
 
     Examples
     --------
@@ -159,7 +168,7 @@ def _check_arguments(only: Iterable[str] | None, ends: tuple[str, str], ids: str
 
 
 def _check_salt(space: str, salt: int, ids: str, existing: Schema | None) -> None:
-    """Refuse a salt that nothing would be salted with."""
+    """Reject a salt that would have no effect, or that differs from the existing one."""
     if not salt:
         return
     if existing is None and ids != "string":
@@ -184,7 +193,7 @@ def _read_object(graph: Any, options: ReadOptions, salt: int) -> GraphTables:
 
 
 def _existing_schema(client: CatalogClient, space: str, ids: str, salt: int) -> Schema | None:
-    """The schema of a space that the salt is right for; None where it is not there."""
+    """Return the schema of an existing space after checking the salt, or None."""
     try:
         existing = client.describe(space).schema
     except NotFound:
@@ -196,7 +205,7 @@ def _existing_schema(client: CatalogClient, space: str, ids: str, salt: int) -> 
 def _ensure_space(
     client: CatalogClient, space: str, schema: Schema, existing: Schema | None
 ) -> None:
-    """Make a space, or see that the one that is there can hold the graph."""
+    """Create the space, or check that the existing one can hold the graph."""
     if existing is None:
         client.create_space(space, schema)
         return
@@ -209,7 +218,7 @@ def _ensure_space(
 def _load_tables(
     client: CatalogClient, space: str, tables: GraphTables, started_at: float, *, build: bool
 ) -> LoadedGraph:
-    """Tables in a load of their own, committed; a load that does not succeed is given up."""
+    """Write tables as a load and commit it; abandon the load on failure."""
     load = client.begin_load(space, source=f"{tables.source_name} in memory")
     try:
         nodes, edges = _TableWriter(load).all(tables)
@@ -217,7 +226,7 @@ def _load_tables(
     except BaseException as failure:
         try:
             load.abandon()
-        except AsterismError as error:  # what went wrong first is what whoever asked has to know
+        except AsterismError as error:  # Raise the original error, not one of the cleanup.
             failure.add_note(
                 f"load {load.load_id} could not be given up ({error}); that happens by "
                 "itself after a week"
@@ -236,19 +245,17 @@ def _load_tables(
 
 
 class _TableWriter:
-    """Tables into a load, piece by piece: nodes first, then edges in the object's order, each
-    numbered.
-    """
+    """Writer of tables into a load: nodes first, then edges in the object's order."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
         self._index = 0
 
     def all(self, tables: GraphTables) -> tuple[int, int]:
-        """Write everything; give back how many nodes and edges."""
+        """Write everything; return the numbers of nodes and edges."""
         nodes = sum(self._nodes(table) for table in tables.nodes)
         counted = {table.name for table in tables.nodes if table.ids is None}
-        # Ends that were held against 0 .. n - 1 need not be looked for.
+        # Ends that were checked against 0 .. n - 1 need no lookup by the service.
         return nodes, sum(
             self._edges(table, ends_known={table.triple[0], table.triple[2]} <= counted)
             for table in tables.edges
@@ -303,7 +310,7 @@ def _features(columns: Mapping[str, ArrayColumn], start: int, stop: int) -> dict
 
 
 def _select_rows(value: FeatureValue, rows: NDArray[np.intp]) -> FeatureValue:
-    """Some rows of a column."""
+    """Return some rows of a column."""
     if not isinstance(value, tuple):
         return value[rows]
     indptr, values = value

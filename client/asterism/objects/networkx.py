@@ -1,4 +1,4 @@
-"""NetworkX's graphs: directed or not, of single or parallel edges."""
+"""Reader of NetworkX graphs: directed or undirected, simple or multigraphs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 
 
 def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """A graph of NetworkX as tables. It holds objects, so that every node and edge is touched here,
-    and nowhere later.
+    """Convert a NetworkX graph to tables.
+
+    NetworkX holds Python objects, so every node and edge is visited here, and only here.
     """
     labels = NodeLabels(f"node type {options.node_type!r}", list(graph))
     rows = attribute_lists(

@@ -1,4 +1,4 @@
-"""pandas' frames: a row is an edge, or a node."""
+"""Reader of pandas frames, where a row is an edge or a node."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _ID = "id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeFrame:
-    """The nodes of one type, by what frames call them."""
+    """Nodes of one type, with the labels that frames use."""
 
     name: str
     index: Any
-    """``pandas.Index`` of labels."""
+    """``pandas.Index`` of the labels."""
     is_integer: bool
-    """Whether labels are the ids."""
+    """True if the labels are the ids."""
     frame: Any
-    """None where the nodes are those that edges name."""
+    """Frame of the nodes; None if the nodes are those that edges refer to."""
 
     def ids(self, description: str, labels: Any) -> Ids:
-        """int64[n] of what a column of edges names."""
+        """Return the ids of a column of labels, ndarray of int64, shape (n,)."""
         missing = np.flatnonzero(labels.isna().to_numpy())
         positions = self.index.get_indexer(labels)
         wrong = missing if missing.size else np.flatnonzero(positions < 0)
@@ -54,7 +54,7 @@ class _NodeFrame:
 
 
 def read(frames: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """A frame of edges, or frames by edge type, with frames of nodes beside them, as tables."""
+    """Convert a frame of edges, or frames by edge type, and frames of nodes to tables."""
     edges = (
         {parse_triple(key): frame for key, frame in frames.items()}
         if isinstance(frames, Mapping)
@@ -162,9 +162,7 @@ def _format_label(labels: Any, row: int) -> str:
 
 
 def _attribute_columns(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The columns that are neither ids nor ends, as arrays, or as lists with None for what is
-    missing.
-    """
+    """Return the columns other than ids and ends as arrays, or as lists with None for missing."""
     columns = {}
     for name in frame.columns:
         if name in keys:
@@ -180,8 +178,9 @@ def _attribute_columns(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _to_list(column: Any) -> list[Any]:
-    """A column of texts, categories, nullable numbers or objects as Python's values; what is
-    missing is None.
+    """Return a column as a list of Python values, with None for missing values.
+
+    It handles columns of text, categories, nullable numbers and objects.
     """
     missing = column.isna().to_numpy()
     values: list[Any] = column.tolist()

@@ -1,4 +1,4 @@
-"""PyG's ``Data`` and ``HeteroData``."""
+"""Reader of PyG's ``Data`` and ``HeteroData``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _WEIGHT = ("edge_weight", "weight")
 
 
 def read(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """A ``Data`` or ``HeteroData`` as tables; an edge type is read from ``edge_index`` or
-    ``adj_t``.
-    """
+    """Convert PyG data to tables; edges come from ``edge_index`` or ``adj_t``."""
     if hasattr(data, "node_types"):
         return _read_hetero(data, options, attributes)
     raw: dict[str, dict[str, Any]] = {"nodes": {}, "edges": {}}
@@ -71,7 +69,7 @@ def _read_hetero(data: Any, options: ReadOptions, attributes: AttributeReader) -
 def _split_attributes(
     store: Any, is_attribute: Callable[[str], bool], rows: int
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the attributes of a type's rows by name, and the names of others."""
+    """Return the attributes of a type's rows by name, and the names of the remaining ones."""
     values = {name: value for name, value in store.items() if name not in _TOPOLOGY}
     raw = {
         name: value
@@ -82,7 +80,7 @@ def _split_attributes(
 
 
 def _has_rows(value: Any, rows: int) -> bool:
-    """Whether an attribute's rows are its first axis: PyG counts those of an index on the last."""
+    """Return True if an attribute's rows are on its first axis, not, as of an index, its last."""
     shape = getattr(value, "shape", None)
     return (
         bool(len(shape) and shape[0] == rows)
@@ -134,7 +132,7 @@ def _read_edges(
 
 
 def _matrix_entries(matrix: Any) -> tuple[Any, Any, Any]:
-    """Rows, columns and values of a sparse matrix: torch_sparse's, or torch's own."""
+    """Return rows, columns and values of a sparse matrix of torch_sparse or torch."""
     if hasattr(matrix, "coo"):
         row, col, values = matrix.coo()
         return row, col, values

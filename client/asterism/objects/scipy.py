@@ -1,6 +1,4 @@
-"""SciPy's sparse matrices and arrays as adjacencies: entry (i, j) is the weight of an edge from i
-to j.
-"""
+"""Reader of SciPy sparse matrices: entry (i, j) is the weight of an edge from i to j."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism_proto.errors import InvalidRequest
 
 _PADDED = ("bsr", "dia")
-"""Formats that store zeros which nobody put there."""
+"""Formats that store padding zeros."""
 
 
 def read(matrices: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """One matrix of a single type, or matrices by edge type, as tables in the order of rows."""
+    """Convert a matrix, or matrices by edge type, to tables in row order."""
     if hasattr(matrices, "tocsr"):
         if matrices.ndim != 2 or matrices.shape[0] != matrices.shape[1]:
             raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Tables for a space with ``ids: string``: labels of an object become names of nodes."""
+"""Conversion of tables for spaces with ``ids: string``: labels become names of nodes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,35 @@ from asterism_proto.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeNames:
-    """What the nodes of a type are called."""
+    """Names of the nodes of a type."""
 
     names: contract.StringColumn
     ids: Ids
     ids_of: Callable[[Any], Ids]
-    """The ids of nodes by what tables call them: a number, or the place of a label."""
+    """Function from a table's nodes (numbers, or positions of labels) to ids."""
 
 
 def with_string_ids(tables: GraphTables, salt: int) -> GraphTables:
-    """Tables in which nodes have their labels as names, and ids that follow from these; of whole
-    numbers their text is the name.
+    """Convert tables to string ids: labels become names, and ids are hashed from these.
+
+    The name of an integer label is its decimal text.
+
+    Parameters
+    ----------
+    tables : GraphTables
+        Tables with integer ids.
+    salt : int
+        Salt of the hash.
+
+    Returns
+    -------
+    GraphTables
+        Tables with hashed ids and name columns.
 
     Raises
     ------
     InvalidRequest
-        Where a label is no string and no whole number, or is no name.
+        If a label is neither a string nor an integer, or is not a valid name.
     """
     names_by_type = {table.name: _node_names(table, tables.names, salt) for table in tables.nodes}
     nodes = tuple(_node_with_names(table, names_by_type[table.name]) for table in tables.nodes)

@@ -1,5 +1,6 @@
-"""A graph in memory as tables: a column is an array or tensor that nobody copied yet, and is cut
-into pieces as it travels.
+"""Graph in memory as tables.
+
+A column is an array or tensor that is not copied; slices of it are converted as they are sent.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ PIECE_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayColumn:
-    """A column of a type."""
+    """Column of a type."""
 
     dtype: str
-    """``bytes``, or NumPy's name."""
+    """Name of the NumPy dtype, or ``bytes``."""
     shape: tuple[int, ...] = ()
-    """Of one row."""
+    """Shape of one row."""
     values: Any
-    """Array or tensor [n, *shape]; of bytes ``(indptr int64[n + 1], uint8)``."""
+    """Array or tensor, shape (n, *shape); for bytes ``(indptr, uint8 values)``."""
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row; of texts a guess."""
+        """Bytes per row; an estimate for text."""
         return (
             64
             if self.dtype == "bytes"
@@ -41,7 +42,7 @@ class ArrayColumn:
         )
 
     def feature(self, name: str) -> Feature:
-        """As a schema has it."""
+        """Return the column as a feature of a schema."""
         return (
             Feature(name=name, kind="bytes")
             if self.dtype == "bytes"
@@ -49,7 +50,7 @@ class ArrayColumn:
         )
 
     def slice(self, start: int, stop: int) -> FeatureValue:
-        """Rows ``start`` to ``stop``."""
+        """Return rows ``start`` to ``stop`` - 1."""
         if self.dtype == "bytes":
             indptr, values = self.values
             window = indptr[start : stop + 1]
@@ -59,17 +60,17 @@ class ArrayColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTable:
-    """The nodes of one type."""
+    """Nodes of one type."""
 
     name: str
     count: int
     ids: Ids | None = None
-    """int64[count]; None: 0 .. count - 1."""
+    """Node ids, ndarray of int64, shape (count,); None: 0 .. count - 1."""
     weights: ArrayColumn | None = None
     features: Mapping[str, ArrayColumn] = field(default_factory=dict)
 
     def schema(self) -> NodeType:
-        """As a space has it."""
+        """Return the node type of a schema."""
         return NodeType(
             name=self.name,
             weighted=self.weights is not None,
@@ -79,27 +80,27 @@ class NodeTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeTable:
-    """The edges of one type."""
+    """Edges of one type."""
 
     triple: tuple[str, str, str]
     src: Any
-    """Whole numbers [n], array or tensor; so is ``dst``."""
+    """Sources, integer array or tensor, shape (n,); ``dst`` is alike."""
     dst: Any
     weights: ArrayColumn | None = None
     features: Mapping[str, ArrayColumn] = field(default_factory=dict)
     both_ways: bool = False
-    """Of an undirected graph: every edge but a loop is written the other way round too."""
+    """True for an undirected graph: edges except self-loops are written in both directions."""
 
     @property
     def name(self) -> str:
-        """``src:relation:dst``."""
+        """Name of the edge type, ``src:relation:dst``."""
         return ":".join(self.triple)
 
     def __len__(self) -> int:
         return len(self.src)
 
     def schema(self) -> EdgeType:
-        """As a space has it."""
+        """Return the edge type of a schema."""
         src_type, relation, dst_type = self.triple
         features = tuple(column.feature(name) for name, column in self.features.items())
         return EdgeType(
@@ -111,28 +112,28 @@ class EdgeTable:
         )
 
     def ends(self, start: int, stop: int) -> tuple[Ids, Ids]:
-        """Sources and destinations of rows ``start`` to ``stop``: int64."""
+        """Return sources and destinations of rows ``start`` to ``stop`` - 1 as arrays of int64."""
         src, dst = to_array(self.src[start:stop]), to_array(self.dst[start:stop])
         return src.astype(np.int64, copy=False), dst.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphTables:
-    """A whole graph."""
+    """Tables of a whole graph."""
 
     source_name: str
-    """The object's kind, for people."""
+    """Kind of the object, for display."""
     nodes: tuple[NodeTable, ...]
     edges: tuple[EdgeTable, ...]
     names: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """By node type: what the object calls the nodes 0, 1, 2, ..., where that is no whole number."""
+    """Original labels of numbered nodes by node type, if they are not integers."""
     left_out: tuple[str, ...] = ()
-    """What of the object has no place in a graph here."""
+    """Names of data of the object that a graph space cannot hold."""
     salt: int | None = None
-    """What ids are made of names with; None: they are whole numbers."""
+    """Salt of the string ids; None: ids are integers."""
 
     def schema(self, *, parts: int, direction: str) -> Schema:
-        """Of a space that can hold it."""
+        """Return the schema of a space that can hold the graph."""
         return Schema(
             node_types=tuple(table.schema() for table in self.nodes),
             edge_types=tuple(table.schema() for table in self.edges),
@@ -143,7 +144,7 @@ class GraphTables:
         )
 
     def check(self) -> None:
-        """Refuse weights that are none, and ends that are no nodes, before anything is written."""
+        """Reject invalid weights and ends that are not nodes, before anything is written."""
         counts = {table.name: table.count for table in self.nodes if table.ids is None}
         for table in self.nodes:
             for start, stop in row_spans(table.count, 8):
@@ -171,7 +172,7 @@ class GraphTables:
 
 
 def to_array(values: Any) -> NDArray[Any]:
-    """An array, or a tensor wherever it is, as an array."""
+    """Return an array, or a tensor on any device, as a NumPy array."""
     if not is_tensor(values):
         return np.asarray(values)
     host_tensor = values.detach().cpu()
@@ -182,14 +183,14 @@ def to_array(values: Any) -> NDArray[Any]:
 
 
 def row_spans(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """Ranges that cover 0 .. count - 1, each of so few rows that a piece is bounded."""
+    """Yield ranges of rows that cover 0 .. count - 1 and bound the size of a piece."""
     step = max(min(PIECE_ROWS, PIECE_BYTES // max(row_bytes, 1)), 1)
     for start in range(0, count, step):
         yield start, min(start + step, count)
 
 
 def float_weights(column: ArrayColumn, start: int, stop: int) -> Weights:
-    """Weights as they are written: float32."""
+    """Return rows of a weight column as float32."""
     values = column.slice(start, stop)
     assert not isinstance(values, tuple)
     with np.errstate(over="ignore"):
