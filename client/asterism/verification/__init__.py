@@ -1,5 +1,7 @@
-"""The self-test: samples are compared with the weights that they should follow.
-Only the client's calls and NumPy are used here, so that a trainer and graphd can run it."""
+"""Self-test: samples are compared with the weights that they should follow.
+
+Only the client's calls and NumPy are used here, so that a trainer and graphd can run it.
+"""
 
 from asterism.verification.records import Check, Finding, VerificationReport
 from asterism.verification.verify import verify

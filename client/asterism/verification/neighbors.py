@@ -1,4 +1,4 @@
-"""Draws of neighbors, held against the edges that scans found at the same nodes."""
+"""Comparison of neighbor samples with the edges that scans found at the same nodes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from asterism.verification.statistics import GTestResult, g_test
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedEdges:
-    """Every edge at the chosen nodes, by (node, weight): cells of light edges that are taken
-    together are of like weight.
+    """All edges at the chosen nodes, ordered by (node, weight).
+
+    In this order, merged cells of light edges have similar weights.
     """
 
     starts: Ids
-    """int64[m]: the nodes that are not left out."""
+    """ndarray of int64, shape (m,): chosen nodes with complete edges."""
     start_index: Ids
-    """int64[k], positions in ``starts``, ascending."""
+    """ndarray of int64, shape (k,), ascending: position of each edge's node in ``starts``."""
     types: Ids
     remote: Ids
     edge_ids: Ids
@@ -32,7 +33,7 @@ class ExpectedEdges:
 def expected_edges(
     starts: Ids, by_type: Mapping[int, Neighborhood], edge_types: Sequence[int]
 ) -> ExpectedEdges:
-    """The edges of some types at those of ``starts`` that are complete in all of them."""
+    """Collect the edges of some types at those of ``starts`` that are complete in all of them."""
     complete = ~np.any([by_type[e].incomplete for e in edge_types], axis=0)
     new_index = np.cumsum(complete) - 1
     columns: list[list[NDArray[np.generic]]] = [[], [], [], [], []]
@@ -66,8 +67,26 @@ def expected_edges(
 def compare_neighbors(
     expected: ExpectedEdges, samples: Sequence[NeighborSample], weighted: bool
 ) -> tuple[GTestResult, int]:
-    """The G test of drawn edges per node, and how many draws are none of the node's edges (or miss
-    where it has some).
+    """Test sampled edges per node, and count impossible draws.
+
+    A draw is impossible if it is not an edge of its node, or is missing although the node has
+    edges.
+
+    Parameters
+    ----------
+    expected : ExpectedEdges
+        All edges at the start nodes.
+    samples : sequence of NeighborSample
+        Samples with edge ids and weights, from repetitions of the start nodes.
+    weighted : bool
+        True if the samples should follow the weights; False if they should be uniform.
+
+    Returns
+    -------
+    test : GTestResult
+        G test, with one stratum per node.
+    impossible : int
+        Number of impossible draws.
     """
     shares = expected.weights.astype(np.float64) if weighted else np.ones(len(expected.start_index))
     has_edges = np.bincount(expected.start_index, shares, len(expected.starts)) > 0

@@ -1,4 +1,4 @@
-"""What a self-test reports."""
+"""Records of a self-test's results."""
 
 from __future__ import annotations
 
@@ -9,73 +9,77 @@ CORRECTION = "Holm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One G test of draws."""
+    """Result of one G test."""
 
     subject: str
-    """What was drawn: ``"nodes item by weight"``."""
+    """Description of the sample: ``"nodes item by weight"``."""
     test: str
-    """parts, rows, weights, order, shares, singles or neighbors."""
+    """Name of the test: parts, rows, weights, order, shares, singles or neighbors."""
     draws: int
     cells: int
     statistic: float
-    """G with Williams' correction."""
+    """G statistic with Williams' correction."""
     freedom: int
-    """Degrees of freedom; 0: there was one cell, and nothing but the impossible to look for."""
+    """Degrees of freedom; 0: a single cell, so that only impossible draws were checked."""
     p: float
-    """The chance of so large a G where the law holds; 0 where something impossible was drawn."""
+    """p-value: probability of a G this large if samples follow the weights.
+
+    0 if something impossible was sampled.
+    """
     adjusted: float
-    """p after Holm's correction: rejected where it is not above alpha."""
+    """p-value after Holm's correction; the test fails unless it is above alpha."""
     detectable: float | None
-    """The total variation from which on a bias would have been seen with the stated power; None
-    where nothing was compared.
+    """Smallest total variation of a bias that is detected with the stated power.
+
+    None if nothing was compared.
     """
     impossible: int
-    """Draws of weight 0, or that do not exist, or that are not the rows that they say."""
+    """Number of impossible draws: weight 0, nonexistent rows, or wrong content."""
     worst: str
-    """The cell that is off the most, with what was drawn and expected."""
+    """Cell with the largest deviation, with its observed and expected counts."""
     passed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Something that is exact: it holds or it does not."""
+    """Result of an exact check."""
 
     subject: str
     what: str
     expected: float
-    """By the sealed manifest."""
+    """Value in the sealed manifest."""
     found: float
-    """By scans of the same version."""
+    """Value from scans of the same version."""
     passed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationReport:
-    """How a version's draws stand against its weights."""
+    """Report of a self-test of a version's samples."""
 
     space: str
     version: int
     digest: str
-    """Of the version's manifest."""
+    """Digest of the version's manifest."""
     seed: int
-    """Repeats the whole run."""
+    """Seed that repeats the whole run."""
     draws: int
-    """Of each kind of draw."""
+    """Number of draws of each kind."""
     alpha: float
-    """The chance of any false alarm in the whole report."""
+    """Probability of any false alarm in the whole report."""
     power: float
-    """With which `Finding.detectable` would have been seen."""
+    """Power with which a bias of `Finding.detectable` is detected."""
     correction: str
-    """How alpha is shared by the tests."""
+    """Name of the correction for multiple tests."""
     scanned: int
-    """Rows that were read by scans."""
+    """Number of rows read by scans."""
     seconds: float
     findings: tuple[Finding, ...]
     checks: tuple[Check, ...]
 
     @property
     def failures(self) -> list[str]:
-        """A sentence for everything that did not pass."""
+        """One sentence per failed test or check."""
         tests = [
             (
                 f"{f.subject}, {f.test}: p {f.p:.2g} ({f.adjusted:.2g} corrected), "
@@ -93,5 +97,5 @@ class VerificationReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found wrong."""
+        """True if all tests and checks passed."""
         return all(f.passed for f in self.findings) and all(c.passed for c in self.checks)

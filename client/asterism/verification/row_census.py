@@ -1,7 +1,6 @@
-"""A census of one type: its rows as scans give them, sorted into buckets, and the place of every
-drawn row among them.
+"""Census of one type: scanned rows in buckets, and the position of every sampled row.
 
-One pass in bounded memory: what is kept is as large as the draws and the buckets, not as the type.
+One pass in bounded memory: state grows with the draws and the buckets, not with the type.
 """
 
 from __future__ import annotations
@@ -20,18 +19,19 @@ F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 
 OCTAVE_COUNT = 24
-"""Weights are told apart by factors of two, so far from their part's mean on either side."""
+"""Number of weight classes, powers of two, on either side of the partition's mean weight."""
 ZERO_CLASS = 2 * OCTAVE_COUNT
-"""The class of weight 0."""
+"""Class of weight 0."""
 _SUM_TOLERANCE = 1e-11
-"""Between two float64 sums of the same weights, relative; theirs are compensated, a scan's batches
-are not.
+"""Relative tolerance between two float64 sums of the same weights.
+
+The sums in the manifest are compensated; those of a scan's batches are not.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeEnds:
-    """What a scanned or drawn edge says of itself."""
+    """Ends and weights of scanned or sampled edges."""
 
     src: Ids
     dst: Ids
@@ -39,19 +39,19 @@ class EdgeEnds:
 
 
 class TypeCensus:
-    """Counts one type's rows as they are scanned, and finds the drawn ones among them.
+    """Counts of one type's rows as they are scanned, with the positions of the sampled rows.
 
     Parameters
     ----------
     shares : sequence of PartitionStats
-        The type's totals by the sealed manifest: where buckets end, and what the scan is held
-        against.
+        Totals of the type in the sealed manifest. They determine the ends of buckets, and the scan
+        is compared with them.
     buckets : int
-        Runs of rows of equal mass, over all parts in order.
-    keys : int64[u]
-        Identities of the drawn rows, ascending and each once.
+        Number of groups of rows of equal mass, over all partitions in order.
+    keys : ndarray of int64, shape (u,)
+        Ids of the sampled rows, ascending and distinct.
     edges : bool
-        Whether rows have ends.
+        True if rows have ends.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class TypeCensus:
             np.zeros(ZERO_CLASS + 1),
         )
         self.first_of_bucket = np.full((2, buckets + 1), -1, np.int64)
-        """The first row of each bucket, by weight and by count."""
+        """First row of each bucket, by weight and by count."""
         self.draw_counts = np.zeros(len(keys), np.int32)
-        """How often each drawn row was scanned: once."""
+        """Number of times each sampled row was scanned; should be 1."""
         self.part, self.bucket, self.count_bucket, self.octave = (
             np.zeros(len(keys), np.int32) for _ in range(4)
         )
@@ -92,7 +92,19 @@ class TypeCensus:
     def add(
         self, part: int, ids: Ids, weights: NDArray[np.float32], ends: EdgeEnds | None = None
     ) -> None:
-        """Count a batch of rows of one part, in the order of the scan."""
+        """Count a batch of rows of one partition, in scan order.
+
+        Parameters
+        ----------
+        part : int
+            Partition of the rows.
+        ids : ndarray of int64, shape (n,)
+            Row ids.
+        weights : ndarray of float32, shape (n,)
+            Weights.
+        ends : EdgeEnds, optional
+            Ends of the rows, for edges.
+        """
         weights64 = weights.astype(np.float64)
         positive = weights64 > 0
         cumulative = np.cumsum(weights64)
@@ -143,7 +155,7 @@ class TypeCensus:
         weight_class: Ids,
         ends: EdgeEnds | None,
     ) -> None:
-        """Note the place of every drawn row that is in this batch."""
+        """Record the position of every sampled row in this batch."""
         rows, positions = match_ids(self.keys, ids)
         np.add.at(self.draw_counts, positions, 1)
         (
@@ -160,8 +172,9 @@ class TypeCensus:
             )
 
     def checks(self) -> list[tuple[str, float, float, bool]]:
-        """(what, by the manifest, by the scan, whether they agree): rows, rows of positive weight,
-        and weight sums, of every part.
+        """Return exact checks of every partition: rows, rows of positive weight, weight sums.
+
+        Each is (description, value in the manifest, value from the scan, True if they agree).
         """
         checks = []
         for part, share in sorted(self.shares.items()):
@@ -194,8 +207,9 @@ class TypeCensus:
 
 
 def match_ids(keys: Ids, ids: Ids) -> tuple[Ids, Ids]:
-    """Which of ``ids`` are among ``keys`` (ascending, each once): their positions in ``ids`` and in
-    ``keys``.
+    """Return the positions in ``ids`` and in ``keys`` of the ids that are among ``keys``.
+
+    ``keys`` is ascending and distinct.
     """
     if not len(keys):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -206,14 +220,12 @@ def match_ids(keys: Ids, ids: Ids) -> tuple[Ids, Ids]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Neighborhood:
-    """The edges of one type at chosen nodes, gathered from a scan: the truth that neighbor draws
-    are held against.
-    """
+    """Edges of one type at chosen nodes, from a scan: the reference for neighbor samples."""
 
     starts: Ids
-    """int64[m], ascending and each once."""
+    """ndarray of int64, shape (m,), ascending and distinct: the chosen nodes."""
     limit: int
-    """Edges to keep at most; past it the nodes with the most edges are left out."""
+    """Maximum number of edges to keep; beyond it, the nodes with the most edges are dropped."""
     incomplete: NDArray[np.bool_] = field(init=False)
     _pieces: list[tuple[I32, Ids, Ids, NDArray[np.float32]]] = field(
         default_factory=list, init=False
@@ -225,7 +237,7 @@ class Neighborhood:
         self._degree = np.zeros(len(self.starts), np.int64)
 
     def add(self, local: Ids, remote: Ids, edge_ids: Ids, weights: NDArray[np.float32]) -> None:
-        """Keep the edges of a batch whose near end was chosen."""
+        """Keep the edges of a batch at chosen nodes."""
         rows, positions = match_ids(self.starts, local)
         complete = ~self.incomplete[positions]
         rows, positions = rows[complete], positions[complete]
@@ -244,8 +256,9 @@ class Neighborhood:
             ]
 
     def edges(self) -> tuple[Ids, Ids, Ids, NDArray[np.float32]]:
-        """(position in ``starts``, far end, edge id, weight) of every edge, by position, then edge
-        id.
+        """Return (position in ``starts``, remote end, edge id, weight) of every edge.
+
+        Edges are ordered by position, then by edge id.
         """
         if not self._pieces:
             return (

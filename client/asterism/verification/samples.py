@@ -1,6 +1,4 @@
-"""What a self-test draws: streams of global draws, single draws, and the nodes whose neighbors are
-looked at.
-"""
+"""Samples of a self-test: global draws, single draws, neighbors of chosen nodes."""
 
 from __future__ import annotations
 
@@ -23,51 +21,53 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 
 NODE, EDGE = "NODE", "EDGE"
 DRAWS_PER_REQUEST = 1 << 16
-"""Draws of one request."""
+"""Number of draws per request."""
 SINGLE_DRAWS = 256
-"""Requests for one draw: where sloppy splits over parts show most."""
+"""Number of requests for one draw, where errors in the split over partitions show most."""
 EDGE_STARTS, NODE_STARTS = 48, 16
-"""Nodes whose neighbors are drawn: ends of so many edges, and so many nodes whatever they have."""
+"""Numbers of start nodes: ends of sampled edges, and nodes regardless of edges."""
 _START_COPIES = 2
-"""A node stands so often in a request: positions must draw independently."""
+"""Repetitions of a start node per request: positions must be sampled independently."""
 _NEIGHBORS_PER_REQUEST = 1 << 18
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class GlobalDraws:
-    """Global draws of one kind, in their order, and what a census finds out about them."""
+    """Global draws of one kind, in order, with the findings of a census."""
 
     element: str
     type_id: int | None
-    """The one type asked for; None: several together."""
+    """Type that was requested; None: several types together."""
     weighted: bool
     weight: str
-    """The name of the weights; "": the rows' own."""
+    """Name of the weights; "": the rows' own."""
     block: int
     """Draws per request."""
     ids: Ids
     types: Types
     ends: EdgeEnds | None
     parts: NDArray[np.int32]
-    """The part of each; -1 until its row is found."""
+    """Partition of each draw; -1 until its row is found."""
     mismatched: NDArray[np.bool_]
-    """Not the row that it says: another source, destination or weight, or of a type that was not
-    asked for.
+    """True for a draw that does not match its row.
+
+    Its source, destination or weight differs, or its type was not requested.
     """
 
 
 class DrawSource:
-    """Asks one pinned version for draws, each with a seed of its own, within the time that is left.
+    """Source of samples of one pinned version, each with its own seed, within a time limit.
 
     Parameters
     ----------
     client : Client
-        Whose transport is used.
+        Client of which the transport is used.
     space : str
+        Name of the space.
     seed : int
-        64 bits; every request's seed is a hash of it and of what is asked.
+        64-bit seed; the seed of every request is a hash of it and of the request's purpose.
     timeout_s : float
-        Of everything together.
+        Time limit of all calls together, in seconds.
     """
 
     def __init__(self, client: CatalogClient, space: str, seed: int, timeout_s: float) -> None:
@@ -80,17 +80,17 @@ class DrawSource:
 
     @property
     def graph(self) -> AllCalls:
-        """The graph, its next call within what is left of the time; Deadline where nothing is."""
+        """Graph with the remaining time as timeout of its next call; Deadline if there is none."""
         self._session.timeout_s = min(self._call_timeout_s, seconds_left(self._deadline))
         return self._graph
 
     @property
     def schema(self) -> Schema:
-        """Of the space."""
+        """Schema of the space."""
         return self.graph.schema
 
     def manifest(self, version: int) -> VersionInfo:
-        """A version's sealed totals; draws and scans are pinned to it from here on."""
+        """Return a version's manifest; samples and scans are pinned to it from now on."""
         info = VersionInfo.from_proto(
             self._session.catalog(
                 "get_manifest", metad_pb.ManifestRequest(space=self.graph.space, version=version)
@@ -100,7 +100,7 @@ class DrawSource:
         return info
 
     def seed_of(self, purpose: str, index: int) -> int:
-        """The seed of request ``index`` of a kind."""
+        """Return the seed of request ``index`` of a kind."""
         path = np.random.SeedSequence([self.seed, zlib.crc32(purpose.encode()), index])
         return int(path.generate_state(1, np.uint64)[0])
 
@@ -115,8 +115,29 @@ class DrawSource:
         weight: str = "",
         block: int = DRAWS_PER_REQUEST,
     ) -> GlobalDraws:
-        """``draws`` draws of nodes or edges, ``block`` a request: of one type, or (None) of those
-        ``all_types`` together.
+        """Sample nodes or edges, ``block`` per request, of one type or of several together.
+
+        Parameters
+        ----------
+        element : {"NODE", "EDGE"}
+            Kind of row.
+        type_id : int or None
+            Type. None: all of ``all_types`` together.
+        all_types : sequence of int
+            Types to sample from if ``type_id`` is None.
+        weighted : bool
+            Sample by weight, or uniformly.
+        draws : int
+            Total number of draws.
+        weight : str, default ""
+            Name of the weights. "": the rows' own.
+        block : int
+            Draws per request.
+
+        Returns
+        -------
+        GlobalDraws
+            The draws in order.
         """
         kinds = self.schema.node_types if element == NODE else self.schema.edge_types
         types = all_types if type_id is None else [type_id]
@@ -165,8 +186,12 @@ class DrawSource:
     def choose_starts(
         self, node_type: int, edge_types: Sequence[int], direction: str, populated: Sequence[int]
     ) -> Ids:
-        """int64[m], ascending: ends of edges of these types at nodes of this type, and some of the
-        type's nodes whatever they have.
+        """Choose start nodes of one type: ends of sampled edges, and sampled nodes.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            Node ids, ascending and distinct.
         """
         schema = self.schema
         name, ids = schema.node_types[node_type].name, []
@@ -200,8 +225,9 @@ class DrawSource:
         *,
         weight: str = "",
     ) -> list[NeighborSample]:
-        """About ``draws`` draws of neighbors; every answer has the starts `_START_COPIES` times,
-        one run after the other.
+        """Sample about ``draws`` neighbors of start nodes.
+
+        Each request contains the list of start nodes `_START_COPIES` times in a row.
         """
         schema = self.schema
         names = [schema.edge_types[e].name for e in edge_types]

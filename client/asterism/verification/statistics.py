@@ -1,7 +1,7 @@
-"""The statistics of a self-test: G tests, what they can see, and a verdict over many of them.
+"""Statistics of a self-test: G tests, their power, and correction for multiple tests.
 
-Chi-square tails come from the regularised incomplete gamma function, made here of ``math.lgamma``:
-a trainer's client has NumPy only, and SciPy would be forty times its weight for this one function.
+Chi-square tails use the regularized incomplete gamma function, implemented on ``math.lgamma``. A
+trainer's client has only NumPy, and SciPy would be forty times its size for this one function.
 """
 
 from __future__ import annotations
@@ -16,27 +16,34 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 
 MIN_EXPECTED = 16.0
-"""Of a cell: below it the tail of G is not that of chi-square; cells are taken together until they
-have it.
+"""Smallest expected count of a cell.
+
+With less, the tail of G differs from that of chi-square; smaller cells are merged.
 """
 _TINY, _PRECISION, _MAX_STEPS = 1e-300, 1e-15, 200_000
 
 
 def survival(statistic: float, freedom: float) -> float:
-    """The chance of a chi-square above ``statistic``.
+    """Return the probability that a chi-square variable exceeds ``statistic``.
 
     Parameters
     ----------
     statistic : float
-        0 or more.
+        Statistic, 0 or more.
     freedom : float
         Degrees of freedom, above 0.
 
+    Returns
+    -------
+    float
+        Tail probability.
+
     Notes
     -----
-    Q(a, x) with a = freedom / 2 and x = statistic / 2: by the series of P where x < a + 1, by
+    Q(a, x) with a = freedom / 2 and x = statistic / 2: by the series of P for x < a + 1, and by
     Legendre's continued fraction elsewhere (Abramowitz & Stegun 1964, 6.5.29 and 6.5.31; evaluated
-    after Lentz)."""
+    by Lentz's method).
+    """
     a, x = freedom / 2, statistic / 2
     if x <= 0:
         return 1.0
@@ -66,7 +73,7 @@ def survival(statistic: float, freedom: float) -> float:
 
 
 def critical_value(alpha: float, freedom: float) -> float:
-    """The chi-square that is exceeded with chance ``alpha``."""
+    """Return the chi-square value that is exceeded with probability ``alpha``."""
     low, high = 0.0, freedom + 10.0
     while survival(high, freedom) > alpha:
         low, high = high, 2 * high
@@ -77,8 +84,10 @@ def critical_value(alpha: float, freedom: float) -> float:
 
 
 def power_of(noncentrality: float, bound: float, freedom: float) -> float:
-    """The chance of a noncentral chi-square above ``bound``: central ones, weighted by a Poisson
-    law of half the noncentrality.
+    """Return the probability that a noncentral chi-square variable exceeds ``bound``.
+
+    It is the mean over central ones, weighted by a Poisson distribution with half the noncentrality
+    as mean.
     """
     mean, x = noncentrality / 2, bound / 2
     if mean <= 0:
@@ -91,19 +100,34 @@ def power_of(noncentrality: float, bound: float, freedom: float) -> float:
         a = freedom / 2 + j
         tail = min(
             1.0, tail + math.exp(a * math.log(x) - x - math.lgamma(a + 1))
-        )  # Q(a + 1, x) from Q(a, x)
+        )  # Recurrence from Q(a, x) to Q(a + 1, x).
     return min(1.0, total)
 
 
 def detectable_bias(draws: int, freedom: int, alpha: float, power: float) -> float:
-    """The total variation from which on a bias is seen with chance ``power`` by a test at
-    ``alpha``.
+    """Return the total variation from which a test detects any bias with ``power``.
+
+    Parameters
+    ----------
+    draws : int
+        Number of draws.
+    freedom : int
+        Degrees of freedom.
+    alpha : float
+        Level of the test.
+    power : float
+        Required probability of detection.
+
+    Returns
+    -------
+    float
+        Total variation distance; above 1 if no bias is certain to be detected.
 
     Notes
     -----
-    A bias d of shares p has the noncentrality n sum(d^2 / p), and by Cauchy-Schwarz sum(d^2 / p) >=
-    (sum |d|)^2 = 4 TV^2: whatever its form, one of total variation TV has 4 n TV^2 at least. Above
-    1: no bias is sure to be seen."""
+    A bias d of shares p has the noncentrality n sum(d^2 / p). By Cauchy-Schwarz, sum(d^2 / p) >=
+    (sum |d|)^2 = 4 TV^2, so a bias of total variation TV has at least 4 n TV^2, whatever its form.
+    """
     bound = critical_value(alpha, freedom)
     low, high = 0.0, 16.0
     while power_of(high, bound, freedom) < power:
@@ -118,47 +142,48 @@ def detectable_bias(draws: int, freedom: int, alpha: float, power: float) -> flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GTestResult:
-    """One G test."""
+    """Result of a G test."""
 
     draws: int
     cells: int
     statistic: float
-    """G, corrected."""
+    """G with Williams' correction."""
     freedom: int
     p: float
     impossible: int
-    """Draws in cells of share 0."""
+    """Number of draws in cells of share 0."""
     worst: int
-    """The input cell with the largest deviation, in standard deviations; -1 where there is none."""
+    """Input cell with the largest deviation in standard deviations; -1 if there is none."""
     observed: float
     expected: float
-    """Of the worst one."""
+    """Expected count of the worst cell."""
 
 
 def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) -> GTestResult:
-    """Hold counts against the shares that they should have.
+    """Compare counts with the shares that they should follow, by a G test.
 
     Parameters
     ----------
-    observed : float64[k]
+    observed : ndarray of float64, shape (k,)
         Counts per cell.
-    shares : float64[k]
-        What the counts are in proportion to; a share of 0 is a cell that must stay empty.
-    strata : int64[k], optional
-        Ascending: cells of one stratum share its draws among themselves. Strata are independent and
-        their G add up.
+    shares : ndarray of float64, shape (k,)
+        Expected proportions of the counts; a cell of share 0 must stay empty.
+    strata : ndarray of int64, shape (k,), optional
+        Stratum of each cell, ascending. Each stratum has its own number of draws; strata are
+        independent, and their G statistics add up.
 
     Returns
     -------
     GTestResult
-        p is 0 where something impossible was drawn, 1 where there is nothing to compare.
+        p is 0 if something impossible was sampled, and 1 if there is nothing to compare.
 
     Notes
     -----
     G = 2 sum o ln(o / e) (Sokal & Rohlf 1981), divided by Williams' q = 1 + sum over strata of (sum
-    1/e - 1/n) / (6 freedom) (Williams 1976, *Biometrika* 63, p. 33), which gives it the mean of its
-    chi-square also where cells are small. Neighboring cells of a stratum are taken together until
-    each expects `MIN_EXPECTED`."""
+    1/e - 1/n) / (6 freedom) (Williams 1976, *Biometrika* 63, p. 33), so that its mean is that of
+    its chi-square even for small cells. Neighboring cells of a stratum are merged until each
+    expects `MIN_EXPECTED`.
+    """
     strata = np.zeros(len(shares), np.int64) if strata is None else strata
     has_mass = shares > 0
     impossible = int(observed[~has_mass].sum())
@@ -206,21 +231,23 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
 
 
 def _merge_cells(expected: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[k]: the cell of each input cell. Those that expect enough stand alone; the others of a
-    stratum go together in runs.
+    """Return the merged cell of each input cell, ndarray of int64, shape (k,).
+
+    Cells that expect enough are kept; the small cells of a stratum are merged in runs.
 
     Notes
     -----
-    A run holds the small cells that begin within 2 `MIN_EXPECTED` of each other, counted over
-    small cells; the last one also what is left over. As each is below `MIN_EXPECTED`, every run
-    is above it. Too little for a run joins a cell that stands alone."""
+    A run consists of the small cells that begin within 2 `MIN_EXPECTED` of each other, counted over
+    small cells; the last run also takes the remainder. Each cell is below `MIN_EXPECTED`, so every
+    run is above it. A remainder too small for a run joins a kept cell.
+    """
     is_small = expected < MIN_EXPECTED
     cumulative = np.cumsum(np.where(is_small, expected, 0.0))
     size = int(strata.max(initial=-1)) + 1
     total = np.bincount(strata[is_small], expected[is_small], size)
     before = np.concatenate(
         [[0.0], np.cumsum(total)[:-1]]
-    )  # strata ascend, so what is before one is what is before its first cell
+    )  # Strata are ascending, so the sum before a stratum is the sum before its first cell.
     runs = np.maximum(total // (2 * MIN_EXPECTED), 1).astype(np.int64)
     run = np.clip(
         ((cumulative - expected - before[strata]) // (2 * MIN_EXPECTED)).astype(np.int64),
@@ -239,14 +266,16 @@ def _merge_cells(expected: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values that keep the chance of any false alarm among all tests at the level they
-    are held against.
+    """Return p-values adjusted for multiple tests by Holm's method.
+
+    Comparing them with a level bounds the probability of any false alarm by that level.
 
     Notes
     -----
     Holm 1979, *A simple sequentially rejective multiple test procedure*, Scand. J. Statist. 6, p.
-    65: the i-th smallest of m is multiplied by m - i, and none is smaller than the one before. It
-    asks nothing of how the tests depend on each other."""
+    65: the i-th smallest of m is multiplied by m - i, and made at least as large as the one before.
+    The tests may depend on each other in any way.
+    """
     order = sorted(range(len(p)), key=lambda i: p[i])
     adjusted = [1.0] * len(p)
     running_max = 0.0

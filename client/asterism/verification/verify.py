@@ -1,4 +1,4 @@
-"""A self-test from end to end: draw, scan, compare, decide."""
+"""Self-test of a version: sample, scan, compare, decide."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from asterism_proto.errors import InvalidRequest, NotFound
 MAX_DRAWS = 1 << 26
 _ROWS = 65536
 _MAX_NEIGHBOR_EDGES = 1 << 20
-"""Edges of one type at the chosen nodes that are kept at most."""
+"""Maximum number of edges of one type to keep at the chosen nodes."""
 _GROUPS, _QUARTERS = 8, 4
-"""Runs of rows, and of draws within a request, whose counts the test of order compares."""
+"""Numbers of groups of rows, and of parts of a request, that the test of order compares."""
 
 ProgressCallback = Callable[[str, int, int | None], None]
-"""Told how far it is: (what, rows or draws done, how many there are)."""
+"""Progress callback: (step, rows or draws done, total or None)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _PendingTest:
-    """A test that waits for the verdict, which is over all of them."""
+    """Test that waits for the verdict over all tests."""
 
     subject: str
     test: str
@@ -52,7 +52,7 @@ class _PendingTest:
 
 @dataclass(slots=True, kw_only=True)
 class _NeighborStarts:
-    """The nodes whose neighbors are drawn, for one node type and direction."""
+    """Start nodes of neighbor samples, for one node type and direction."""
 
     node_type: int
     direction: str
@@ -63,13 +63,13 @@ class _NeighborStarts:
 
 @dataclass(slots=True, kw_only=True)
 class _SelfTest:
-    """The self-test of the weights of one name under way."""
+    """Self-test of the weights of one name."""
 
     drawer: DrawSource
     weight: str
-    """"": the rows' own, with which uniform draws are looked at too."""
+    """Name of the weights; "": the rows' own, with which uniform sampling is tested too."""
     totals: Sequence[PartitionStats]
-    """By these weights, of the types that have them."""
+    """Totals by these weights, of the types that have them."""
     draws: int
     buckets: int
     report_progress: ProgressCallback
@@ -78,7 +78,7 @@ class _SelfTest:
     scanned: int = 0
 
     def run(self) -> int:
-        """Every draw, every scan, every test; how many kinds of draws there were."""
+        """Run all samples, scans and tests; return the number of kinds of global draws."""
         sets = [
             global_draws for element in (NODE, EDGE) for global_draws in self._global_draws(element)
         ]
@@ -99,7 +99,7 @@ class _SelfTest:
         return len(sets)
 
     def _types(self, element: str) -> list[int]:
-        """Those that have the weights."""
+        """Return the types that have the weights."""
         return sorted({share.type_id for share in self.totals if share.element == element})
 
     def _names(self, element: str) -> list[str]:
@@ -113,8 +113,9 @@ class _SelfTest:
         return sum(s.weight if weighted else s.count for s in self._shares_of(element, type_id))
 
     def _global_draws(self, element: str) -> list[GlobalDraws]:
-        """Every kind of global draw: of each type and of all together, by weight and uniformly; and
-        draws of one.
+        """Sample every kind of global draw.
+
+        Each type alone and all together, by weight and uniformly; and single draws.
         """
         types, results = self._types(element), []
         for weighted in (True, False)[: 1 if self.weight else 2]:
@@ -144,9 +145,7 @@ class _SelfTest:
         return results
 
     def _choose_starts(self) -> list[_NeighborStarts]:
-        """Whose neighbors are drawn: nodes of every type that has edges, in every direction that is
-        kept.
-        """
+        """Choose start nodes of every type with edges, in every direction that the space keeps."""
         schema, weighted_types = self.drawer.schema, self._types(EDGE)
         populated = [e for e in weighted_types if self._measure(EDGE, e, False)]
         results = []
@@ -181,7 +180,7 @@ class _SelfTest:
         sets: Sequence[GlobalDraws],
         neighbor_starts: Sequence[_NeighborStarts],
     ) -> None:
-        """Scan a type once, find its drawn rows, and test the draws of it."""
+        """Scan a type once, find its sampled rows, and test its samples."""
         masks = [global_draws.types == type_id for global_draws in sets]
         keys = (
             np.unique(
@@ -248,7 +247,8 @@ class _SelfTest:
             ):
                 census.add(nodes.part, nodes.ids, nodes.weights)
                 self.report_progress(f"scan {name}", census.scanned, rows)
-                _ = self.drawer.graph  # the next batch within what is left of the time
+                # Read the property to give the next batch the remaining time.
+                _ = self.drawer.graph
             return
         for edges in self.drawer.graph.scan_edges(
             name, weight=self.weight, version=version, rows=_ROWS
@@ -266,7 +266,7 @@ class _SelfTest:
             _ = self.drawer.graph
 
     def _test_type(self, subject: str, global_draws: GlobalDraws, census: TypeCensus) -> None:
-        """The tests of one kind of draw of one type."""
+        """Add the tests of one kind of draw of one type."""
         valid = (global_draws.parts >= 0) & ~global_draws.mismatched
         positions = np.searchsorted(census.keys, global_draws.ids[valid])
         bucket = (
@@ -313,7 +313,7 @@ class _SelfTest:
         )
 
     def _test_shares(self, global_draws: GlobalDraws) -> None:
-        """The shares of every (type, part) in draws from all types."""
+        """Add the test of the shares of every (type, partition) in draws from all types."""
         parts, names = self.drawer.schema.parts, self._names(global_draws.element)
         shares = np.zeros(len(names) * parts)
         for share in self._shares_of(global_draws.element, None):
@@ -334,7 +334,7 @@ class _SelfTest:
         )
 
     def _test_neighbors(self, neighbor_starts: _NeighborStarts) -> None:
-        """Neighbor draws along each edge type, and along all of them together."""
+        """Sample neighbors along each edge type and along all together, and add the tests."""
         names = self._names(EDGE)
         preposition = "along" if neighbor_starts.direction == "out" else "against"
         for edge_types in [[e] for e in neighbor_starts.edge_types] + (
@@ -361,7 +361,7 @@ class _SelfTest:
                 label = lambda c, t=expected: (  # noqa: E731
                     f"edge {t.edge_ids[c]} of {names[t.types[c]]} at node "
                     f"{t.starts[t.start_index[c]]}"
-                )  # a cell's name
+                )  # Return the name of a cell.
                 self.tests.append(
                     _PendingTest(
                         subject=subject,
@@ -409,7 +409,7 @@ def _octave(cell: int) -> str:
 
 
 def _findings(tests: Sequence[_PendingTest], alpha: float, power: float) -> tuple[Finding, ...]:
-    """The verdict over all tests together."""
+    """Return the findings, corrected over all tests together."""
     p = [0.0 if test.impossible else test.outcome.p for test in tests]
     tested = [i for i, test in enumerate(tests) if test.outcome.freedom or not p[i]]
     adjusted = dict(zip(tested, holm([p[i] for i in tested]), strict=True))
@@ -448,7 +448,7 @@ def _findings(tests: Sequence[_PendingTest], alpha: float, power: float) -> tupl
 
 
 def _weight_names(schema: Schema, weights: str | Sequence[str] | None) -> list[str]:
-    """Names of the weights to look at, "" for the rows' own; NotFound for one that no type has."""
+    """Return the names of the weights to test, "" for the rows' own, or raise NotFound."""
     types: list[NodeType | EdgeType] = [*schema.node_types, *schema.edge_types]
     known_names = ["", *sorted({table.name for kind in types for table in kind.tables})]
     requested = [canonical_weight_name(name) for name in validation.names(weights)]
@@ -475,58 +475,59 @@ def verify(
     timeout_s: float = 3600.0,
     on_progress: ProgressCallback | None = None,
 ) -> VerificationReport:
-    """Hold a version's draws against its weights, through the door that trainers use.
+    """Test whether a version's samples follow its weights, through the client's own calls.
 
-    Every type of node and edge is drawn from by weight and uniformly, alone and together with all
-    others; so are neighbors of some nodes, along every edge type and along all of them. Shares of
-    parts are held against the sealed manifest, shares of rows against the weights that scans of the
-    same version read: by runs of rows of equal mass, by size of the weight, by place in the
-    request. Rows without weight must not be drawn by weight at all.
+    Every node and edge type is sampled by weight and uniformly, alone and together with all types.
+    So are neighbors of some nodes, along every edge type and along all of them. Shares of
+    partitions are compared with the sealed manifest. Shares of rows are compared with the weights
+    that scans of the same version read: in groups of rows of equal mass, by size of the weight, and
+    by position in the request. Rows without weight must never be sampled by weight.
 
     Parameters
     ----------
     client : Client
-        Whose connection is used.
+        Client of which the connection is used.
     space : str
-        The space.
+        Name of the space.
     weights : str or sequence of str, optional
-        Names of the weights to look at: tables, and ``"weight"`` for the rows' own, with which
-        uniform draws are looked at. None: all.
-    draws : int
-        Of each kind; the smallest bias that is seen falls with its square root.
-    alpha : float
-        The chance of a false alarm in the whole report, whatever the number of tests (Holm's
+        Names of the weights to test: weight tables, and ``"weight"`` for the rows' own, with which
+        uniform sampling is tested too. None: all.
+    draws : int, default 100000
+        Draws of each kind. The smallest detectable bias falls with their square root.
+    alpha : float, default 0.001
+        Probability of a false alarm in the whole report, for any number of tests (Holm's
         correction).
-    power : float
-        With which a bias of `Finding.detectable` would be seen.
-    buckets : int
-        Runs of rows of equal mass per type.
+    power : float, default 0.9
+        Power with which a bias of `Finding.detectable` is detected.
+    buckets : int, default 64
+        Groups of rows of equal mass per type.
     seed : int, optional
-        Repeats a run; drawn fresh where None, and reported.
+        Seed, to repeat a run. None: a random one, which is reported.
     version : int, optional
-        A published one; None: the current one. All draws and scans are pinned to it.
-    timeout_s : float
-        Seconds for all of it.
+        Published version. None: the current one. All samples and scans are pinned to it.
+    timeout_s : float, default 3600
+        Timeout of the whole run in seconds.
     on_progress : callable, optional
-        Told (what, done, of how many or None).
+        Called with (step, done, total or None).
 
     Returns
     -------
     VerificationReport
-        ``report.passed``, and ``report.failures`` in words. That a draw is biased is a finding, not
-        an error.
+        ``report.passed``, and ``report.failures`` as text. A bias is a finding, not an error.
 
     Raises
     ------
+    InvalidRequest
+        If an argument is out of range.
     NotFound
-        Where there is no such space, version or name of weights, or nothing to draw.
+        If there is no such space, version or weight name, or nothing to sample from.
     Deadline
-        Where the time is up.
+        If the time is up.
 
     Notes
     -----
-    Every row is read once for each name of weights that its type has; memory is that of the draws.
-    The tests are of `statistics.g_test`.
+    Every row is read once for each name of weights that its type has; memory grows with the draws.
+    The tests are those of `statistics.g_test`.
 
     Examples
     --------
@@ -569,7 +570,7 @@ def verify(
 
 
 def _check(draws: int, alpha: float, power: float, buckets: int) -> None:
-    """InvalidRequest for a number that makes no sense."""
+    """Raise InvalidRequest for a number out of range."""
     if not 0 < alpha < 1 or not 0 < power < 1:
         raise InvalidRequest(f"alpha {alpha} and power {power}: expected numbers between 0 and 1")
     if not 1000 <= draws <= MAX_DRAWS:
