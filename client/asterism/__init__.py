@@ -153,6 +153,8 @@ def connect(
         If an argument is invalid.
     NotFound
         If there is no such space.
+    ImportError
+        If ``direct`` is set and the server's packages are not installed.
 
     Examples
     --------

@@ -393,6 +393,11 @@ class CatalogClient:
         -------
         list of Job
             The jobs.
+
+        Raises
+        ------
+        InvalidRequest
+            If a state is unknown.
         """
         parsed_states = [parse_job_state(state) for state in validation.names(states)]
         request = metad_pb.ListJobsRequest(

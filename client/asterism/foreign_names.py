@@ -6,7 +6,15 @@ from __future__ import annotations
 def as_name(text: object) -> str:
     """Return Euler's name of a type or feature as a valid name here.
 
-    A name that starts with a digit gets the prefix ``_``.
+    Parameters
+    ----------
+    text : object
+        Name or number.
+
+    Returns
+    -------
+    str
+        The name, with the prefix ``_`` if it starts with a digit.
 
     Examples
     --------

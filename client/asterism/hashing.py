@@ -19,6 +19,7 @@ SHUFFLE, EPOCH, WALK, NEGATIVE, BATCH, SUBGRAPH = range(101, 107)
 Part of the sampling contract: changing it changes results for a given seed.
 """
 
+# Part of the sampling contract: changing them changes results for a given seed.
 _GOLDEN, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _SALT, _MASK = 0xD6E8FEB86659FD93, 0xFFFFFFFFFFFFFFFF
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
@@ -26,7 +27,18 @@ _ROUNDS = 8
 
 
 def mix64(words: UInt64Array) -> UInt64Array:
-    """Apply the finalizer of splitmix64, a bijection of 64-bit words, elementwise."""
+    """Apply the finalizer of splitmix64, a bijection of 64-bit words, elementwise.
+
+    Parameters
+    ----------
+    words : ndarray of uint64
+        Words, any shape.
+
+    Returns
+    -------
+    ndarray of uint64, same shape
+        Mixed words.
+    """
     with np.errstate(over="ignore"):
         mixed = (words ^ (words >> _S30)) * np.uint64(_M1)
         mixed = (mixed ^ (mixed >> _S27)) * np.uint64(_M2)
@@ -34,7 +46,20 @@ def mix64(words: UInt64Array) -> UInt64Array:
 
 
 def key_of(seed: int, *tags: int) -> int:
-    """Return the 64-bit key of a seed and a path of tags."""
+    """Return the key of a seed and a path of tags.
+
+    Parameters
+    ----------
+    seed : int
+        Seed; taken modulo 2^64.
+    *tags : int
+        Path of tags; different paths give independent keys.
+
+    Returns
+    -------
+    int
+        64-bit key.
+    """
     key = _mix64_scalar(seed & _MASK)
     for tag in tags:
         key = _mix64_scalar(
@@ -51,7 +76,20 @@ def _mix64_scalar(word: int) -> int:
 
 
 def key_stream(key: int, count: int) -> UInt64Array:
-    """Return the first ``count`` words of a key's stream, ndarray of uint64."""
+    """Return the first words of a key's stream.
+
+    Parameters
+    ----------
+    key : int
+        64-bit key.
+    count : int
+        Number of words.
+
+    Returns
+    -------
+    ndarray of uint64, shape (count,)
+        Pseudorandom words.
+    """
     with np.errstate(over="ignore"):
         return mix64(np.uint64(key) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN))
 
@@ -59,7 +97,17 @@ def key_stream(key: int, count: int) -> UInt64Array:
 def shuffled_range(count: int, seed: int) -> NDArray[np.int64]:
     """Return the integers below ``count`` in random order, sorted by random 64-bit keys.
 
-    Ties are ordered by number. The result is an ndarray of int64, shape (count,).
+    Parameters
+    ----------
+    count : int
+        Number of integers.
+    seed : int
+        Seed of the order.
+
+    Returns
+    -------
+    ndarray of int64, shape (count,)
+        The integers; equal keys are ordered by number.
     """
     return np.argsort(key_stream(key_of(seed, SHUFFLE), count), kind="stable")
 

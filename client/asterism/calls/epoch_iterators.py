@@ -58,7 +58,13 @@ class _RowPasses(ABC, Generic[Batch]):
         return self.cursor.epoch
 
     def next_batch(self) -> Batch:
-        """Return the next rows of the epoch; an empty batch at its end."""
+        """Return the next rows of the epoch.
+
+        Returns
+        -------
+        batch
+            ``batch_size`` rows, fewer at the end of the epoch; empty when it has ended.
+        """
         return self._rows_at(self.cursor.take(self.batch_size))
 
     def __iter__(self) -> Iterator[Batch]:
@@ -67,7 +73,13 @@ class _RowPasses(ABC, Generic[Batch]):
         self.cursor.next_epoch()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position in plain values; batches already returned count as visited."""
+        """Return the position in plain values; batches already returned count as visited.
+
+        Returns
+        -------
+        dict
+            State for `load_state_dict` and `reshard`.
+        """
         return {"version": self.version, **self._description(), "cursor": self.cursor.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -391,7 +403,13 @@ class PairPasses:
         return out
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position in plain values; batches already returned count as visited."""
+        """Return the position in plain values; batches already returned count as visited.
+
+        Returns
+        -------
+        dict
+            State for `load_state_dict` and `reshard`.
+        """
         return {
             "seed": self.seed,
             "turn": self._turn,

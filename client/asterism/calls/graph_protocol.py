@@ -39,23 +39,85 @@ class GraphProtocol(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The schema of the graph space."""
+        """Schema of the graph space."""
 
     def _version(self, version: int | None) -> int:
-        """Return the version to ask for."""
+        """Return the version to request; 0 is the current one."""
 
     def _require_ids(
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
     ) -> Ids:
-        """Return nodes as ndarray of int64, shape (n,); a name that no node has raises."""
+        """Return node ids, translating names.
+
+        Parameters
+        ----------
+        argument : str
+            Name of the caller's argument, for messages.
+        nodes : array_like of int64 or str, shape (n,)
+            Ids or names.
+        ntype : str, or array_like of int, shape (n,), optional
+            Node types.
+        version : int, optional
+            Version to read. None: the current one.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Node ids.
+
+        Raises
+        ------
+        NotFound
+            If no node has one of the names.
+        """
 
     def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
-        """Return nodes by scan position, the number of nodes, and the version."""
+        """Return nodes by scan position.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        positions : ndarray of int64, shape (m,)
+            Scan positions.
+        version : int, optional
+            Version to read. None: the current one.
+
+        Returns
+        -------
+        ids : ndarray of int64, shape (m,)
+            Node ids.
+        count : int
+            Number of nodes of the type.
+        version : int
+            Version that was read.
+        """
 
     def _edges_at(
         self, etype: str, positions: Ids, weight: str, where: str, version: int | None
     ) -> tuple[EdgeRows, int]:
-        """Return edges by scan position, and the number of edges."""
+        """Return edges by scan position.
+
+        Parameters
+        ----------
+        etype : str
+            Edge type.
+        positions : ndarray of int64, shape (m,)
+            Scan positions among the edges that match ``where``.
+        weight : str
+            Name of the weights to return; "" for the edges' own.
+        where : str
+            Filter on the edges; "" for none.
+        version : int, optional
+            Version to read. None: the current one.
+
+        Returns
+        -------
+        rows : EdgeRows
+            The edges.
+        count : int
+            Number of edges that match.
+        """
 
     def pin(self, version: int | None = None) -> AbstractContextManager[GraphProtocol]:
         """Return a context manager that holds a version."""

@@ -362,7 +362,20 @@ def begin_load(session: Session, space: str, *, source: str = "", resume_key: st
 def find_nodes(
     session: Session, space: str, type_id: int, ids: NDArray[np.int64], load_id: int = 0
 ) -> NDArray[np.bool_]:
-    """Return which nodes of a type exist, committed or written by ``load_id``.
+    """Return which nodes of a type exist, committed or written by one load.
+
+    Parameters
+    ----------
+    session : Session
+        Session to read with.
+    space : str
+        Name of the space.
+    type_id : int
+        Id of the node type.
+    ids : ndarray of int64, shape (n,)
+        Node ids.
+    load_id : int, default 0
+        Load of which uncommitted nodes count too; 0: none.
 
     Returns
     -------
@@ -392,12 +405,26 @@ def chunk_digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) ->
 def row_ranges(
     rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYTES
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows of at most ``limit`` bytes each.
+    """Yield consecutive ranges of rows of bounded size.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    arrays : dict of str to ndarray or (ndarray, ndarray)
+        Columns of the rows.
+    limit : int
+        Maximum bytes per range.
+
+    Yields
+    ------
+    (int, int)
+        First row, and end (exclusive), of each range. Zero rows give one empty range.
 
     Raises
     ------
     InvalidRequest
-        If one row is larger, or there would be more than `PIECES` ranges.
+        If one row is larger than ``limit``, or there would be more than `PIECES` ranges.
     """
     fixed, ends = 0, np.zeros(rows + 1, np.int64)
     for array in arrays.values():

@@ -178,7 +178,17 @@ def _format_edge_type(edge: EdgeType) -> str:
 def parse_type_pairs(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
     """Parse pairs of node types in the notation of ``excluded_train_pair``: ``w2q;q2t``.
 
-    An empty text gives no pairs.
+    Parameters
+    ----------
+    schema : Schema
+        Schema with the types.
+    text : str
+        Pairs separated by ``;``; empty for none.
+
+    Returns
+    -------
+    tuple of (str, str)
+        The pairs.
 
     Raises
     ------

@@ -216,7 +216,31 @@ class GrpcTransport:
             return Traffic(**self._counts)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
+        """Send a request and return the reply.
+
+        Parameters
+        ----------
+        method : Method
+            Method to call.
+        request : Message or Frame
+            Its request.
+        timeout_s : float
+            Timeout in seconds, retries included.
+
+        Returns
+        -------
+        Message or Frame
+            The reply.
+
+        Raises
+        ------
+        InvalidRequest
+            If the request exceeds the maximum message size.
+        Deadline
+            If there is no reply in time.
+        AsterismError
+            If the service returns an error that is not retried, or retries are exhausted.
+        """
         deadline = time.monotonic() + timeout_s
         data = method.pack(request)
         if len(data) > MAX_MESSAGE_BYTES:

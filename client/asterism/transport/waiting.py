@@ -25,7 +25,18 @@ class Event(Protocol):
         """Wake the current or next waiter. Thread-safe."""
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a signal, at most ``seconds``; return True if there was one, and reset it."""
+        """Wait for a signal and reset it.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            Maximum wait. None: no limit.
+
+        Returns
+        -------
+        bool
+            True if there was a signal.
+        """
 
 
 class Waiter(Protocol):
@@ -35,20 +46,42 @@ class Waiter(Protocol):
         """Return True if the caller must not block its thread."""
 
     def may_block(self) -> bool:
-        """Return True if the caller may wait: it blocks no event loop, or it is a greenlet."""
+        """Return True if the caller may wait: it blocks no event loop, or it is a greenlet.
+
+        Callers that must not wait, such as a representation in a notebook's loop, skip their
+        request.
+        """
 
     def event(self) -> Event:
         """Return an event for the caller to wait on."""
 
     def sleep(self, seconds: float) -> None:
-        """Suspend the caller for some seconds."""
+        """Suspend the caller.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration.
+        """
 
     def map_concurrently(
         self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int
     ) -> list[Value]:
-        """Apply ``function`` to all items, at most ``max_concurrent`` at a time.
+        """Apply a function to items concurrently.
 
-        Returns the results in the order of the items, or raises the first error.
+        Parameters
+        ----------
+        function : callable
+            Function of one item.
+        items : iterable
+            Its arguments.
+        max_concurrent : int
+            Maximum number of calls at a time.
+
+        Returns
+        -------
+        list
+            Results in the order of the items. The first error, if any, is raised instead.
         """
 
 
@@ -132,7 +165,18 @@ class FairSemaphore:
         self._queue: deque[Event] = deque()
 
     def acquire(self, seconds: float | None = None) -> bool:
-        """Wait for a permit, at most ``seconds``; return True if one was acquired."""
+        """Wait for a permit.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            Maximum wait. None: no limit.
+
+        Returns
+        -------
+        bool
+            True if a permit was acquired.
+        """
         with self._guard:
             if self._permits:
                 self._permits -= 1

@@ -73,7 +73,20 @@ def survival(statistic: float, freedom: float) -> float:
 
 
 def critical_value(alpha: float, freedom: float) -> float:
-    """Return the chi-square value that is exceeded with probability ``alpha``."""
+    """Return the chi-square value that is exceeded with a given probability.
+
+    Parameters
+    ----------
+    alpha : float
+        Probability.
+    freedom : float
+        Degrees of freedom.
+
+    Returns
+    -------
+    float
+        Critical value, by bisection.
+    """
     low, high = 0.0, freedom + 10.0
     while survival(high, freedom) > alpha:
         low, high = high, 2 * high
@@ -88,6 +101,20 @@ def power_of(noncentrality: float, bound: float, freedom: float) -> float:
 
     It is the mean over central ones, weighted by a Poisson distribution with half the noncentrality
     as mean.
+
+    Parameters
+    ----------
+    noncentrality : float
+        Noncentrality, 0 or more.
+    bound : float
+        Bound.
+    freedom : float
+        Degrees of freedom.
+
+    Returns
+    -------
+    float
+        Tail probability.
     """
     mean, x = noncentrality / 2, bound / 2
     if mean <= 0:
@@ -269,6 +296,16 @@ def holm(p: Sequence[float]) -> list[float]:
     """Return p-values adjusted for multiple tests by Holm's method.
 
     Comparing them with a level bounds the probability of any false alarm by that level.
+
+    Parameters
+    ----------
+    p : sequence of float
+        p-values.
+
+    Returns
+    -------
+    list of float
+        Adjusted p-values, in the same order.
 
     Notes
     -----
