@@ -1,4 +1,4 @@
-"""The compose file's cluster passes what a cluster of processes passes."""
+"""Run the shared cluster test bodies against the compose file's cluster."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Weights of nodes by their degrees: what a build counts, through deletes, links and indexes,
-against every edge that lives.
+"""Node weights computed from degrees, compared with a count of all living edges.
+
+Builds go through deletes, linked units and indexes.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ SECOND = [
 
 
 def expected_weights(loads: list[list[Op]]) -> dict[tuple[int, str], list[float]]:
-    """The weight of every node by every table, 0 of those that are gone."""
+    """Return the expected node weights of every weight table, 0 for deleted nodes."""
     oracle = Oracle.from_loads(SCHEMA, loads)
 
     def count(type_id: int, end: int) -> np.ndarray[Any, Any]:

@@ -1,5 +1,6 @@
-"""Indexes as builds write them: those of a sort in memory, whatever the memory; linked where their
-input is the same.
+"""Column indexes written by builds, compared with an in-memory sort.
+
+The result does not depend on the memory limit. Indexes with unchanged input are linked.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from storaged.store import block_store
 from storaged.store.image import NodeImage
 
 SIZE = 40_000
-"""More than fit in the memory of the smaller build at once, in each part."""
+"""Rows per type: in each partition more than the small-memory build can hold at once."""
 _FEATURES = (
     Feature(name="x", dtype="float64"),
     Feature(name="k", dtype="int32"),
@@ -67,7 +68,7 @@ COLUMNS: dict[str, Any] = {
     "x": np.where(_RNG.random(SIZE) < 0.1, np.nan, np.round(_RNG.normal(size=SIZE), 2)),
     "k": np.where(_RNG.random(SIZE) < 0.7, 0, _RNG.integers(-50, 50, SIZE)).astype(
         np.int32
-    ),  # most of them share one value
+    ),  # most rows share one value
     "s": _string_column(),
     "v": _RNG.random((SIZE, 2)).astype(np.float32),
 }
@@ -117,7 +118,7 @@ def test_indexes_equal_an_in_memory_sort_at_any_memory_limit(
     reference = _reference()
     for image in new_build.images:
         for node, expected in zip(image.nodes, reference[image.part], strict=True):
-            # Kinds of one column and of one type, in the order of the task.
+            # Indexes of one type come in the order of the build task.
             assert [(index.column, index.kind) for index in node.indexes] == [
                 (index.column, index.kind) for index in expected.indexes
             ]
@@ -169,7 +170,7 @@ def test_index_is_linked_if_column_and_weights_are_unchanged(tmp_path: Path) -> 
         "n0.xr0",
         "n0.xr0.w",
         "n0.xr0.w0",
-    }  # all else is shared with the version before
+    }  # all other units are shared with the version before
     x_indexes = tuple(index for index in INDEXES if index.column == "x")
     second = run_build(
         tmp_path, SCHEMA, loads, commit=1, name="second", indexes=x_indexes, sources=[first]
@@ -180,7 +181,7 @@ def test_index_is_linked_if_column_and_weights_are_unchanged(tmp_path: Path) -> 
         "n0.xr0",
         "n0.xh0",
         "n0.features",
-    }  # other weights: the order stays, its tables do not
+    }  # the weights changed: the order stays, its weight tables do not
     assert _rebuilt_units(third.output) >= {"n0.xr0.w", "n0.xh0.w0"}
     assert (
         run_build(tmp_path, SCHEMA, loads, commit=1, name="again", sources=[second]).digests
@@ -226,7 +227,7 @@ def _edges() -> dict[str, dict[str, Any]]:
             np.where(rng.random(EDGES) < 0.6, 4, rng.integers(0, 50, EDGES)),
             rng.integers(0, 40, EDGES),
         )
-    }  # 4 is a hub
+    }  # node 4 is a hub
     ends["b:f:b"] = rng.integers(0, 40, 300), rng.integers(0, 40, 300)
     y, z = (
         np.round(rng.random(EDGES) * 9, 1).astype(np.float32),
@@ -370,7 +371,7 @@ def test_edge_orders_are_linked_if_adjacency_is_unchanged(tmp_path: Path) -> Non
 
 
 def _rebuilt_units(output: Path) -> set[str]:
-    """The units of part 0 that were not linked."""
+    """Return the names of the units of partition 0 that were built, not linked."""
     completed_part = CompletedPart.read(output, 0)
     assert completed_part is not None
     return {name for name, record in completed_part.units.items() if not record["linked"]}

@@ -1,5 +1,6 @@
-"""What a build links, what it makes, and that nothing which happens to an earlier build happens to
-a later one.
+"""Incremental builds: which units are linked from an earlier build and which are rebuilt.
+
+Damage to an earlier build never changes a later one.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ BASE = [
     edges(1, 0, 5000),
 ]
 EVEN_IDS = ALL_IDS[::2]
-"""Nodes of part 0."""
+"""Ids of the nodes in partition 0."""
 
 
 def rebuilt_units(build: BuildResult, part: int) -> set[str]:
@@ -131,7 +132,7 @@ def read_image_files(output: Path) -> dict[str, bytes]:
                     arrays={"ids": EVEN_IDS[:30], "f:x": np.full(30, 2, np.float32)},
                 )
             ],
-            {"n0", "n0.features"},  # that the rows are the same is known once they are made
+            {"n0", "n0.features"},  # equal rows are detected only after they are built
             set(),
             id="features of nodes of one part",
         ),
@@ -153,7 +154,7 @@ def read_image_files(output: Path) -> dict[str, bytes]:
                 "n0.features",
                 "e0.out",
                 "e0.table",
-            },  # columns have a row more, though nobody wrote features
+            },  # columns get a new row although no features were written
             set(),
             id="new nodes of one part, without features",
         ),
@@ -193,7 +194,7 @@ def test_build_remakes_what_a_change_affects_and_links_the_rest(
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuildResult, BuildResult]:
-    """A build, and one from nothing of a load more; both are only read."""
+    """Return an earlier build and a full build with one more load; both are only read."""
     folder = tmp_path_factory.mktemp("pair")
     loads = [BASE, [edges(1, 5000, 40)]]
     return (
@@ -205,14 +206,14 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuildResult, B
 
 @pytest.fixture
 def earlier_build(pair: tuple[Path, BuildResult, BuildResult], tmp_path: Path) -> BuildResult:
-    """A copy of the earlier build, to be damaged."""
+    """Return a copy of the earlier build that a test may damage."""
     shutil.copytree(pair[1].output, tmp_path / "earlier")
     return BuildResult(output=tmp_path / "earlier", results=pair[1].results, images=pair[1].images)
 
 
 @pytest.fixture
 def rebuild(pair: tuple[Path, BuildResult, BuildResult]) -> Iterator[Callable[..., BuildResult]]:
-    """Builds over sources, in an empty folder."""
+    """Return a function that builds over given sources into an empty folder."""
 
     def run(*sources: BuildResult) -> BuildResult:
         shutil.rmtree(pair[0] / "made", ignore_errors=True)
@@ -249,7 +250,7 @@ def test_linked_bytes_are_shared_and_survive_the_other_version(
     assert runs == {"n0.weight.sst", "n1.weight.sst", "e0.weight.sst"}
     assert (
         new_build.output / RUNS_FOLDER / "p00000" / "n0.weight.sst"
-    ).stat().st_nlink == 3  # its own, in its database, and the earlier one's
+    ).stat().st_nlink == 3  # links: its own, its database's, the earlier build's
     tables_before = read_tables(earlier_build.output)
     assert new_build.results[0].units.bytes_linked == sum(
         (new_build.output / name).stat().st_size
@@ -332,7 +333,7 @@ def test_units_that_cannot_be_linked_are_rebuilt(
 
 
 def rewrite_file(path: Path, old: str | None, new: str | None) -> None:
-    """Alter a file under its name alone: another that shares it keeps its own."""
+    """Rewrite a file as a new inode, so that its hard links keep their content."""
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(

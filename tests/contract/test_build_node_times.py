@@ -1,5 +1,6 @@
-"""What a build writes of the times of nodes: every edge is there once its neighbor is, through
-updates, deletes, births and links.
+"""Node times in builds: an edge is visible once its neighbor exists.
+
+The times hold through updates, deletes, revived nodes and linked units.
 """
 
 from __future__ import annotations
@@ -68,12 +69,12 @@ def node_deletes(type_id: int, ids: list[int]) -> Op:
 FIRST = [*(nodes(t, np.arange(NODES)) for t in range(3)), *(edges(t, 0, EDGES) for t in range(4))]
 SECOND = [
     nodes(0, np.arange(0, NODES, 7)),
-    nodes(1, np.r_[np.arange(5), 3, 3]),  # of one id several times the last one counts
+    nodes(1, np.r_[np.arange(5), 3, 3]),  # repeated ids: the last row counts
     nodes(1, np.arange(20, 30), timed=False),
     node_deletes(0, [11, 12, 14]),
     node_deletes(1, [8, 9]),
 ]
-# What comes back without a time has that of the beginning, not what it had before.
+# A revived node without a time gets the minimum time, not its earlier one.
 THIRD = [
     nodes(0, np.array([11, 12]), timed=False),
     nodes(1, np.array([8])),
@@ -86,7 +87,7 @@ ENDS = ((0, 1), (0, 0), (2, 1), (1, 2))
 
 
 def node_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
-    """The time of every node of a type that has one and lives."""
+    """Return the time of every living node that has one."""
     times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops if op.type_id == type_id):
         ids = (
@@ -131,7 +132,7 @@ def side_of(image: PartImage, type_id: int, *, incoming: bool) -> AdjacencyImage
 
 
 def assert_times(build: BuildResult, loads: list[list[Op]]) -> None:
-    """Hold every adjacency against the edges and nodes that live, one by one."""
+    """Compare every adjacency with the living edges and nodes, one by one."""
     oracle = Oracle.from_loads(SCHEMA, loads)
     for type_id in range(4):
         for incoming in (False, True):
@@ -201,7 +202,7 @@ def test_changed_node_time_rebuilds_only_edges_to_its_type(tmp_path: Path) -> No
             for name, record in completed_part.units.items()
             if not record["linked"] and name.startswith("e")
         }
-    # Along e and f to b, against g from b. Tables are by the out-copies that they are of.
+    # Edge types e and f lead to b, g starts at b. An alias table belongs to its out-edges.
     assert rebuilt_units == {"e0.out", "e0.table", "e2.out", "e2.table", "e3.in"}
 
 

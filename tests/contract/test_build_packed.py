@@ -1,5 +1,6 @@
-"""What a build writes a second time, packed for draws: the same as the first time, where ids fit;
-and images without it are read.
+"""Packed copies of adjacencies: they give the same samples as the plain arrays.
+
+They exist where the ids fit. Images of older formats without them are still read.
 """
 
 from __future__ import annotations
@@ -44,15 +45,13 @@ SCHEMA = {
 }
 NODES, EDGES = 60, 900
 SPARSE_IDS = np.arange(200) * 1_000_003
-"""Ids of sparse nodes, a fifth of which weigh nothing."""
+"""Ids of sparse nodes; a fifth of them have weight 0."""
 
 
 def build_packed_graph(
     folder: Path, *, largest_id: int, memory_limit_mib: int = 512
 ) -> BuildResult:
-    """A graph with zero weights, rows of nothing, and nodes of a type whose ids reach up to
-    ``largest_id``.
-    """
+    """Build a graph with zero weights, zero-sum rows and node ids up to `largest_id`."""
     rng = np.random.default_rng(3)
     weights = np.exp(rng.normal(size=EDGES) * 3).astype(np.float32)
     weights[::4] = 0
@@ -123,7 +122,7 @@ def test_ids_that_do_not_fit_are_not_packed(tmp_path: Path) -> None:
 
 
 def sample_every_operator(version: sampling.LocalVersion) -> list[np.ndarray]:
-    """Of each operator that reads what is there twice, what it finds."""
+    """Return the results of every operator that reads packed data."""
     ids = np.arange(NODES)
     request = {
         "edge_types": [0],

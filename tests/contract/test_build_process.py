@@ -1,6 +1,4 @@
-"""The build as storaged meets it: a child process, its lines, its files, and what damage to them is
-called.
-"""
+"""The build as a child process of storaged: output lines, files and errors for damage."""
 
 from __future__ import annotations
 
@@ -126,7 +124,7 @@ def test_progress_comes_at_least_twice_a_second(tmp_path: Path) -> None:
     process.communicate(timeout=HANG_S)
     assert (
         statistics.median(gaps[1:] or [0.0]) < 0.75
-    )  # 0.4 s apart; single ones may be late on a machine that does other things too
+    )  # lines are 0.4 s apart; on a loaded machine single ones may be late
 
 
 def test_a_failure_is_one_line_with_its_cause(tmp_path: Path) -> None:
@@ -207,7 +205,7 @@ def test_a_torn_manifest_is_corrupt_and_a_missing_one_not_found(tmp_path: Path) 
 
 
 def test_scratch_space_is_freed(tmp_path: Path) -> None:
-    """B2, B3 and spools of 300k rows are about 14 MB; B1 itself is 36 bytes a row."""
+    """Check sizes: the kept file has 36 bytes a row; scratch data would add about 14 MB."""
     n = 300_000
     weights = np.random.default_rng(1).random(n, np.float32)
     schema = Schema(node_types=(NodeType(name="a", weighted=True),), parts=1)
@@ -228,7 +226,7 @@ def test_a_checkpoint_with_a_damaged_block_is_refused(tmp_path: Path) -> None:
     largest = max((tmp_path / "checkpoint").iterdir(), key=lambda path: path.stat().st_size)
     content = bytearray(largest.read_bytes())
     content[len(content) // 2] ^= 1
-    largest.unlink()  # a hard link of the graph database: that one stays as it is
+    largest.unlink()  # breaks the hard link: the graph database keeps its file
     largest.write_bytes(content)
     with pytest.raises(Corrupt):
         run_build(tmp_path, SCHEMA, [load], name="again")

@@ -1,5 +1,6 @@
-"""A build that ends in the middle of any step goes on after the last one that was finished, to the
-same bytes.
+"""A build killed in any step resumes after its last finished step.
+
+The resumed build writes the same bytes as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ SCHEMA = Schema(
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one run of a build said."""
+    """Exit code and output lines of one build process."""
 
     code: int
     lines: list[dict[str, Any]]
 
     def steps(self, status: str) -> list[str]:
-        """The steps that were ``kept``, ``begun``, ``done`` ..., in order."""
+        """Return the steps reported with a status such as ``kept``, ``begun`` or ``done``."""
         return [str(line["step"]) for line in self.lines if line.get("is") == status]
 
     @property
@@ -57,7 +58,7 @@ class Attempt:
 
 
 def run_attempt(task: Path, step: str = "", events: int = -1, *, largest_file: int = 0) -> Attempt:
-    """Run the build; it kills itself after so many events of a step."""
+    """Run the build; it kills itself after `events` events of `step`."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
@@ -80,7 +81,7 @@ def run_attempt(task: Path, step: str = "", events: int = -1, *, largest_file: i
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A task whose every step is recorded, and whose sweep is so after every block."""
+    """Return a task that records every step and checkpoints its sweep after every block."""
     folder = tmp_path_factory.mktemp("resumed")
     rng = np.random.default_rng(4)
     ids, eids = np.arange(NODES), np.arange(EDGES)
@@ -128,14 +129,14 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def output(task: Path) -> Path:
-    """An empty folder to build in."""
+    """Return an empty folder to build in."""
     shutil.rmtree(task.parent / "out", ignore_errors=True)
     return task.parent / "out"
 
 
 @pytest.fixture(scope="module")
 def full_run(task: Path) -> Attempt:
-    """A build that nothing interrupts."""
+    """Return the result of an uninterrupted build."""
     shutil.rmtree(task.parent / "out", ignore_errors=True)
     finished_run = run_attempt(task)
     assert finished_run.code == 0
@@ -144,7 +145,7 @@ def full_run(task: Path) -> Attempt:
 
 @pytest.fixture(scope="module")
 def full_run_tables(task: Path, full_run: Attempt) -> list[tuple[bytes, bytes]]:
-    """The final tables of such a build."""
+    """Return the final tables of an uninterrupted build."""
     shutil.rmtree(task.parent / "out", ignore_errors=True)
     run_attempt(task)
     return read_tables(task.parent / "out")
@@ -186,8 +187,8 @@ def test_build_killed_in_each_step_repeats_no_finished_step(
         if step.startswith(kind):
             killed = run_attempt(task, f"0/{step}", events[step] // 2)
             assert killed.code == -signal.SIGKILL
-            # What the attempt before finished is not looked at again; the step that it died in is
-            # made.
+            # Steps that the attempt before finished are kept. The step in which it was killed is
+            # repeated.
             assert killed.steps("kept") == steps[:first_unfinished]
             assert killed.steps("done") == steps[first_unfinished:i]
             assert killed.steps("begun") == steps[first_unfinished : i + 1]
@@ -213,7 +214,7 @@ def test_build_killed_while_sealing_a_part_only_seals_it(
 
 
 def blocks_at(run: Attempt, step: str, status: str) -> list[int]:
-    """Blocks of tables that an attempt had written each time it said so of a step."""
+    """Return the number of table blocks written at each report of a step with this status."""
     return [
         int(line["blocks"])
         for line in run.lines
@@ -245,8 +246,8 @@ def test_killed_sweep_resumes_from_its_last_checkpoint(
     (blocks_at_start,), (blocks_at_end,) = (
         blocks_at(last, step, status) for status in ("begun", "done")
     )
-    # What was recorded and what was left come to one sweep: nothing was swept twice, but for what
-    # no checkpoint had.
+    # The recorded and the remaining blocks add up to one sweep: only blocks after the last
+    # checkpoint are swept twice.
     assert recorded_blocks + blocks_at_end - blocks_at_start == block_count
     assert last.result == full_run.result
 
@@ -308,7 +309,7 @@ def test_steps_of_another_input_are_not_resumed(
 def test_build_resumes_once_the_disk_accepts_writes(
     task: Path, full_run: Attempt, output: Path
 ) -> None:
-    """No file may be larger than a mebibyte and a half: the edges are the first that are."""
+    """Limit files to 1.5 MiB: the files of the edges are the first to exceed it."""
     refused = run_attempt(task, largest_file=3 << 19)
     assert refused.code == 1
     assert "failed" in refused.lines[-1]
@@ -337,7 +338,7 @@ def test_build_killed_after_linking_resumes_without_its_source(
     source, other = task.with_name("source"), task.with_name("linking.json")
     shutil.rmtree(source, ignore_errors=True)
     output.rename(source)
-    (source / "parts/p00000/e0.in.eid.bin").unlink()  # so that one unit can not be linked
+    (source / "parts/p00000/e0.in.eid.bin").unlink()  # so that one unit cannot be linked
     other.write_text(json.dumps(json.loads(task.read_text()) | {"sources": [str(source)]}))
     killed = run_attempt(other, "0/e0.in.alias", 0)
     assert (killed.code, killed.steps("done")) == (-signal.SIGKILL, ["e0.in.edges", "e0.in.narrow"])

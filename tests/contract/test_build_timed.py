@@ -1,5 +1,6 @@
-"""What a build writes of times: each row's edges in their order and what they weigh until each,
-through deletes, upserts, links and interruptions.
+"""Edge times in builds: edges of a row in time order, with weights up to each time.
+
+The order holds through deletes, upserts, linked units and interruptions.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ RNG = np.random.default_rng(5)
 
 
 def edges(type_id: int, first: int, count: int, *, timed: bool = True, hub: bool = False) -> Op:
-    """Edges of few nodes and few times, so that there are equal ones, some of them of weight 0."""
+    """Return edges with few distinct ends and times, so that ties and zero weights occur."""
     arrays: dict[str, Any] = {
         "src": RNG.integers(0, NODES, count),
         "dst": RNG.integers(0, NODES, count),
@@ -92,7 +93,7 @@ SECOND = [
 
 
 def times_of(loads: list[list[Op]], type_id: int) -> dict[int, int]:
-    """The key of each edge id's time."""
+    """Return the encoded time of each edge id."""
     times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops):
         if op.kind == block_store.OUT_EDGES and op.type_id == type_id:
@@ -112,7 +113,7 @@ def sides(image: PartImage, type_id: int) -> Iterator[tuple[bool, AdjacencyImage
 
 
 def assert_times(build: BuildResult, loads: list[list[Op]]) -> None:
-    """Hold every adjacency against the edges that live, one by one."""
+    """Compare every adjacency with the living edges, one by one."""
     oracle = Oracle.from_loads(SCHEMA, loads)
     for type_id in TYPES:
         times = times_of(loads, type_id)
@@ -173,7 +174,7 @@ def test_row_larger_than_memory_is_sorted_to_the_same_bytes(timed_build: BuildRe
     assert (
         max(int(np.diff(image.edges[0].outgoing.indptr).max()) for image in timed_build.images)
         > 11_000
-    )  # a limit of 1 MiB is of fewer slots
+    )  # with a limit of 1 MiB fewer slots fit in memory
 
 
 def test_new_time_rebuilds_an_adjacency_and_links_the_rest(tmp_path: Path) -> None:
@@ -270,7 +271,7 @@ def test_the_audit_finds_wrong_orders_sums_and_times(
 
 
 def test_copies_of_an_edge_must_have_the_same_time(timed_build: BuildResult) -> None:
-    """Times are in the mixes that the totals of both copies are compared by."""
+    """Edge times are part of the checksums that compare both copies of an edge."""
     for type_id in (0, 1, 2):
         totals = [
             t

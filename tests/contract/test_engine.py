@@ -1,4 +1,4 @@
-"""What every engine promises, over memory and over RocksDB; and what only a disk can be asked."""
+"""Contract of the storage engine, over memory and RocksDB, and tests of disk behavior."""
 
 from __future__ import annotations
 
@@ -124,9 +124,7 @@ def test_a_checkpoint_does_not_see_what_came_after_it(tmp_path: Path) -> None:
 def test_acknowledged_write_survives_without_a_close(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
     engine.write([("a", b"k", b"1")])
-    engine.checkpoint(
-        tmp_path / "as-left"
-    )  # what a crash would leave: nothing was flushed or closed
+    engine.checkpoint(tmp_path / "as-left")  # a crash leaves this: nothing was flushed or closed
     reopened = RocksEngine(tmp_path / "as-left", FAMILIES)
     assert reopened.get("a", b"k") == b"1"
     reopened.close()
@@ -150,7 +148,7 @@ def test_drops_and_compacted_deletes_free_space(tmp_path: Path) -> None:
     full_size = size_of(tmp_path)
     engine.drop("b")
     assert size_of(tmp_path) < full_size - 15 * len(LARGE)
-    noise = np.random.default_rng(1).bytes(1 << 20)  # nothing to compress
+    noise = np.random.default_rng(1).bytes(1 << 20)  # incompressible
     engine.write([("a", bytes([i]), noise) for i in range(8)])
     engine.compact("a")
     size_before = size_of(tmp_path)
@@ -163,7 +161,7 @@ def test_drops_and_compacted_deletes_free_space(tmp_path: Path) -> None:
 
 def test_compaction_blocks_no_reads_and_loses_nothing(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
-    noise = np.random.default_rng(2).bytes(100 << 20)  # nothing to compress
+    noise = np.random.default_rng(2).bytes(100 << 20)  # incompressible
     values = [noise[i << 20 : (i + 1) << 20] for i in range(100)]
     engine.write([("a", bytes([i]), value) for i, value in enumerate(values)])
     engine.compact("a")
@@ -254,7 +252,7 @@ def test_databases_share_a_kept_run_and_none_alters_it(
         run.put(bytes([i]), LARGE)
     run.finish()
     content, link_count = run_file.read_bytes(), run_file.stat().st_nlink
-    if used_before:  # then RocksDB would write a sequence number into the file
+    if used_before:  # RocksDB would then write a sequence number into the file
         second.write([("b", bytes([9 * (i % 2)]), b"old") for i in range(2)])
         second.delete_range("b", b"\x00", b"\x05")
     second.ingest_file("b", run_file)
@@ -282,7 +280,7 @@ def test_full_disk_refuses_writes_and_loses_no_acknowledged_one(tmp_path: Path, 
         for _ in range(3):
             with pytest.raises(Unavailable, match="the disk is full"):
                 engine.write([("a", b"lost", LARGE), ("b", b"lost", b"1")])
-        # It reads on a full disk, and is asked to write again as soon as there is room.
+        # A full disk can still be read. The engine tries to write again once space is free.
         assert [key for key, _ in engine.scan("b", b"", None)] == keys
         disk.empty()
         entries = engine.scan("a", b"", None)

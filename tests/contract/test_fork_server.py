@@ -1,5 +1,6 @@
-"""The fork server of tasks, with real processes: what a child gets, how it is stopped, and that
-nothing outlives its daemon.
+"""The fork server of tasks with real processes: start, signals and exit of children.
+
+No process outlives its daemon.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if sys.argv[3] == "fork" and os.fork() == 0:
 sys.stdin.read()
 server.close()
 """
-"""A daemon with a task that waits; a fork of it may stay, as workers of a data loader do."""
+"""Program of a daemon with a waiting task. A fork of it may stay, like a loader's worker."""
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def errors() -> Iterator[IO[str]]:
 
 @pytest.fixture
 def endless_task(tmp_path: Path) -> Path:
-    """A task that waits for its file."""
+    """Return a task that blocks reading its file, a FIFO."""
     os.mkfifo(tmp_path / "endless.json")
     return tmp_path / "endless.json"
 
@@ -144,7 +145,7 @@ def test_child_is_stopped_and_continued(
     wait_until(lambda: process.status() != psutil.STATUS_STOPPED, "the child does not go on")
     task.send_signal(signal.SIGTERM)
     assert task.wait() == -signal.SIGTERM
-    task.send_signal(signal.SIGKILL)  # after its end: ignored
+    task.send_signal(signal.SIGKILL)  # ignored: the process has ended
     task.stdout.close()
 
 
@@ -230,13 +231,13 @@ def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless_
         fork = int(parent.stdout.readline()) if beside == "fork" else 0
         server = psutil.Process(task.ppid())
         assert server.ppid() == parent.pid
-        # To the whole group, as a terminal and service managers do: the daemon decides when its
-        # tasks end.
+        # Terminals and service managers signal the whole group. The daemon decides when its tasks
+        # end.
         server.send_signal(signal.SIGINT)
         server.send_signal(signal.SIGTERM)
         assert not has_ended(server)
         if fork:
-            os.kill(fork, signal.SIGSTOP)  # it would read the standard input
+            os.kill(fork, signal.SIGSTOP)  # otherwise it would read the standard input
         if end == "kill":
             parent.kill()
         else:

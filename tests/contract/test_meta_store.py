@@ -1,4 +1,4 @@
-"""One suite for the `MetaStore` port, over memory and RocksDB."""
+"""Contract of the `MetaStore` port, over memory and RocksDB."""
 
 from __future__ import annotations
 
@@ -130,8 +130,9 @@ def test_rocks_refuses_a_folder_that_is_open(tmp_path: Path) -> None:
 
 
 def _copy_as_killed(store: RocksStore, folder: Path, target: Path) -> Path:
-    """A copy of the folder as a kill leaves it, the log synced and nothing flushed; gives the
-    log.
+    """Copy a store's folder as after a kill: the log is synced, nothing flushed.
+
+    Returns the path of the copied log.
     """
     target.mkdir()
     for file in folder.iterdir():
@@ -149,7 +150,7 @@ def _store_with_fifty_keys(folder: Path) -> RocksStore:
 
 
 def test_rocks_refuses_a_log_with_damage_before_its_end(tmp_path: Path) -> None:
-    """It must not pass for an older state."""
+    """Opening it would present an older state as the current one."""
     log = _copy_as_killed(
         _store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed"
     )
@@ -161,7 +162,7 @@ def test_rocks_refuses_a_log_with_damage_before_its_end(tmp_path: Path) -> None:
 
 
 def test_rocks_opens_with_a_torn_end_of_its_log(tmp_path: Path) -> None:
-    """That is a write that nobody was told of."""
+    """A torn record at the end is a write that was never acknowledged."""
     log = _copy_as_killed(
         _store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed"
     )
@@ -196,11 +197,11 @@ def _flip_bit(path: Path) -> None:
 def test_rocks_refuses_damaged_and_missing_files(
     tmp_path: Path, pattern: str, damage: Callable[[Path], None]
 ) -> None:
-    """None passes for an older state, or for an empty one."""
+    """A damaged store never opens as an older or empty one."""
     folder = tmp_path / "killed"
     _copy_as_killed(_store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", folder)
     if pattern == "*.sst":
-        RocksStore(folder).close()  # what was in the log is in files of its own now
+        RocksStore(folder).close()  # moves the log's content into table files
     damage(max(folder.glob(pattern), key=lambda path: path.stat().st_size))
     with pytest.raises(Corrupt, match=str(folder)):
         RocksStore(folder).range(b"")

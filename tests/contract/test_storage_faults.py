@@ -1,6 +1,4 @@
-"""Single altered bits in every kind of file: what is read is equal, or a typed error names the
-file.
-"""
+"""Flip single bits in every file: reads are equal or raise an error naming the file."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _BLOCK, _HEADER = 32 << 10, 7
 
 
 def record_offsets(log: Path) -> list[int]:
-    """The places of the records of a log that has no more than one block."""
+    """Return the offsets of a log's records; the log must fit into one block."""
     content = log.read_bytes()
     assert len(content) < _BLOCK
     offsets, offset = [], 0
@@ -32,7 +30,7 @@ def record_offsets(log: Path) -> list[int]:
 
 @pytest.fixture
 def unclean(tmp_path: Path) -> Path:
-    """A catalog as a killed metad leaves it."""
+    """Return a catalog's folder as left by a killed metad."""
     store = RocksStore(tmp_path / "open")
     for number in range(20):
         store.write({b"1/key/%d" % number: bytes([number]) * 50})
@@ -60,11 +58,10 @@ def test_many_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
 
 
 def test_cut_empty_and_missing_files_are_detected_or_harmless(tmp_path: Path) -> None:
-    """A log that ends early looks like one without its last writes; layers above the database
-    detect it.
+    """Truncated logs look like logs without their last writes; higher layers detect that.
 
-    A missing identity and a missing `cluster` are refused by `Cluster.check_identity` where there
-    is data."""
+    `Cluster.check_identity` refuses data without an identity or without a `cluster` file.
+    """
     undetectable = {
         ("write-ahead log", "cut in half"),
         ("write-ahead log", "empty"),
@@ -89,7 +86,7 @@ def test_cut_empty_and_missing_files_are_detected_or_harmless(tmp_path: Path) ->
 
 @pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
 def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) -> None:
-    """RocksDB takes an altered length for a torn write, and loops at the type of a recycled log."""
+    """Check lengths and types: RocksDB would call them torn, or loop on a recycled-log type."""
     file = single_file(unclean, pattern)
     for offset in record_offsets(file):
         for bit in (
@@ -99,7 +96,7 @@ def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) ->
             flip(file, bit)
             if problem := rocksdb_files.damage_fault(unclean):
                 assert str(file) in problem
-            # the record still ends within the file: its checksum is RocksDB's to hold against it
+            # the record still ends within the file, so RocksDB checks its checksum
             else:
                 with pytest.raises(Corrupt, match=str(unclean)):
                     RocksStore(unclean)
@@ -133,7 +130,7 @@ def test_missing_files_of_a_database_are_named(unclean: Path) -> None:
 
 
 def test_damaged_properties_of_a_table_are_blamed_on_a_table(tmp_path: Path) -> None:
-    """RocksDB names only the manifest where the keys of a table's properties are out of order."""
+    """If the property keys of a table are out of order, RocksDB names only the manifest."""
     families = [Family(name="f")]
     engine = RocksEngine(tmp_path / "db", families)
     engine.write([("f", b"key", b"value")])

@@ -1,6 +1,4 @@
-"""Random small graphs, with upserts and deletes over several loads, against an oracle that applies
-them one by one.
-"""
+"""Builds of random small graphs, compared with an oracle that applies writes one by one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Builds over what earlier versions left: whatever was linked, the bytes are those of a build from
-nothing.
-"""
+"""Incremental builds over earlier versions give the bytes of a full build."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ def read_tables(build: BuildResult) -> list[tuple[bytes, bytes]]:
 
 
 def possibly_changed_units(schema: Schema, loads: Sequence[Sequence[Op]], since: int) -> set[str]:
-    """The units that loads from ``since`` on may change in some part, by what each operation
-    means.
-    """
+    """Return the units that the loads from index `since` on may change in some partition."""
     touched: set[str] = set()
     deleted_types = {
         op.type_id for ops in loads for op in ops if op.kind == block_store.NODE_DELETES
@@ -49,7 +45,8 @@ def possibly_changed_units(schema: Schema, loads: Sequence[Sequence[Op]], since:
             name = schema.node_types[op.type_id].name
             touched |= {f"n{op.type_id}{suffix}" for suffix in ("", ".table", ".features")}
             for e, edge_type in enumerate(schema.edge_types):
-                # A node that is deleted or comes back is told to every part, as an end of edges.
+                # Deleted and revived nodes are sent to every partition, because edges anywhere may
+                # end there.
                 has_deletes = op.type_id in deleted_types and name in (
                     edge_type.src_type,
                     edge_type.dst_type,

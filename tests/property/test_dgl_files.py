@@ -1,6 +1,4 @@
-"""DGL's binary files: what we write we read, what DGL wrote we write again byte for byte, and
-nothing broken is believed.
-"""
+"""DGL's binary files: round trips, byte-equal rewrites of DGL's own files, damage refused."""
 
 from __future__ import annotations
 
@@ -249,7 +247,7 @@ def test_pieces_that_do_not_fill_the_shape_are_an_error() -> None:
         )
 
 
-# -- what real DGL wrote ---------------------------------------------------------------------------
+# -- files written by DGL itself -------------------------------------------------------------------
 
 
 def test_graph_files_of_dgl_are_rewritten_byte_for_byte(shared: Path) -> None:
@@ -260,7 +258,7 @@ def test_graph_files_of_dgl_are_rewritten_byte_for_byte(shared: Path) -> None:
     assert len(files) > 30
     for path in files:
         original, rewritten = path.read_bytes(), graph_bytes(read_graphs(path))
-        # DGL leaves the rest of the header as it finds it.
+        # DGL does not initialize the rest of the header.
         assert (rewritten[:32], rewritten[4096:]) == (original[:32], original[4096:]), path
 
 

@@ -1,5 +1,6 @@
-"""Whatever arrives at a door is answered: with a result or a typed error, in time, by a daemon that
-goes on.
+"""Fuzz every endpoint: each request gets a result or a typed error within its time limit.
+
+The daemons keep serving.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ fuzzed = settings(
 
 
 class Endpoints:
-    """Where the services of a running cluster are answered."""
+    """Channels and addresses of a running cluster, and known values for its request fields."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
@@ -72,11 +73,11 @@ class Endpoints:
         }
 
     def url(self, daemon: str) -> str:
-        """Where a daemon's HTTP door is."""
+        """Return the HTTP address of a daemon."""
         return f"http://{self.cluster[DAEMONS[daemon]].http_address}"
 
     def send(self, daemon: str, method: Method, data: bytes) -> tuple[str, str]:
-        """The status code's name and the text of what a daemon answers."""
+        """Send a gRPC request; return the status code's name and the error text."""
         try:
             self.channels[daemon].unary_unary(method.path)(data, timeout=LIMIT_S)
         except grpc.RpcError as raised:
@@ -104,14 +105,14 @@ def endpoints() -> Iterator[Endpoints]:
 
 @pytest.fixture(autouse=True)
 def _assert_daemons_still_serve(endpoints: Endpoints) -> Iterator[None]:
-    """After every test: the daemons that were there still are, and the shop still sells."""
+    """Check after every test that the daemons still serve the shop space."""
     yield
     with endpoints.cluster.client() as client:
         assert len(client.graph(SPACE).sample_nodes(10, "item", seed=1)) == 10
 
 
 def is_harmless(method: Method, data: bytes) -> bool:
-    """Whether a request leaves the shop and its storaged where they are."""
+    """Return whether a request cannot drop the shop space or wait too long."""
     if method.name == "DropSpace":
         with contextlib.suppress(Exception):
             return metad_pb2.DropSpaceRequest.FromString(data).space != SPACE
@@ -192,7 +193,7 @@ def resolve_schema(openapi: Mapping[str, Any], schema: Mapping[str, Any]) -> Map
 def request_bodies(
     openapi: Mapping[str, Any], operation: Mapping[str, Any]
 ) -> st.SearchStrategy[Any]:
-    """JSON that has an operation's fields, with any values."""
+    """Return a strategy for JSON bodies with an operation's fields and arbitrary values."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if content is None:
         return st.none()
@@ -201,7 +202,7 @@ def request_bodies(
 
 
 def fuzz_route(client: httpx.Client, openapi: Mapping[str, Any], verb: str, path: str) -> None:
-    """Ask one route for whatever comes to mind."""
+    """Send generated requests to one route."""
     operation = openapi["paths"][path][verb]
     parameter_names = {
         kind: [p["name"] for p in operation.get("parameters", []) if p["in"] == kind]

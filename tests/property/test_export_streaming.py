@@ -1,6 +1,4 @@
-"""Streaming partitioners against their definition in plain Python, and the bounds that they
-promise.
-"""
+"""Streaming partitioners, compared with a plain Python definition and their stated bounds."""
 
 from __future__ import annotations
 
@@ -25,10 +23,10 @@ EVERYTHING = 0x7FFFFFFFFFFFFFFF
 @dataclass(frozen=True, kw_only=True)
 class Case:
     sizes: list[int]
-    """Nodes of each type."""
+    """Number of nodes of each type."""
     edges: list[tuple[int, int]]
     values: list[int]
-    """The class of each node, of which not all numbers need be taken."""
+    """Class of each node; some class numbers may be unused."""
     groups: int
     trainers: int
     method: str
@@ -95,7 +93,7 @@ def partition(case: Case) -> np.ndarray:
 
 
 def interleaved_nodes(sizes: list[int]) -> list[int]:
-    """All nodes, by the share of their type that comes before."""
+    """Return all nodes, ordered by the fraction of their type that precedes them."""
     first = np.cumsum([0, *sizes])
     shares = [
         ((rank + 0.5) / size, kind, int(first[kind]) + rank)
@@ -106,7 +104,7 @@ def interleaved_nodes(sizes: list[int]) -> list[int]:
 
 
 def reference_owners(case: Case) -> list[int]:
-    """What the module says, a node at a time."""
+    """Return the partition of each node, following the module's definition node by node."""
     n, parts = sum(case.sizes), case.groups * case.trainers
     neighbors: list[list[int]] = [[] for _ in range(n)]
     in_degrees = [0] * n
@@ -137,7 +135,7 @@ def reference_owners(case: Case) -> list[int]:
                 size: np.ndarray = size,
                 load: np.ndarray = load,
             ) -> list[int]:
-                """Of sets of parts, the one to go on with."""
+                """Return the best set of partitions among `choices`."""
                 ranked = []
                 for index in range(len(choices)):
                     choice = choices[(first + index) % len(choices)]
@@ -202,7 +200,7 @@ def test_no_part_exceeds_its_share_and_imbalance_of_a_class(case: Case) -> None:
 
 
 def communities(nodes: int, edges: int, *, seed: int) -> list[tuple[int, int]]:
-    """Eight in ten edges stay in one of 20 groups; the ids tell nothing."""
+    """Return edges of 20 communities, 80 % inside one; ids do not reveal the community."""
     generator = np.random.default_rng(seed)
     src = generator.integers(0, nodes, edges)
     same_community = src // (nodes // 20) * (nodes // 20) + generator.integers(
@@ -235,14 +233,14 @@ def test_more_passes_cut_fewer_edges_and_all_fewer_than_chance(method: str) -> N
         )
         owners = partition(case)
         cuts.append(np.mean([owners[a] != owners[b] for a, b in edges]))
-    assert cuts[0] < 0.65  # chance: 0.75
+    assert cuts[0] < 0.65  # random assignment: 0.75
     assert cuts[1] < 0.4
 
 
 @pytest.mark.parametrize("method", streaming.METHODS)
 def test_in_degrees_are_balanced_on_request(method: str) -> None:
     generator = np.random.default_rng(2)
-    # A tenth of the nodes take most of the edges, and lie together.
+    # A tenth of the nodes have most of the edges, and their ids are adjacent.
     dst = np.where(
         generator.random(20_000) < 0.8,
         generator.integers(0, 200, 20_000),
@@ -266,7 +264,7 @@ def test_in_degrees_are_balanced_on_request(method: str) -> None:
             stretch=1 << 16,
         )
         loads.append(np.bincount(partition(case)[dst], minlength=4).max() / 5000)
-    # All of the heavy nodes come first: where a part is full of nodes or of edges, the last ones go
-    # where there is room.
+    # The heavy nodes come first. Once a partition is full of nodes or edges, later nodes go to
+    # partitions with free capacity.
     assert loads[0] > 3
     assert loads[1] < 1.3

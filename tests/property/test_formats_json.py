@@ -1,6 +1,4 @@
-"""Reading JSON an element at a time, whatever the text is and wherever it is cut: what one reading
-of the whole gives.
-"""
+"""Incremental JSON reading gives the same as parsing the whole text, for any block size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readers against plain Python: whatever the text, the cuts and the chunk sizes."""
+"""File readers, compared with plain Python for any text, split points and chunk sizes."""
 
 from __future__ import annotations
 
@@ -119,8 +119,7 @@ def test_csv_rows_are_accepted_or_refused_as_in_plain_python(
 def test_integers_are_the_same_from_text_and_typed(values: list[int]) -> None:
     text = pa.array([str(value) for value in values], pa.string())
     numbers, bad = columns.parse_numbers(text, np.dtype(np.int64))
-    # -2^63 is the one number that the text pass leaves out: no column of ids, weights or features
-    # of ours holds it.
+    # The text parser rejects only -2^63, which no column of ids, weights or features holds.
     is_minimum = np.array([value == -(2**63) for value in values], np.bool_)
     assert (np.zeros(len(values), np.bool_) if bad is None else bad).tolist() == is_minimum.tolist()
     assert numbers[~is_minimum].tolist() == [value for value in values if value != -(2**63)]

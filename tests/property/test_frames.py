@@ -1,4 +1,4 @@
-"""Frames come back as they went, and bytes that are none are refused in words."""
+"""Frames survive encoding unchanged; invalid bytes are refused with a message."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_frame_round_trips_bit_for_bit(frame: Frame, envelope: bool) -> None:
     encoded = framing.encode(frame, envelope=envelope)
     decoded = framing.decode(encoded, SampleNodesRequest, envelope=envelope)
     assert frames_equal(decoded, frame)
-    # Kernels are compiled for aligned arrays only; sections are aligned to the buffer that they
-    # came in.
+    # Kernels are compiled for aligned arrays only. Sections are aligned relative to the buffer that
+    # they arrive in.
     offsets = [
         array.__array_interface__["data"][0]
         - np.frombuffer(encoded, np.uint8).__array_interface__["data"][0]

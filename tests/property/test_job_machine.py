@@ -1,5 +1,6 @@
-"""The job machine under any order of events: hypothesis plays people, hosts, a network and time
-against its invariants.
+"""Stateful test of the job machine: invariants hold under any order of events.
+
+Hypothesis plays users, hosts, the network and the clock.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ENDS = (JobState.FINISHED, JobState.FAILED, JobState.STOPPED)
 
 
 def task_outcome(job: Job, task: Task) -> TaskOutcome:
-    """What a host reports at the end of a task."""
+    """Return the outcome that a host reports for a finished task."""
     if job.kind == "compact":
         return TaskOutcome(result=TaskResult(bytes_before=9, bytes_after=4))
     return (
@@ -46,10 +47,10 @@ def task_outcome(job: Job, task: Task) -> TaskOutcome:
 
 
 class JobMachine(RuleBasedStateMachine):
-    """What is true after every event, and of every step from one state to the next."""
+    """Rules that feed events to the job machine, and invariants checked after each of them."""
 
     sent = Bundle("sent")
-    """Heartbeats on their way: they may come late, twice, in any order, or never."""
+    """Heartbeats in transit: delivered late, twice, in any order, or never."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,23 +67,23 @@ class JobMachine(RuleBasedStateMachine):
         self.incarnations = {A: 1, B: 1}
         self.ids: set[int] = set()
         self.assignments: dict[tuple[int, int], tuple[int, int]] = {}
-        """What each (task, attempt) was ordered as."""
+        """Host and incarnation that each (task, attempt) was assigned to."""
         self.recovered: set[JobId] = set()
         self.delivered_reports: list[model.TasksReported] = []
         self.last_jobs: Mapping[JobId, Job] = {}
         self.published: dict[int, tuple[int, int]] = {}
         self.totals: dict[tuple[int, int], TaskOutcome] = {}
-        """What each (space, version) was published with."""
+        """Outcome that each (space, version) was published with."""
         self.stored_jobs: dict[JobId, bytes] = {}
         self.results: dict[tuple[JobId, TaskId], TaskOutcome] = {}
-        """What a metad that restarts would find."""
+        """Task outcomes that a restarting metad would find in its store."""
         self.clock_set_back = False
         self.story.feed = self._with_commands_executed(self.story.feed)  # type: ignore[method-assign]
 
     def _with_commands_executed(
         self, feed: Callable[[model.Event], list[Command]]
     ) -> Callable[[model.Event], list[Command]]:
-        """Carry the commands of every event out, as the driver does."""
+        """Wrap `feed` so that every command is executed, as the driver does."""
 
         def feed_and_execute(event: model.Event) -> list[Command]:
             commands = feed(event)
@@ -111,7 +112,7 @@ class JobMachine(RuleBasedStateMachine):
 
         return feed_and_execute
 
-    # What may happen.
+    # Rules.
 
     @rule(
         space=SPACES,
@@ -157,9 +158,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 5.0, -100.0]))
     def metad_restarts(self, seconds: float) -> None:
-        """A new process has what was written down and the wall's clock, which somebody may have set
-        back.
-        """
+        """Restart metad with its stored jobs and the wall clock, which may have been set back."""
         assert set(self.stored_jobs) == set(self.story.state.jobs)
         jobs = {}
         for job_id in sorted(self.stored_jobs):
@@ -231,9 +230,7 @@ class JobMachine(RuleBasedStateMachine):
         ),
     )
     def send(self, host: HostId, words: list[JobState]) -> model.TasksReported:
-        """A host says something of what it is ordered to do, as of now; the beat may travel for
-        long.
-        """
+        """Create a heartbeat about assigned tasks as of now; it may be delivered much later."""
         return self._heartbeat(host, words)
 
     def _heartbeat(self, host: HostId, states: list[JobState]) -> model.TasksReported:
@@ -273,7 +270,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule()
     def repeat_obsolete_reports(self) -> None:
-        """Late, doubled and foreign reports change nothing."""
+        """Check that late, repeated and foreign reports change nothing."""
         for heartbeat in self.delivered_reports:
             current = {
                 (task.task_id, task.attempt)
@@ -288,8 +285,8 @@ class JobMachine(RuleBasedStateMachine):
                 for report in heartbeat.reports
                 if (report.task_id, report.attempt) not in current
             )
-            # A beat also says what does not run, which is a word on jobs that are ending: not what
-            # is looked at here.
+            # A heartbeat also reports tasks that do not run, which changes jobs that are ending.
+            # This rule leaves that case out.
             if obsolete and all(job.ending is None for job in self.story.state.jobs.values()):
                 before = self.story.state.jobs
                 self.story.heartbeat(heartbeat.host, *obsolete, incarnation=heartbeat.incarnation)
@@ -323,9 +320,7 @@ class JobMachine(RuleBasedStateMachine):
         )
 
     def teardown(self) -> None:
-        """With hosts that are there and do their work, every job comes to an end: none runs for
-        ever.
-        """
+        """Check that every job ends once all hosts are present and do their work."""
         for _ in range(4 * len(self.story.state.jobs) + 8):
             for host in (A, B):
                 self.story.host_seen(host, self.incarnations[host])
@@ -346,7 +341,7 @@ class JobMachine(RuleBasedStateMachine):
                 return
         raise AssertionError(f"some job does not end: {self.story.state.jobs}")
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def invariants_hold(self) -> None:

@@ -1,6 +1,4 @@
-"""Whatever is typed is a statement or a typed error with a place; whatever is written is read
-back.
-"""
+"""Any text parses to a statement or a typed error with a position; statements round-trip."""
 
 from __future__ import annotations
 
@@ -95,7 +93,7 @@ result_shapes = st.lists(
 
 
 def parse_error(text: str) -> InvalidRequest | None:
-    """Why a text is no statement; None where it is one."""
+    """Return the error that parsing a text raises, or None if the text is a statement."""
     try:
         parse(text)
     except InvalidRequest as error:

@@ -1,4 +1,4 @@
-"""Whatever is given as a token: the call that it is of, or a refusal in words."""
+"""Decoding a replay token gives its call or an error with a message, for any text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Backups and restores on real processes: the same draws on other hosts, builds that go on, damage
-named, nothing lost when killed.
-"""
+"""Backup and restore on real processes: equal samples, more builds, damage, kills."""
 
 from __future__ import annotations
 
@@ -24,12 +22,13 @@ from asterism_model.backup_manifest import MANIFEST_FILE, BackupManifest
 LIMIT_S = HANG_S
 SECRET = "hunter2"
 REFUSING_ADDRESS = "sftp://127.0.0.1:1"
-"""Nothing listens there."""
+"""Address on which no server listens."""
 
 
 def write_two_versions(client: Client, space: str) -> Graph:
-    """The cases in two versions, the second with deletes and a load that bears a key; and a load
-    after it, which no version shows.
+    """Write the test cases as two versions, and one load after them that no version contains.
+
+    The second version has deletes and a load with a resume key.
     """
     graph = cases.load(client, space)
     load = client.begin_load(space, source="more.csv", resume_key="more")
@@ -46,7 +45,7 @@ def write_two_versions(client: Client, space: str) -> Graph:
 
 
 def continue_writing(client: Client, space: str) -> dict[str, str]:
-    """More writes and a build: what any copy of the space must answer the same way afterwards."""
+    """Write more data and build; return digests that any copy of the space must reproduce."""
     graph = client.graph(space)
     resumed_load = client.begin_load(space, source="more.csv", resume_key="more")
     assert resumed_load.commit_number, "a load that is in the backup is known by its key"
@@ -85,7 +84,7 @@ def test_restore_on_fewer_hosts_is_identical_and_continues(
     source_manifest = source_client.manifest("cases")
     with LocalCluster(2, 1, folder=tmp_path) as other_cluster:
         client = other_cluster.client()
-        cases.load(client, "something_else")  # spaces, loads and jobs have other ids here
+        cases.load(client, "something_else")  # so that spaces, loads and jobs have other ids here
         space = client.restore(backup_folder, timeout_s=LIMIT_S)
         assert (space.name, space.version, {len(hosts) for hosts in space.hosts}) == (
             "cases",
@@ -109,7 +108,7 @@ def test_restore_on_fewer_hosts_is_identical_and_continues(
         assert cases.call_digests(client.graph("cases")) == cases.call_digests(
             source_client.graph("cases")
         )
-        # A restored space is kept and brought back like any other.
+        # A restored space can be backed up and restored like any other.
         client.backup("cases", tmp_path / "again", timeout_s=LIMIT_S)
         client.restore(tmp_path / "again", "third", timeout_s=LIMIT_S)
         assert client.manifest("third").digest == client.manifest("cases").digest
@@ -223,7 +222,7 @@ def test_backup_and_restore_survive_killed_daemons(
         "the restore has begun",
     )
     source.kill(name)
-    process.kill()  # the client too: somebody else asks again
+    process.kill()  # the client too: another client repeats the request
     process.communicate()
     source.restart(name)
     assert client.restore(tmp_path / "kept", space, timeout_s=LIMIT_S).version == version
@@ -239,9 +238,7 @@ def test_repeated_restore_returns_one_that_finished_meanwhile(
 
     def catalog_with_concurrent_restore(name: str, request: Any) -> Any:
         reply = original_catalog(name, request)
-        if (
-            name == "import_space"
-        ):  # the job of whoever asked first ends before this client asks for one
+        if name == "import_space":  # the first client's job ends before this client requests one
             other.restore(backup_folder, "found_done", timeout_s=LIMIT_S)
         return reply
 
@@ -297,13 +294,13 @@ def test_commands_and_embedded_folders_back_up_and_restore(
         restored = cases.call_digests(embedded.graph("brought"))
         source.client().restore(backup_folder, "beside", timeout_s=LIMIT_S)
         assert restored == cases.call_digests(source.client().graph("beside"))
-        # The process is the user's own, and so is every local folder that it can write to.
+        # The process runs as the user, so it may write to every local folder that the user may.
         embedded.backup("brought", tmp_path / "three", timeout_s=LIMIT_S)
         embedded.restore(tmp_path / "three", "from_three", timeout_s=LIMIT_S)
         assert cases.call_digests(embedded.graph("from_three")) == restored
     assert (
         run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--name", "brought")[0] == 0
-    )  # it is there already
+    )  # the space exists already
     with asterism.open(tmp_path / "folder") as embedded:
         embedded.create_space("other", {"nodes": {"n": {}}})
     other = ("restore", tmp_path / "two", "--name", "other")
@@ -353,7 +350,7 @@ def test_restore_keeps_edge_and_node_times_for_later_builds(
                 assert sorted(second.nodes[node][valid].tolist()) == sorted(
                     end_nodes[(start_nodes == node) & (visible_from <= time_)].tolist()
                 )
-        # New edges alone: when their ends came is what the backup has kept.
+        # Write edges only: the times of their end nodes come from the backup.
         for target in (graph, restored):
             target.upsert_edges(src[500:], dst[500:], "e", features={"when": edge_times[500:]})
             target.build(timeout_s=LIMIT_S)

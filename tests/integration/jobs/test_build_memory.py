@@ -1,5 +1,6 @@
-"""A build holds no more than it was told to, however many rows, deletes or neighbors there are; the
-rest is files.
+"""A build stays below its memory limit for any number of rows, deletes or neighbors.
+
+Data beyond the limit goes to files.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ GRAPHS = {
 
 @pytest.mark.parametrize("what", GRAPHS)
 def test_build_memory_above_an_idle_build_stays_below_the_limit(tmp_path: Path, what: str) -> None:
-    """Peak of RssAnon, looked at every 5 ms, of a build process beyond that of a build of 100
-    nodes.
+    """Compare the peak RssAnon of a build, sampled every 5 ms, with a build of 100 nodes.
 
-    The machine's load can hide a peak, not add to it. Measured beside a load of 10 on two cores:
-    idle builds 74.2 to 74.3 MiB, one of four 89.1, the first after its kernels were compiled;
-    builds 99.7 to 107.3 MiB, two of the same graph 0.1 apart. The bound is what `memory_limit_mib`
-    promises, about twice the 25 to 33 MiB that were used."""
+    Load on the machine can hide a peak but not add to it. Measured with a load of 10 on two cores:
+    idle builds took 74.2 to 74.3 MiB, and one of four, the first after its kernels were compiled,
+    89.1 MiB. Builds took 99.7 to 107.3 MiB; two builds of the same graph differed by 0.1 MiB. The
+    bound is the promise of `memory_limit_mib`, about twice the 25 to 33 MiB that were used.
+    """
     graph = GRAPHS[what]
     base = measure_idle(tmp_path / "idle", graph, memory_limit_mib=LIMIT_MIB)
     task = graph.write(tmp_path, memory_limit_mib=LIMIT_MIB)
@@ -49,7 +50,7 @@ def test_build_memory_above_an_idle_build_stays_below_the_limit(tmp_path: Path, 
 
 
 def test_build_succeeds_in_a_control_group_below_its_file_size(tmp_path: Path) -> None:
-    """The group's limit is on the page cache too: mapped files go to disk and come back."""
+    """The group's limit covers the page cache: mapped files are written back and read again."""
     graph = GRAPHS["a hub and many deletes"]
     task = graph.write(tmp_path, memory_limit_mib=LIMIT_MIB)
     try:

@@ -1,5 +1,6 @@
-"""Builds on real processes that are killed, stopped and left alone by metad: each ends, and what it
-publishes is whole.
+"""Builds on real processes that are killed, stopped or cut off from metad.
+
+Each build ends, and every version that it publishes is complete.
 """
 
 from __future__ import annotations
@@ -55,15 +56,13 @@ def graph(client: Client) -> Graph:
 
 
 def submit_build(client: Client, graph: Graph) -> Job:
-    """A build of one more write, which makes everything anew: what is linked is over before anybody
-    can interrupt it.
-    """
+    """Write a node and build without linking, so that there is time to interrupt the build."""
     graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
     return client.submit_job("big", options={"link": "no"})
 
 
 def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) -> Job:
-    """The job, once it is as wanted."""
+    """Return the job once it satisfies `predicate`."""
     return wait_until(
         lambda: job if predicate(job := client.job(job_id)) else None,
         lambda: f"the job is as expected: {client.job(job_id)}",
@@ -73,7 +72,7 @@ def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) 
 def wait_for_build_process(
     client: Client, cluster: LocalCluster, job_id: int, name: str
 ) -> psutil.Process:
-    """The child that builds for a job, once it has got somewhere."""
+    """Return the job's build process on a storaged, once it has made progress."""
 
     def process() -> psutil.Process | None:
         host = {h.address: h.uuid for h in client.hosts()}[cluster.daemons[name].address]
@@ -85,7 +84,7 @@ def wait_for_build_process(
 
 
 def assert_whole(client: Client, graph: Graph, job: Job) -> None:
-    """Check that a job published a version that holds everything, and draws from it."""
+    """Check that a job published a version with all rows, and sample from it."""
     assert job.state == "FINISHED", job
     manifest = client.manifest("big")
     assert manifest.version == job.version
@@ -126,7 +125,7 @@ def test_restarted_storaged_finishes_its_build(
     job = submit_build(client, graph)
     child = wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     cluster.kill("storaged-0")
-    child.wait(timeout=HANG_S)  # it goes with its parent: nothing builds that nobody watches
+    child.wait(timeout=HANG_S)  # a build process ends with its storaged
     cluster.restart("storaged-0")
     assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
 
@@ -137,7 +136,7 @@ def test_restarted_metad_accepts_the_result_of_a_running_build(
     job = submit_build(client, graph)
     wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     cluster.kill("metad")
-    assert len(graph.sample_nodes(100, "n").nodes) == 100  # what is published is served meanwhile
+    assert len(graph.sample_nodes(100, "n").nodes) == 100  # published versions are served meanwhile
     let_pass(1.0)
     cluster.restart("metad")
     finished = client.wait(job.job_id, timeout_s=WAIT_S)

@@ -1,5 +1,6 @@
-"""Builds over served versions on real processes: what did not change is shared, counted in the job,
-and outlives what it came from.
+"""Incremental builds on real processes: unchanged units are shared and counted in the job.
+
+Shared files survive the removal of the version that they came from.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def test_rebuild_links_unchanged_files_and_outlives_its_source(
         lambda: not any(path.exists() for path in before.values()), "the older version is gone"
     )
     for name in ("storaged-0", "storaged-1"):
-        cluster.kill(name)  # so that every byte of the images is verified
+        cluster.kill(name)  # the restart verifies every byte of the images
         cluster.restart(name)
     cluster.wait_ready()
     resampled = graph.sample_nodes(200, "n", seed=3)

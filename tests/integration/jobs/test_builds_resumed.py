@@ -1,6 +1,4 @@
-"""Builds on real daemons that end in the middle of a part: the next attempt goes on after the last
-step that was finished.
-"""
+"""Builds on real daemons, killed inside a partition, resume after the last finished step."""
 
 from __future__ import annotations
 
@@ -19,8 +17,10 @@ from asterism import Client, Graph
 NODES, EDGES = 300_000, 300_000
 WAIT_S = HANG_S
 STEPS_BEFORE_IN_EDGES = 11
-"""Steps before the in-edges: rows, weights looked at and five passes of the nodes, and four of the
-out-edges: sorted, narrow, alias rows, packed.
+"""Number of build steps before the in-edges.
+
+Seven steps are for the nodes: rows, weight statistics and five passes. Four are for the out-edges:
+sorted, narrow, alias rows, packed.
 """
 
 
@@ -79,8 +79,9 @@ def stop_and_recover(
 
 
 def resumed_steps(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
-    """How many steps each attempt at a job kept, and which it went on with, in the words of
-    storaged.
+    """Return (steps kept, first step repeated) for each resumed attempt at a job.
+
+    The values come from storaged's log.
     """
     events = [
         json.loads(line)
@@ -101,7 +102,7 @@ def test_interrupted_build_resumes_after_its_last_step(
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
     faults.set(hold_build_in=["in edges n:to:n"])
-    job = client.submit_job("g", options={"link": "no"})  # what is linked is no step to be ended in
+    job = client.submit_job("g", options={"link": "no"})  # a linked unit has no step to interrupt
     wait_until(lambda: len(faults.reached()) > before, "the build has come to the next pass")
     end(cluster, client, job.job_id, psutil.Process(faults.reached()[-1][0]))
     faults.set()

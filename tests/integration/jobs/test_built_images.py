@@ -1,5 +1,6 @@
-"""What a build writes draws as plain images in memory do: on small random graphs, with parts and
-types that are empty.
+"""Built images sample like plain in-memory images, on small random graphs.
+
+Some partitions and types of these graphs are empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An older copy of metad's catalog removes no newer data; `adopt` moves that data to quarantine."""
+"""An older copy of metad's catalog removes no newer data; `adopt` quarantines that data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def assert_older(deployment: Deployment) -> None:
 
 
 def build_folders(deployment: Deployment) -> dict[str, list[str]]:
-    """Every folder of the storageds."""
+    """Return every folder of the storageds."""
     return {
         name: sorted(
             str(path.relative_to(deployment.folder))
@@ -55,7 +55,7 @@ def build_folders(deployment: Deployment) -> dict[str, list[str]]:
 
 
 def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> None:
-    """The case that lost data: stop, copy, start, write, stop, put the copy back."""
+    """Replay a case that lost data: stop, copy, start, write, stop, put the copy back."""
     first = deployment.publish("first")
     deployment.stop_metad()
     deployment.copy_catalog("copy")
@@ -122,7 +122,7 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
 
 def test_the_newer_catalog_put_back_is_followed_at_once(deployment: Deployment) -> None:
     deployment.publish("first")
-    deployment.copy_catalog("older")  # of a metad that runs
+    deployment.copy_catalog("older")  # copied while metad runs
     deployment.publish("first", first=100)
     deployment.stop_metad()
     deployment.copy_catalog("newer")
@@ -163,7 +163,7 @@ def test_two_restores_in_a_row_while_a_storaged_is_down(deployment: Deployment) 
     deployment.copy_catalog("copy")
     deployment.publish("second")
     deployment.stop_storaged("s1")
-    deployment.wait_caught_up("s0")  # so that it has followed more than s1
+    deployment.wait_caught_up("s0")  # so that s0 has followed more than s1
     for _ in range(2):
         deployment.restore_catalog("copy")
         assert_older(deployment)
@@ -209,7 +209,7 @@ def test_an_emptied_catalog_folder_can_be_adopted(deployment: Deployment) -> Non
 
 
 def publish(folder: Path, first: int) -> int:
-    """Write nodes to the one space of an embedded folder, and publish them; return the version."""
+    """Write nodes to the only space of an embedded folder and publish; return the version."""
     with asterism.open(folder) as client:
         if not client.spaces():
             client.create_space("g", {"parts": 2, "nodes": {"n": {}}})
@@ -224,7 +224,7 @@ def test_an_embedded_folder_detects_an_older_metad_folder(
 ) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy"
     assert publish(folder, 0) == 1
-    # As an earlier release left it: no history, no position.
+    # The state that an earlier release leaves: no history, no position.
     store = RocksStore(folder / "metad" / "catalog")
     store.write(
         {

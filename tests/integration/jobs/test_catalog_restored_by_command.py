@@ -1,6 +1,4 @@
-"""The restore of metad from a snapshot, with real processes and the commands of
-docs/backup.md.
-"""
+"""Restore metad from a snapshot with real processes and the commands of docs/backup.md."""
 
 from __future__ import annotations
 
@@ -40,8 +38,9 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 
 
 def publish(client: Client, space: str, first: int) -> int:
-    """Write nodes to a space, which is created if it does not exist, and publish them; return the
-    version.
+    """Write nodes to a space and publish them; return the version.
+
+    Creates the space if it does not exist.
     """
     if space not in {existing.name for existing in client.spaces()}:
         client.create_space(space, {"parts": 4, "nodes": {"n": {"weighted": True}}})
@@ -69,9 +68,7 @@ COPY_ASIDE, PUT_BACK, STATUS, LIST, UNDO, ADOPT = range(6)
 
 
 class Operator:
-    """Runs the documented commands, with the folders and the address of a cluster in place of those
-    of the page.
-    """
+    """Runner for the documented commands, with a cluster's own folders and address."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._folders = {
@@ -82,7 +79,7 @@ class Operator:
         (cluster.folder / "snapshots").mkdir()
 
     def run(self, step_index: int, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
-        """Run the commands of a step; return what the last one prints."""
+        """Run the commands of a step; return the output of the last one."""
         out = ""
         for line in documented_commands(step_index):
             for documented_path, actual_path in self._folders.items():
@@ -129,7 +126,7 @@ def not_ready_reason(cluster: LocalCluster, name: str) -> str:
 
 
 def wait_older(cluster: LocalCluster) -> None:
-    """Wait until `/readyz` of every daemon says that the catalog is older, and what to do."""
+    """Wait until `/readyz` of every daemon reports the older catalog and the remedy."""
     for name in ("metad", "graphd-0", *STORAGEDS):
         wait_until(
             lambda name=name: "older than" in not_ready_reason(cluster, name),
@@ -139,7 +136,7 @@ def wait_older(cluster: LocalCluster) -> None:
 
 
 def snapshot(cluster: LocalCluster) -> None:
-    """Take a snapshot of metad's folder as the page says: with metad stopped."""
+    """Take a snapshot of metad's folder as documented: with metad stopped."""
     assert cluster["metad"].stop() == 0
     subprocess.run(
         ["cp", "-a", str(cluster.folder_of("metad")), str(cluster.folder / "snapshots" / "metad")],
@@ -149,8 +146,9 @@ def snapshot(cluster: LocalCluster) -> None:
 
 
 def put_back(cluster: LocalCluster, operator: Operator) -> None:
-    """Put the snapshot in the place of metad's folder as the page says, and wait until daemons
-    report an older catalog.
+    """Restore metad's folder from the snapshot as documented.
+
+    Waits until daemons report an older catalog.
     """
     assert cluster["metad"].stop() == 0
     operator.run(COPY_ASIDE)
@@ -184,7 +182,7 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     assert build_folders(cluster) == before, "nothing is removed before the adoption"
     assert not any(cluster.get(name, "/status")["quarantine"] for name in STORAGEDS)
 
-    # More is listed than can be given up: the newer folder goes back, and daemons follow it at
+    # The list has more than can be given up. Put the newer folder back: the daemons follow it at
     # once.
     assert cluster["metad"].stop() == 0
     operator.run(UNDO)
@@ -192,7 +190,7 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     assert {space: sample_space(client, space) for space in served} == served
     assert publish(client, "kept", 2000) == newer + 1
 
-    # The restore once more, this time to its end.
+    # Restore once more, this time to the end.
     (cluster.folder_of("metad").with_name("metad.older")).rename(cluster.folder / "unused")
     put_back(cluster, operator)
     operator.list_unknown()
@@ -215,7 +213,7 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
 
 
 def test_storaged_restarted_under_older_catalog_keeps_its_data(cluster: LocalCluster) -> None:
-    """It serves nothing and removes nothing until the catalog is adopted, and says so."""
+    """A restarted storaged serves and removes nothing, and says so, until `adopt`."""
     client, operator = cluster.client(timeout_s=HANG_S), Operator(cluster)
     first = publish(client, "kept", 0)
     snapshot(cluster)

@@ -1,6 +1,4 @@
-"""Jobs of every kind on real processes: what they find, make and report, who shares one, who waits,
-and how soon one stops.
-"""
+"""Jobs of every kind on real processes: results, sharing, queueing, progress and stopping."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from storaged.store.block_store import Block, BlockStore
 NODES, EDGES = 200_000, 1_500_000
 WAIT_S = HANG_S
 FULL_BUILD = {"link": "no"}
-"""Of a build: all of it, so that it takes its time."""
+"""Options that disable linking, so that a build takes long enough to observe."""
 COLUMNS = {
     "row": np.int64,
     "id": np.int64,
@@ -67,7 +65,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def publish_space(client: Client, space: str, nodes: int, edges: int) -> None:
-    """A space with a published version of rows whose weights differ, some of them 0."""
+    """Create a space and publish rows with different weights, some of them 0."""
     client.create_space(space, SCHEMA)
     rng = np.random.default_rng(nodes)
     weights = rng.random(nodes, np.float32)
@@ -98,7 +96,7 @@ def small(client: Client) -> str:
 
 
 def run_job(client: Client, space: str, kind: str, **arguments: Any) -> Job:
-    """A job of this kind at its end."""
+    """Submit a job of this kind and return it once it has ended."""
     return client.wait(client.submit_job(space, kind, **arguments).job_id, timeout_s=WAIT_S)
 
 
@@ -110,12 +108,12 @@ def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) 
 
 
 def image_folders(cluster: LocalCluster, space_id: int, job_id: int) -> list[Path]:
-    """The folders of a version's images, over all storageds."""
+    """Return the folders of a version's images on all storageds."""
     return sorted(cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{job_id}/parts/p*"))
 
 
 def flip_bit(path: Path, offset: int) -> None:
-    """Turn one bit on disk."""
+    """Flip one bit of a file."""
     with path.open("r+b") as file:
         file.seek(offset)
         byte = file.read(1)[0]
@@ -154,7 +152,7 @@ def test_audit_finds_published_rows_and_no_error(
     )
     assert (
         rows == 2 * 5_000
-    )  # of the weighted type: each node, once as a source and once as a destination
+    )  # of the weighted type: each node once as a source, once as a destination
     on_disk = [
         file.stat().st_size
         for part in image_folders(cluster, manifest.space_id, manifest.job_id)
@@ -341,7 +339,7 @@ def test_compaction_reclaims_overwritten_blocks(tmp_path: Path) -> None:
         ),
     )
     rng = np.random.default_rng(5)
-    for _ in range(8):  # a load that is sent again and again: each replay replaces the one before
+    for _ in range(8):  # the same load sent repeatedly: each replay replaces the one before
         arrays = {"ids": np.arange(20_000), "f:x": rng.random((20_000, 64), np.float32)}
         store.write(
             [Block(load_id=1, chunk=0, kind=block_store.NODES, type_id=0, part=0, arrays=arrays)]
@@ -358,13 +356,13 @@ def test_compaction_reclaims_overwritten_blocks(tmp_path: Path) -> None:
     store.close()
 
 
-# Who shares a job, who waits.
+# Sharing and queueing.
 
 
 def test_concurrent_identical_submits_share_one_job(
     cluster: LocalCluster, client: Client, small: str
 ) -> None:
-    """A storaged that is stopped keeps the first job in flight."""
+    """A stopped storaged keeps the first job running."""
     os.killpg(cluster["storaged-1"].pid, signal.SIGSTOP)
     try:
         submissions: list[tuple[str, dict[str, Any]]] = [
@@ -386,7 +384,7 @@ def test_concurrent_identical_submits_share_one_job(
                 )
                 assert len(set(ids)) == 1, (kind, arguments)
         active_jobs = client.jobs(small, ("QUEUE", "RUNNING"))
-        # Version 0 is the current one, 1; and Parquet is what an export writes unless it is told.
+        # Version 0 means the current one, 1. The default export format is Parquet.
         assert [job.kind for job in reversed(active_jobs)] == [
             "build",
             "audit",
@@ -441,12 +439,13 @@ def test_a_small_space_does_not_wait_for_a_large_one(client: Client, big: str, s
     assert built.started_ms <= audit.started_ms < audit.finished_ms < built.finished_ms
 
 
-# Progress and ends.
+# Progress and stopping.
 
 
 def submit_and_stop(client: Client, space: str, kind: str, fraction: float) -> Job:
-    """Submit a job and stop it once a share of its rows is done; one that ends before that is
-    submitted again.
+    """Submit a job and stop it once `fraction` of its rows is done.
+
+    A job that ends earlier is submitted again.
     """
     while True:
         client.graph(space).upsert_nodes(

@@ -1,5 +1,6 @@
-"""What builds, loads and spaces leave on real storageds: kept while it can be of use, and then not
-a file, not a key of it is left.
+"""Leftovers of builds, loads and spaces on storageds: kept while useful, then removed.
+
+After removal no file and no key remains.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def loaded_graph(client: Client, space: str) -> Graph:
 
 
 def pause_build(cluster: LocalCluster, name: str) -> psutil.Process:
-    """The build of a storaged, stopped in mid-air."""
+    """Stop a storaged's build process with SIGSTOP and return it."""
     processes: list[psutil.Process] = []
 
     def build_found() -> bool:
@@ -102,16 +103,14 @@ def wait_for_state(client: Client, job_id: int, state: str) -> Job:
 
 
 def fail_build(cluster: LocalCluster, client: Client, graph: Graph) -> Job:
-    """A build whose process dies; there is no second attempt."""
+    """Start a build and kill its process; no second attempt follows."""
     job = graph.build(wait=False)
     pause_build(cluster, "storaged-0").kill()
     return wait_for_state(client, job.job_id, "FAILED")
 
 
 def leftover_folders(cluster: LocalCluster, space_id: int) -> set[str]:
-    """What lies in the folders of a space beside its graph, by storaged: builds and checkpoints,
-    however they are called.
-    """
+    """Return all build and checkpoint folders of a space, on every storaged, by any name."""
     return {
         f"{path.parents[3].name}/{path.parent.name}/{path.name}"
         for kind in ("builds", "checkpoints")
@@ -120,19 +119,19 @@ def leftover_folders(cluster: LocalCluster, space_id: int) -> set[str]:
 
 
 def expected_folders(cluster: LocalCluster, job_id: int, storageds: int = 2) -> set[str]:
-    """What a published build leaves, and nothing else."""
+    """Return the only folders that a published build leaves."""
     return {f"storaged-{i}/builds/{job_id}" for i in range(storageds)}
 
 
 def unfinished_files(folder: Path) -> list[Path]:
-    """Files that only a build under way has."""
+    """Return files that exist only while a build runs."""
     return [
         path for name in ("*.making", "*.gone", "scratch", "*-runs") for path in folder.rglob(name)
     ]
 
 
 def loads_with_blocks(folder: Path, space_id: int) -> set[int]:
-    """The loads that a graph database has keys of, in any family; its storaged must not run."""
+    """Return the loads with keys in any family of a graph database; its storaged must not run."""
     engine = RocksEngine(folder / "spaces" / str(space_id) / "graph", FAMILIES, read_only=True)
     try:
         return {
@@ -154,7 +153,7 @@ def test_failed_build_is_kept_until_a_later_one_is_published(
         f"storaged-0/builds/{failed_job.job_id}",
         f"storaged-0/checkpoints/{failed_job.job_id}",
     }
-    let_pass(1.5)  # three sweeps
+    let_pass(1.5)  # three collections
     assert failed_folders <= leftover_folders(cluster, space_id), "it can be recovered from there"
     graph.upsert_nodes([0], "n", weights=[2.0])
     published = graph.build()
@@ -271,9 +270,7 @@ def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: 
 
 
 def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, client: Client) -> None:
-    """Such a block is what a write under way at that moment leaves: here, put where it would
-    lie.
-    """
+    """Write a block where a write in flight at that moment would leave it."""
     loaded_graph(client, "late")
     space_id = client.describe("late").space_id
     load = client.begin_load("late")
@@ -311,8 +308,8 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     )
     for _ in range(
         ATTEMPTS
-        # what was found goes at one of the next sweeps, and can be looked for only while its
-        # storaged is away
+        # One of the next collections removes the block. The database can be inspected only while
+        # its storaged is stopped.
     ):
         let_pass(1.0)
         cluster[name].stop()
@@ -351,7 +348,7 @@ def test_unrecovered_build_expires_across_metad_restarts(ending: str) -> None:
             "no file is unfinished",
             ignored=FileNotFoundError,
         )
-        client.recover_job(job.job_id)  # it may still be: anew
+        client.recover_job(job.job_id)  # an expired build can still be recovered: it starts over
         assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
         wait_until(
             lambda: leftover_folders(cluster, 1) == expected_folders(cluster, job.job_id, 1),

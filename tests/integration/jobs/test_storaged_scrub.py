@@ -1,5 +1,6 @@
-"""Images that are altered while they are served: found by the scrub, withdrawn, checked whole
-before they return.
+"""Images damaged while served: the scrub finds and withdraws them.
+
+They are verified completely before they are served again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ROWS = 300_000
 
 
 def write_image(folder: Path) -> str:
-    """The digest of an image of some mebibytes; one of its files holds offsets."""
+    """Write an image of some mebibytes, with offsets in one of its files; return its digest."""
     table = {"size": ROWS, "total": float(ROWS)}
     nodes = {"rows": ROWS, "count": ROWS, "dense": True, "table": table, "columns": []}
     image = ImageWriter(folder)
@@ -45,7 +46,7 @@ def desired_space(digest: str, version: int = 3, job_id: int = 7) -> DesiredSpac
 
 
 class Host:
-    """The parts of a storaged that open and check images."""
+    """The components of a storaged that load and check images."""
 
     def __init__(self, folder: Path, *, verify_bytes: int, interval_s: float = 0.05) -> None:
         self.paths = DataPaths(folder)
@@ -105,7 +106,7 @@ def test_altered_image_is_withdrawn_until_restored(tmp_path: Path, name: str) ->
         assert host.local_spaces.versions() == []
         with pytest.raises(Stale, match="image"):
             host.local_spaces.version(1, 3, "d")
-        assert host.local_spaces.served_jobs(1) == []  # no build links its files
+        assert host.local_spaces.served_jobs(1) == []  # so that no build links its files
         assert host.scrubber.versions_damaged == 1
         flip(host.image / name, 8)
         wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
@@ -149,7 +150,7 @@ def test_large_version_verifies_offsets_first_rest_soon(tmp_path: Path) -> None:
         flip(host.image / "n0.table.row_of.bin", 8)
         flip(host.image / "n0.weights.bin", 8)
         wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
-        host.scrubber.start()  # the interval does not matter to what was never checked
+        host.scrubber.start()  # an image never checked is due, whatever the interval
         wait_until(
             lambda: "n0.weights.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()),
             "the damage is reported",
@@ -171,7 +172,7 @@ def test_scrub_ends_when_its_version_is_dropped(tmp_path: Path) -> None:
         host.local_spaces.apply([desired_space(digest)])
         host.loader.wake()
         wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
-        host.scrubber._mib_per_s = 1e-6  # it would take years
+        host.scrubber._mib_per_s = 1e-6  # slow enough to take years
         check = threading.Thread(target=host.scrubber.check_next)
         check.start()
         wait_until(lambda: host.scrubber.bytes_read > 0, "the scrub reads")

@@ -1,5 +1,6 @@
-"""The self-test, as commands, clients and HTTP ask for it: it accepts a right graph, repeats, and
-stays within its bounds.
+"""The self-test through commands, clients and HTTP: it accepts a correct graph.
+
+It is reproducible and keeps to its bounds.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def test_correct_graph_passes_for_any_seed(cluster: LocalCluster, seed: int) -> 
     rows = cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
     assert (
         report.scanned == rows + cases.PEOPLE + cases.PAPERS + cases.WRITES + cases.CITES
-    )  # once more by the weights of their tables
+    )  # those with weight tables once more
 
 
 def test_every_kind_of_sampling_is_verified(cluster: LocalCluster) -> None:
@@ -171,7 +172,7 @@ def test_command_reports_findings_and_exit_code(cluster: LocalCluster) -> None:
         text_output.returncode,
         "draws follow their weights" in " ".join(text_output.stdout.split()),
     ) == (ExitCode.DONE, True)
-    # With an alpha of nearly 1 somebody is always the most suspicious.
+    # With an alpha of nearly 1, some test is always rejected.
     failing = run("cases", "--draws", "2000", "--seed", "8", "--alpha", "0.999999", "--json")
     assert failing.returncode == ExitCode.FAILED
     assert json.loads(failing.stdout)["failures"]

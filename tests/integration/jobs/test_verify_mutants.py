@@ -1,9 +1,12 @@
-"""The self-test rejects every planted fault that changes a share, through real processes and gRPC,
-and accepts the sampler itself.
+"""The self-test rejects every planted fault that changes a sampling probability.
 
-Not planted, for nobody could see them from outside: rows and coins of 32 bits, which move shares by
-less than 2^-20 here (the law suite enumerates the words where they show), faults of draws without
-replacement and of streams that agree with each other, which leave every share as it is."""
+It runs through real processes and gRPC, and accepts the unmodified sampler.
+
+Faults that cannot be observed from outside are not planted. These are rows and coins of 32 bits,
+which change probabilities by less than 2^-20 here (the distribution tests enumerate the words where
+they show). Faults of sampling without replacement and correlated random streams leave every
+probability unchanged.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +37,21 @@ SLOW = (
     "ids of rows beside columns",
 )
 REFUSED = ("float32 sums of rows",)
-"""Those that a build does not even survive, its audit switched off."""
+"""Faults that make a build fail even with its audit switched off."""
 
 
 def faulty_cluster(folder: Path, *names: str) -> LocalCluster:
-    """One storaged and one graphd with these faults; one, for with more graphd notices stale totals
-    by itself.
+    """Return a cluster of one storaged and one graphd with these faults.
+
+    With several graphds, one would notice stale totals without the self-test.
     """
     return LocalCluster(1, 1, folder=folder, mutants=names)
 
 
 def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) -> None:
-    """A graph of skewed parts, skewed weights, and some that are 0; of two of its types with
-    further weights.
+    """Create a graph with skewed partitions, skewed weights and some weights of 0.
+
+    One node type and one edge type have weight tables.
     """
     with_tables = {"weighted": True, "tables": tables or {}}
     schema = {
@@ -130,12 +135,12 @@ def test_every_sampling_mutant_is_covered_or_undetectable() -> None:
         "rows from 32 bits, globally",  # by rows / 2^32
         "rows from 32 bits, in neighborhoods",
         "coins of 32 bits",
-        "the same stream on every worker",  # draws that agree, each with the right law
+        "the same stream on every worker",  # correlated draws, each with the right distribution
         "streams of neighboring seeds lag",
         "streams of neighboring positions lag",
         "two draws from one word",
         "neighbors by their place on a host",
-        # where graphd tells hosts' draws apart; here is one
+        # where graphd distinguishes the draws of several hosts; here is only one
         "parts in proportion, in random order",
         "sums that lose small weights",  # by 2^-24
         "the rest alike after too many rejections",  # without replacement

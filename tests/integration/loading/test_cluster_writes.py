@@ -1,5 +1,6 @@
-"""Writes become durable at once and visible with the next build; loads resume; versions move
-forward only.
+"""Writes are durable at once and visible after the next build; loads resume.
+
+Versions only move forward.
 """
 
 from __future__ import annotations
@@ -145,8 +146,8 @@ def test_an_interrupted_load_resumes_where_it_stopped(client: Client, graph: Gra
     write_chunks(load, 3)
     resumed = client.begin_load(graph.space, source="second", resume_key="key")
     assert resumed.load_id == load.load_id
-    # The word about the last chunk travels with the next registration, which never came: it is
-    # simply sent again.
+    # The confirmation of the last chunk travels with the next registration, which never came. The
+    # chunk is sent again.
     assert {0, 1} <= resumed.written <= {0, 1, 2}
     with pytest.raises(asterism.Conflict):
         resumed.write_edges(1, "likes", [20], [29], weights=[1])

@@ -1,5 +1,6 @@
-"""Nothing that reaches a storaged's port changes a committed load, and nothing invalid enters one
-that is open.
+"""No request to a storaged's port changes a committed load.
+
+No invalid data enters an open load.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ IDS = np.arange(NODES)
 
 
 class Intruder:
-    """Calls the daemons' ports with frames of its own making."""
+    """Client that sends handmade frames to the daemons' ports."""
 
     def __init__(self, cluster: LocalCluster, client: Client, space: str) -> None:
         self.cluster, self.client, self.space = cluster, client, space
@@ -107,9 +108,7 @@ class Intruder:
         return metad_pb.HostSeal(host=host, number=reply.head.number, parts=reply.head.parts)
 
     def write_open(self, load_id: int, part: int, sections: dict[str, Any], **head: Any) -> None:
-        """Write rows of an open load, once the storaged knows the space and is connected to
-        metad.
-        """
+        """Write rows of an open load, once the storaged knows the space and metad."""
 
         def try_write() -> bool:
             try:
@@ -121,7 +120,7 @@ class Intruder:
         wait_until(try_write, "an open load takes a write")
 
     def commit_at(self, daemon: str, load_id: int, *seals: metad_pb.HostSeal) -> metad_pb.Load:
-        """Ask for a commit: of a graphd, as a client does, or of metad past every graphd."""
+        """Request a commit from graphd, as a client does, or directly from metad."""
         request = metad_pb.CommitLoadRequest(
             load_id=load_id, space=self.space, written=[0], seals=seals
         )
@@ -131,13 +130,13 @@ class Intruder:
         return reply
 
     def get_load(self, load_id: int) -> metad_pb.Load:
-        """The load, as the catalog has it."""
+        """Return the load as the catalog records it."""
         load = self.metad.call(CATALOG["get_load"], metad_pb.LoadRequest(load_id=load_id), 10)
         assert isinstance(load, metad_pb.Load)
         return load
 
     def begin(self, rows: int = NODES) -> int:
-        """A load with one chunk of nodes, registered and not written."""
+        """Begin a load with one registered, unwritten chunk of nodes; return its id."""
         load: Any = self.metad.call(
             CATALOG["begin_load"],
             metad_pb.BeginLoadRequest(space=self.space, source="intruder"),
@@ -173,7 +172,7 @@ def weights(client: Client, space: str) -> list[float]:
 
 
 def digests(cluster: LocalCluster, space: str, version: int) -> dict[int, str]:
-    """The digest of each partition's image."""
+    """Return the digest of each partition's image."""
     with closing(RemoteTransport(cluster["metad"].address)) as metad:
         manifest: Any = metad.call(
             CATALOG["get_manifest"], metad_pb.ManifestRequest(space=space, version=version), 10
@@ -182,7 +181,7 @@ def digests(cluster: LocalCluster, space: str, version: int) -> dict[int, str]:
 
 
 def create_loaded_space(client: Client, space: str) -> int:
-    """A built space of weighted nodes and edges; the id of its load."""
+    """Build a space of weighted nodes and edges; return the id of its load."""
     client.create_space(space, SCHEMA)
     load = client.begin_load(space, source="truth")
     load.write_nodes(0, "n", IDS, weights=IDS + 1, features={"x": IDS})
@@ -197,9 +196,7 @@ def run_job(client: Client, space: str, kind: str = "build", **options: str) -> 
 
 
 def test_a_committed_load_is_not_written_again(cluster: LocalCluster, client: Client) -> None:
-    """The attack: replace the acknowledged weights of a committed load, before and after restarts,
-    and while metad is away.
-    """
+    """Try to replace a committed load's weights, before and after restarts and without metad."""
     load_id = create_loaded_space(client, "attack")
     before = weights(client, "attack")
     with closing(Intruder(cluster, client, "attack")) as intruder:
@@ -236,7 +233,7 @@ def test_a_committed_load_is_not_written_again(cluster: LocalCluster, client: Cl
             cluster.kill(name)
         cluster["storaged-0"].start()
         cluster["storaged-1"].start()
-        # Without metad they do not serve, or cannot ask: whichever it is, nothing is taken.
+        # Without metad they do not serve, or cannot check the load. Either way they refuse.
         for part in range(PARTS):
             with pytest.raises(AsterismError):
                 intruder.write(load_id, part, {"ids": [part]})
@@ -318,7 +315,7 @@ def test_nothing_invalid_enters_an_open_load(cluster: LocalCluster, client: Clie
 
 
 def assert_binary_endpoint_refuses_writes(intruder: Intruder, load_id: int) -> None:
-    """WriteBlocks is not among the methods that the binary endpoint serves, whatever the frame."""
+    """Check that the binary endpoint does not serve WriteBlocks, for any frame."""
     transport = intruder.storageds[intruder.owners[0]]
     endpoint: Any = transport.call(
         STORE["find_binary_endpoint"], storaged_pb.FindBinaryEndpointRequest(), 10
@@ -351,12 +348,13 @@ def assert_binary_endpoint_refuses_writes(intruder: Intruder, load_id: int) -> N
 def test_a_late_write_is_in_the_fingerprint_or_refused(
     cluster: LocalCluster, client: Client
 ) -> None:
-    """Writers race a commit past every graphd; what was acknowledged is there, what was refused is
-    not.
+    """Race writers against commits sent directly to metad.
+
+    Acknowledged writes are in the load, refused ones are not.
     """
     client.create_space("race", SCHEMA)
     with closing(Intruder(cluster, client, "race")) as intruder:
-        for part in range(PARTS):  # both storageds have heard of the space
+        for part in range(PARTS):  # so that both storageds know the space
             intruder.write_open(first_id := intruder.begin(), part, {"ids": [part]})
         intruder.commit_at("graphd-0", first_id)
     for _ in range(4):
@@ -416,7 +414,7 @@ def test_a_commit_is_retried_after_a_kill_following_its_seal(
         load_id = intruder.begin()
         intruder.write_open(load_id, 1, {"ids": [1]})
         seal = intruder.seal(load_id, 1)
-        if victim == "graphd":  # it sealed, and never asked for the commit
+        if victim == "graphd":  # it sealed, and never requested the commit
             cluster.kill("graphd-0")
             cluster.restart("graphd-0")
         elif victim == "metad":
@@ -430,8 +428,7 @@ def test_a_commit_is_retried_after_a_kill_following_its_seal(
             )
             cluster.kill(name)
             cluster.restart(name)
-        # The load is still open: another write is admitted again, which makes the earlier seal
-        # void.
+        # The load is still open. A further write is accepted and makes the earlier seal invalid.
         intruder.write_open(load_id, 1, {"ids": [5]}, chunk=1)
         stale = intruder.commit_at("metad", load_id, seal)
         assert stale.state == metad_pb.OPEN
@@ -465,7 +462,7 @@ def test_blocks_that_were_changed_on_disk_fail_builds_and_audits(
     sections = offline.read(ref)
     sections["weight"] = sections["weight"][
         ::-1
-    ].copy()  # as many rows, as many bytes, a right checksum of its own
+    ].copy()  # the same rows and bytes, with a valid checksum
     extra = Block(
         load_id=load_id,
         chunk=99,
@@ -499,8 +496,9 @@ def test_blocks_that_were_changed_on_disk_fail_builds_and_audits(
 def test_invalid_ids_of_an_older_release_fail_only_the_build(
     cluster: LocalCluster, client: Client
 ) -> None:
-    """Blocks that a release before validation took, in a load without a fingerprint: the build
-    names the load, the partition and the id.
+    """Plant blocks that a release before validation accepted, in a load without a fingerprint.
+
+    The build names the load, the partition and the id.
     """
     client.create_space("older", SCHEMA)
     with closing(Intruder(cluster, client, "older")) as intruder:
@@ -546,7 +544,7 @@ def test_invalid_ids_of_an_older_release_fail_only_the_build(
         )
         offline.close()
         cluster.restart(name)
-        # After its restart metad does not know the writers: it seals the load on every host.
+        # A restarted metad does not know the writers, so it seals the load on every host.
         cluster.kill("metad")
         cluster.restart("metad")
         assert intruder.commit_at("graphd-0", load_id).state == metad_pb.COMMITTED

@@ -1,5 +1,6 @@
-"""Edges whose ends are deleted, and made again, while they are being written: both copies meet the
-same fate.
+"""Delete and re-create the end nodes of edges while the edges are written.
+
+Both copies of an edge are kept or removed together.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ def graph(client: Client, request: pytest.FixtureRequest) -> Graph:
 
 
 def open_load(client: Client, graph: Graph) -> Load:
-    """A load with edges of every n to m 6 and to m 7, their ends there when it wrote them."""
+    """Open a load with edges from every n to m 6 and m 7, which exist at that time."""
     load = client.begin_load(graph.space)
     load.write_edges(0, "likes", np.tile(np.arange(8), 2), np.repeat([6, 7], 8))
     return load
 
 
 def edges_in_both_copies(graph: Graph, etype: str = "likes") -> list[tuple[int, int]]:
-    """The edges of a type, which both copies have to agree on."""
+    """Return the edges of a type; check that both copies agree."""
     src_type, _, dst_type = graph.schema.edge_types[graph.schema.edge_type_id(etype)].name.split(
         ":"
     )
@@ -155,7 +156,7 @@ def test_concurrent_writes_and_deletes_keep_edge_copies_equal(client: Client, gr
                     else:
                         load.write_edges(chunk, "knows", ids, rng.integers(0, 10, 4))
                 load.commit()
-        except BaseException as error:  # told by the test, whatever it is
+        except BaseException as error:  # the test reports any failure
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]

@@ -1,4 +1,4 @@
-"""A storaged that is stopped, not ended: its host takes what it is sent, and nobody answers."""
+"""A storaged stopped by SIGSTOP: its host accepts data, but no reply comes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.framing import Frame
 
 DETECTION_S = QUICK_S
-"""A second of patience, six for an answer to a ping, and the client's further attempts: long before
-a call's time is up.
+"""Time limit of detection, far below a call's deadline.
+
+A call waits one second, then six for a ping reply; the client's retries add to that.
 """
 
 

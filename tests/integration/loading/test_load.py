@@ -1,5 +1,6 @@
-"""Many trainers at a time, a graphd killed among them: every answer right or an error that says so,
-nothing hangs, memory stays.
+"""Many concurrent trainers while a graphd is killed: results are correct or typed errors.
+
+Nothing hangs, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SAMPLING_CALLS = (
     "features",
 )
 MAX_INCREASE_MIB = 400
-"""What a daemon may grow by: arenas of as many threads as answer, scratch of each."""
+"""Largest memory growth of a daemon: arenas of all serving threads, scratch of each."""
 
 
 def start_trainers(
@@ -103,7 +104,7 @@ def test_trainers_get_right_results_while_a_graphd_is_killed(clients: int, secon
             start_trainers(cluster, seconds, clients // PROCESSES, i, expected)
             for i in range(PROCESSES)
         ]
-        let_pass(seconds / 2 + 1)  # they take a second to start
+        let_pass(seconds / 2 + 1)  # trainers take a second to start
         cluster.kill("graphd-1")
         reports = [trainer_report(process) for process in processes]
         print(
@@ -115,7 +116,7 @@ def test_trainers_get_right_results_while_a_graphd_is_killed(clients: int, secon
         for measure in (
             "seconds",
             "requests",
-        ):  # a call of many requests, as a scan in small batches, takes the sum of theirs
+        ):  # a call of many requests, such as a scan in small batches, sums their times
             times = 1e3 * np.array([second for report in reports for second in report[measure]])
             print(
                 f"{measure}, ms: {len(times)}, p50 {np.median(times):.1f}, p99 "

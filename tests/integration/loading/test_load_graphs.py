@@ -1,6 +1,4 @@
-"""Graphs of NetworkX, SciPy, pandas and igraph in a space: what is read back is what the object
-holds.
-"""
+"""Load NetworkX, SciPy, pandas and igraph objects, and compare the space with the object."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A load whose process is killed, at any chunk, goes on when it is started again: every edge once,
-under the same ids.
+"""A load killed at any chunk resumes when started again.
+
+Every edge is written once, with the same id.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def start_load(cluster: LocalCluster, space: str, source: Path) -> subprocess.Popen[str]:
-    """`asterism load` in a process of its own."""
+    """Start `asterism load` in a process of its own."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "--json"]
     return subprocess.Popen(
         [*command, "load", space, str(source), "--chunk-rows", CHUNK_ROWS],
@@ -55,7 +56,7 @@ def test_killed_load_resumes_and_writes_every_edge_once(
                 process.send_signal(signal.SIGKILL)
                 process.communicate()
                 kills += 1
-                # What was acknowledged before the kill is not seen until the load is committed.
+                # Acknowledged rows are invisible until the load is committed.
                 assert not client.versions("killed")
             else:
                 break

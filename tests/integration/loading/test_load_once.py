@@ -1,5 +1,6 @@
-"""Files are loaded once: what a space has already is told, after a restart too, and loaded again
-only on request.
+"""Files are loaded once: a repeated load is reported, also after a restart.
+
+They are loaded again only on request.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def test_same_files_are_loaded_once_unless_requested_again(tmp_path: Path) -> No
     with asterism.open(tmp_path / "service") as client:
         first = ingest.load(client, "shop", source, schema=ingest.schema_of(source))
         assert summary(first) == (sum(SHOP.nodes.values()), sum(SHOP.edges.values()), False)
-        # The folder is named in another way, but it is the same one.
+        # The same folder by another path.
         second = ingest.load(
             client, "shop", Path(os.path.relpath(source.parent)), progress=progress_events.append
         )
@@ -96,7 +97,7 @@ def test_touched_file_makes_another_source(client: Client, tmp_path: Path, file:
     second = ingest.load(client, space, source)
     assert (second.already, second.commit) == (False, first.commit + 1)
     assert ingest.load(client, space, source).commit == second.commit
-    # As it was when it was loaded first.
+    # Restore the time of the first load.
     os.utime(source.parent / file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert ingest.load(client, space, source).commit == first.commit
 
@@ -125,7 +126,7 @@ def test_source_lists_all_its_files_with_the_schema_first(tmp_path: Path) -> Non
 
 
 class Interrupted(Exception):
-    """The line is cut."""
+    """Exception that simulates a broken connection."""
 
 
 def interrupt_load(

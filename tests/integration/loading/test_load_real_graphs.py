@@ -1,6 +1,4 @@
-"""Real graphs from their files to a published version, checked against Python's own csv module and
-numpy.
-"""
+"""Real graphs from files to a published version, checked with the csv module and numpy."""
 
 from __future__ import annotations
 
@@ -114,7 +112,7 @@ def node_id_or_none(text: str) -> int | None:
 
 
 class OpenflightsGraph:
-    """What the openflights schema says, in plain Python."""
+    """The openflights graph in plain Python, by its schema."""
 
     def __init__(self, folder: Path) -> None:
         self.airports = {int(row[0]): row for row in table(folder / "airports.dat")}
@@ -263,7 +261,7 @@ def test_generated_shop_is_read_back_edge_by_edge(
 
 
 class Interrupted(Exception):
-    """The line is cut."""
+    """Exception that simulates a broken connection."""
 
 
 def test_interrupted_load_resends_no_written_chunk(client: Client, tmp_path: Path) -> None:

@@ -1,6 +1,4 @@
-"""Single writes from many callers at once: each is durable when it is answered, and they share
-commits.
-"""
+"""Concurrent single writes: each is durable when acknowledged, and writes share commits."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ def test_concurrent_writers_share_commits_and_lose_nothing(cluster: LocalCluster
         assert all("dst[0] = 999: no such 'n' node" in message for message in refused)
         assert (
             max(commits) - first < 2 * WRITERS * WRITES_PER_WRITER / 2
-        )  # two writes a commit at least, on the average
+        )  # at least two writes per commit on average
         graph.build()
         nodes = 1000 + np.arange(WRITERS * WRITES_PER_WRITER)
         features = graph.node_features(nodes, ["weight", "x", "note"], "n")

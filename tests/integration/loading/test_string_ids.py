@@ -1,5 +1,6 @@
-"""Strings as ids on real services: loaded, drawn from, looked up, exported, backed up, and never
-two of them taken for one.
+"""String ids on real services: load, sample, look up, export and back up.
+
+Two different strings are never confused.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from asterism_model.string_ids import hash_string
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
 
 COLLIDING_STRINGS = ("Xuw2jYuhNW3", "zhQZUDJ5rO6")
-"""Two strings that have one id, 7491370303538657842, under the salt 0: found by a walk of
-3,742,883,448 steps.
+"""Two strings with the same id under salt 0.
+
+The id is 7491370303538657842; a search of 3,742,883,448 steps found them.
 """
 SPACE: dict[str, Any] = {
     "ids": "string",
@@ -57,7 +59,7 @@ def create_shop(client: Client, space: str) -> Graph:
 
 
 def run_calls(graph: Graph, encode: Callable[[list[str], str], Any]) -> dict[str, Any]:
-    """What calls give that are told nodes as ``encode`` tells them."""
+    """Return the results of many calls, with nodes given in the form that `encode` returns."""
     users, items, seed = (
         encode(["user-3", "Zoë", "nobody", "user-9"], "user"),
         encode(ITEMS[:3], "item"),
@@ -102,7 +104,7 @@ def run_calls(graph: Graph, encode: Callable[[list[str], str], Any]) -> dict[str
 
 
 def to_lists(value: Any) -> Any:
-    """A record as nested lists, but for its token."""
+    """Convert a record to nested lists, without its token."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, dict):
@@ -270,7 +272,7 @@ def test_async_client_accepts_string_ids(remote: Graph, cluster: LocalCluster) -
     )
 
 
-# -- the same everywhere, and for good -------------------------------------------------------------
+# -- reproducible and durable ----------------------------------------------------------------------
 
 
 def test_one_host_and_three_give_the_same_bytes(graph: Graph, remote: Graph) -> None:

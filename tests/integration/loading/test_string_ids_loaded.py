@@ -1,5 +1,6 @@
-"""Strings as ids from files and objects: what was there is there, in draws, exports and answers of
-the command, killed or not.
+"""String ids loaded from files and objects, in samples, exports and command output.
+
+Killed loads are included.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def test_objects_keep_their_labels_where_ids_are_strings(client: Client) -> None
     assert sorted(club.node_names(club.neighbors(["bob"], "edge").nodes).tolist()) == ["ann", "Çem"]
     client.load_graph(
         "club", networkx.Graph([("dan", "ann")]), build=True
-    )  # a space of strings takes strings
+    )  # strings, because the space exists with string ids
     assert sorted(club.node_names(club.neighbors(["ann"], "edge").nodes).tolist()) == ["bob", "dan"]
     with pytest.raises(InvalidRequest, match='a tuple; with ids="string"'):
         client.load_graph("tuples", networkx.Graph([((1, 2), (3, 4))]), ids="string")
@@ -191,7 +192,7 @@ def test_objects_keep_their_labels_where_ids_are_strings(client: Client) -> None
             orders_graph.neighbors(["ann", "bob"], "buys").nodes, "item"
         ).tolist(),
     ) == (4, ["7", "9"])
-    # A salt that nothing is salted with is refused, before anything is made.
+    # A salt without string ids is refused before anything is created.
     for name, ids, message in (
         ("unsalted", "per_type", "salt 4 with ids 'per_type': labels are numbered"),
         ("orders", "string", "salt 5: space 'orders' is there and has salt 4"),

@@ -1,5 +1,6 @@
-"""Names of nodes are kept on disk: to load and to build many takes no more memory than few, and
-each is found by the other afterwards.
+"""Node names are kept on disk: loading and building many takes no more memory than few.
+
+Names and ids are found from each other afterwards.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from tests.kit.waiting import HANG_S
 MIB = 1 << 20
 NAMES, BYTES, CHUNK = 720_000, 250, 20_000
 LIMIT_MIB = 768
-"""Of the whole process, page cache included: a process that holds all names twice, as Python's
-texts or as arrays, has no room in it.
+"""Limit of the whole process, page cache included.
+
+A process that holds all names twice, as Python strings or arrays, exceeds it.
 """
 MAX_EXTRA_MIB = 40
-"""Anonymous memory beyond what it took to load, build and look for two fifths as many, which fill
-all buffers: the other names are 103.
+"""Anonymous memory allowed beyond that for two fifths of the names, in MiB.
+
+The smaller load already fills all buffers. The additional names are 103 MiB.
 """
 
 PROGRAM = """
@@ -67,12 +70,12 @@ print(json.dumps([few, many]))
 
 
 def test_many_names_take_no_more_memory_than_few(tmp_path: Path) -> None:
-    """Peaks of RssAnon of one process, looked at after each chunk, for two fifths of the names and
-    for all of them.
+    """Compare the peak RssAnon, read after each chunk, for two fifths and for all names.
 
-    Measured beside a load of 12 on two cores: 273 and 279 MiB, 6 apart. The bound of 40 leaves room
-    to buffers and to malloc, and none to a copy of the names that the second load has more, 103
-    MiB."""
+    Measured with a load of 12 on two cores: 273 and 279 MiB, 6 MiB apart. The bound of 40 MiB
+    allows for buffers and malloc, but not for a copy of the second load's additional names, 103
+    MiB.
+    """
     command = [
         sys.executable,
         "-c",
@@ -87,9 +90,7 @@ def test_many_names_take_no_more_memory_than_few(tmp_path: Path) -> None:
             process = subprocess.run(
                 [*prefix, *command], capture_output=True, text=True, timeout=HANG_S, check=False
             )
-    except (
-        OSError
-    ):  # this machine lets no group be made: what the process itself takes is measured either way
+    except OSError:  # this machine allows no control group: measure the process without one
         process = subprocess.run(
             command, capture_output=True, text=True, timeout=HANG_S, check=False
         )
