@@ -79,7 +79,7 @@ def stop_and_recover(
 
 
 def resumed_steps(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
-    """Return (steps kept, first step repeated) for each resumed attempt at a job.
+    """Return (steps kept, step resumed at) for each resumed attempt at a job.
 
     The values come from storaged's log.
     """

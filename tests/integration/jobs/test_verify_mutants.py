@@ -43,7 +43,7 @@ REFUSED = ("float32 sums of rows",)
 def faulty_cluster(folder: Path, *names: str) -> LocalCluster:
     """Return a cluster of one storaged and one graphd with these faults.
 
-    With several graphds, one would notice stale totals without the self-test.
+    With several graphds, graphd itself would notice stale totals.
     """
     return LocalCluster(1, 1, folder=folder, mutants=names)
 

@@ -1,5 +1,6 @@
-"""The asterism command, from a schema file to partitions on disk: as people type it, and as scripts
-read it.
+"""The asterism command, from a schema file to partitions on disk.
+
+Output is checked in both forms: for people and for scripts.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LIMIT_S = HANG_S
 
 
 class Command:
-    """Runs the command on a service that is served from a folder, in a process of its own."""
+    """Runner for the command against a service that serves a folder in its own process."""
 
     def __init__(self, folder: Path) -> None:
         self.source = generate.write_dgl(SHOP, folder / "files")
@@ -52,7 +53,7 @@ class Command:
         self.address: str = self.startup["address"]
 
     def __call__(self, *arguments: object, expect: ExitCode = ExitCode.DONE) -> Any:
-        """The JSON document of a command; of one that fails, the line that it says."""
+        """Run a command; return its JSON document, or the error line if it fails."""
         completed = zygote.run(
             "asterism.cli", "--address", self.address, "--json", *map(str, arguments)
         )
@@ -65,7 +66,7 @@ class Command:
         return json.loads(completed.stdout)
 
     def close(self) -> int:
-        """Stop the server with SIGTERM, and give its exit status."""
+        """Stop the server with SIGTERM and return its exit status."""
         if self.server.poll() is None:
             self.server.send_signal(signal.SIGTERM)
         status = self.server.wait(HANG_S)
@@ -648,7 +649,7 @@ def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
 def test_versions_are_listed_with_their_pins(
     asterism: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")  # a terminal that cuts nothing off
+    monkeypatch.setenv("COLUMNS", "200")  # wide enough that no column is cut
     with connect(asterism.address, space="shop").pin(owner="a trainer"):
         newest, *_ = asterism("space", "versions", "shop")
         assert [(pin["owner"], pin["version"]) for pin in newest["pins"]] == [

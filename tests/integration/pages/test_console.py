@@ -1,6 +1,4 @@
-"""The console as people use it, at a real terminal, and as scripts do: from files, pipes and the
-command line.
-"""
+"""The console at a real terminal, and in scripts: from files, pipes and the command line."""
 
 from __future__ import annotations
 
@@ -73,7 +71,7 @@ def terminal(address: str, tmp_path: Path) -> Iterator[Terminal]:
 
 
 def run(*arguments: str, stdin_text: str = "", code: ExitCode = ExitCode.DONE) -> tuple[str, str]:
-    """What a script's console prints and complains of, in this process."""
+    """Run the console as a script in this process; return its output and its errors."""
     out, errors, original_stdin = io.StringIO(), io.StringIO(), sys.stdin
     sys.stdin = io.StringIO(stdin_text)
     try:
@@ -98,7 +96,7 @@ def test_statements_span_lines_and_report_time_version_and_seed(terminal: Termin
     rows = re.findall(r"^ +(\d+) +([\d.]+) *$", shown, re.MULTILINE)
     assert len(rows) == 3
     assert all(float(price) == int(i) / 2 for i, price in rows)
-    terminal.type("SHOW SPACES\r\r")  # an empty line ends one too
+    terminal.type("SHOW SPACES\r\r")  # an empty line also ends a statement
     terminal.wait_for_text(r"(?s)tags.*shop.*shop>$")
     terminal.type(":timing off\r")
     terminal.wait_for_text(r"shop>$")
@@ -120,7 +118,7 @@ def test_an_error_shows_its_caret_and_the_console_continues(terminal: Terminal) 
     terminal.wait_for_text(r"nowhere.*\n.*shop>$")
     terminal.type("FETCH PROP ON item 7 YIELD title;\r")
     shown = terminal.wait_for_text(r'item "7".*')
-    assert r"\t\x1b[31mred" in shown  # what a text says does not colour the terminal
+    assert r"\t\x1b[31mred" in shown  # text from the data must not color the terminal
     terminal.type(":quit\r")
     assert terminal.wait_exit_code() == 0
 
@@ -147,7 +145,7 @@ def test_keywords_and_live_schema_names_complete_in_colours(
     terminal.wait_for_text(r"shop>$")
     terminal.type("USE made")
 
-    def is_offered() -> bool:  # with one of the next keys: it is asked for beside the typing
+    def is_offered() -> bool:  # after a later key: names are fetched while the user types
         with contextlib.suppress(AssertionError):
             terminal.wait_for_text(r"made_meanwhile", seconds=0.5)
             return True

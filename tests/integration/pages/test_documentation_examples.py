@@ -1,5 +1,6 @@
-"""What graphs, schemas, jobs and samples show of themselves: types and counts, in text and in HTML
-in which nothing that was said is code.
+"""Text and HTML representations of graphs, schemas, jobs and samples.
+
+Types and counts are shown, and names are escaped in HTML.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def graph(folder: Path) -> Iterator[asterism.Graph]:
 
 
 class ParsedHtml(HTMLParser):
-    """The elements of a page, their attributes and its text."""
+    """Elements, attribute names and text of an HTML document."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -151,7 +152,7 @@ def hostile_job() -> Job:
 def hostile_schema(monkeypatch: pytest.MonkeyPatch) -> asterism.Schema:
     monkeypatch.setattr(
         validation, "NAME_PATTERN", re.compile(".*", re.DOTALL)
-    )  # no service takes such names; a notebook must not trust that
+    )  # no service accepts such names, but a notebook must not rely on that
     return asterism.Schema.from_dict({"nodes": {ATTACK: {"features": {ATTACK: "float32"}}}})
 
 

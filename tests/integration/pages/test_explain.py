@@ -1,5 +1,6 @@
-"""What a sampling call is said to take is what it takes: shares by the weights, draws by the
-sample, routes by the parts, bytes by the frames.
+"""Explanations of sampling calls, compared with what the calls do.
+
+Shares follow the weights, draws the sample, routes the partitions and bytes the frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every block of code of every page runs as it stands, or says that it does not."""
+"""Every code block of every documentation page runs unchanged or is marked otherwise."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.pages import Block, Runner
 
 RUN_ELSEWHERE = {"README.md", "training.md", "euler.md", "pglbox.md"}
-"""Pages whose programs have a test of their own: in `tests/structure/test_readme.py`, and in
-``test_*_page.py`` beside this one.
+"""Pages that have a test program of their own.
+
+The tests are `tests/structure/test_readme.py` and
+``tests/integration/frameworks/test_*_page.py``.
 """
 SHOP_SETUP = """
 import numpy as np
@@ -58,7 +60,7 @@ client = asterism.connect("localhost:9669")
 write_dgl(Shop(users=300, items=50, clicks=2000, seed=1), Path("demo-data"))
 """,
 }
-"""What a page takes to be there."""
+"""Code that sets up the state assumed by each page."""
 SIZES = {"users=1_000_000, items=100_000, clicks=20_000_000": "users=500, items=50, clicks=3_000"}
 PAGES = [
     page
@@ -91,7 +93,7 @@ def test_the_code_of_a_page_runs(
     page: Path, pyg_python: Path, dgl_python: Path, cluster: LocalCluster, tmp_path: Path
 ) -> None:
     pythons = {"python": Path(sys.executable), "python torch": pyg_python, "python dgl": dgl_python}
-    # What is said by hand goes to one address.
+    # Handwritten requests go to a single address.
     replacements = {
         "localhost:9669": cluster["graphd-0"].address
         if page.name == "protocol.md"

@@ -1,5 +1,6 @@
-"""A statement gives what the call that it stands for gives, byte for byte, on a cluster and inside
-a process, over gRPC and HTTP.
+"""A statement returns the same bytes as the equivalent call.
+
+Statements run on a cluster and embedded, over gRPC and HTTP.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def graph(request: pytest.FixtureRequest, graphs: Mapping[str, Graph]) -> Graph:
 
 
 def valid_columns(sample: Any, sources: Any, *columns: Any) -> list[Any]:
-    """Columns of neighbors [m, n], row after row, without places where there is none; the nodes
-    that they are of first.
+    """Flatten neighbor columns of shape (m, n) row by row, without empty slots.
+
+    The source nodes come first.
     """
     valid = (sample.nodes >= 0).reshape(-1)
     rows = np.repeat(sources, sample.nodes.shape[1])
@@ -99,7 +101,10 @@ def two_hop_columns(graph: Graph) -> list[Any]:
 
 
 def limited_columns(graph: Graph) -> list[Any]:
-    """Two edges of each author's, and three of each paper's that these lead to, once each."""
+    """Return up to three citations of each paper among up to two papers per author.
+
+    Each paper is used once.
+    """
     written = graph.neighbors(PEOPLE, "writes")
     selected = np.concatenate(
         [np.arange(a, min(a + 2, b)) for a, b in pairwise(written.indptr.tolist())]
@@ -118,7 +123,7 @@ def limited_columns(graph: Graph) -> list[Any]:
 
 
 def pair_columns(graph: Graph) -> list[Any]:
-    """All edges between each pair, from all edges of its source."""
+    """Return all edges between each pair, found among all edges of its source."""
     rows = []
     for src, dst in zip(*(ends.tolist() for ends in CITATIONS), strict=True):
         neighbors = graph.neighbors([src], "cites", edge_ids=True)

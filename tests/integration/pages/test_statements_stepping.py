@@ -1,5 +1,6 @@
-"""Statements that go both ways draw from all edges of a node; jobs go on together; a parameter is a
-value and nothing else; results are frames.
+"""Statements with BIDIRECT sample the edges of both directions of a node.
+
+RECOVER JOB resumes all jobs, parameters are only values, and results convert to frames.
 """
 
 from __future__ import annotations
@@ -76,9 +77,7 @@ def test_bidirect_samples_edges_of_both_directions_by_weight(graph: Graph) -> No
 
 
 def citation_weights(graph: Graph, paper: int) -> dict[tuple[bool, int], float]:
-    """The weights of a paper's edges of both directions, by whether they lead to it and their
-    ids.
-    """
+    """Return a paper's edge weights in both directions, by (is incoming, edge id)."""
     weights = {}
     for direction in ("out", "in"):
         edges = graph.neighbors([paper], "cites", direction=direction, edge_ids=True)

@@ -1,5 +1,6 @@
-"""graphd's web pages in a real Chromium: what they show is true, everybody can read and work them,
-and no other page can use them.
+"""graphd's web pages in a real Chromium: correct content, accessibility, protection.
+
+Pages of other origins cannot use them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.browser
 
 
 class ServedGraph:
-    """A folder that is served, with a graph of which a version is pinned."""
+    """A served folder with a graph, one version of which is pinned."""
 
     def __init__(self, folder: Path) -> None:
         self.service = Standalone(folder, StandaloneSettings())
@@ -52,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedGraph]:
     server.close()
 
 
-# -- everybody can read them -----------------------------------------------------------------------
+# -- accessibility ---------------------------------------------------------------------------------
 
 PAGES = [
     "/ui",
@@ -105,7 +106,7 @@ NUMBER_FOCUSABLE = """() => [...document.querySelectorAll(
     .filter((node) => node.checkVisibility()
         && !(node.closest('details:not([open])') && node.nodeName !== 'SUMMARY'))
     .map((node, i) => (node.dataset.n = i))"""
-"""Numbers what can have the focus, in the order of the document."""
+"""Numbers the focusable elements in document order."""
 FOCUS_STATE = """() => {
     const node = document.activeElement, style = getComputedStyle(node),
         box = node.getBoundingClientRect();
@@ -113,7 +114,7 @@ FOCUS_STATE = """() => {
         style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
         box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight];
 }"""
-"""The number of what has it, whether that is seen, and whether it is in the window."""
+"""Number of the focused element, and whether its outline and box are visible."""
 
 
 @pytest.mark.parametrize("path", ["/ui/spaces/cases", "/ui/spaces/cases/versions/1", "/ui/query"])
@@ -121,7 +122,7 @@ def test_a_page_is_worked_by_the_keyboard_alone(
     server: ServedGraph, page_of: Callable[..., MonitoredPage], path: str
 ) -> None:
     page = page_of(server.address, width=400).open(path)
-    if "versions" in path:  # the plot comes behind the rest, and its numbers can be opened
+    if "versions" in path:  # the plot loads last and has numbers that can be expanded
         page.locator("#spread").wait_for()
     focusable = page.evaluate(NUMBER_FOCUSABLE)
     focus_order = []
@@ -153,7 +154,7 @@ def test_skip_link_and_navigation_move_the_focus(
     expect(page.locator("h1")).to_have_text("Overview")
 
 
-# -- what they show is true ------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------------------
 
 
 def test_host_and_space_pages_show_placement(
@@ -211,7 +212,7 @@ def test_a_versions_weights_are_plotted_as_they_are(
         "tables of skewed weights are not exact to the last bit"
     )
     assert page.locator("#audit .dot").count() == 2 * cases.PARTS
-    # The same for weights that an expression makes, chosen by the reader.
+    # Repeat with weights from an expression that the user selects.
     page.locator("select[name=weights]").focus()
     page.locator("select[name=weights]").select_option("node:0:aged")
     expect(page.locator("#spread figcaption")).to_contain_text("node person, by aged")
@@ -244,7 +245,7 @@ def test_rates_are_those_of_the_calls_that_were_made(
     assert max(per_s) > 0
     assert any(
         float(newest[1].replace(",", "")) == pytest.approx(one, rel=0.01) for one in per_s[-3:]
-    )  # another one may have ended meanwhile
+    )  # another interval may have ended meanwhile
     assert page.locator("#latency path.line").count() == 3
 
 
@@ -256,7 +257,7 @@ def test_unreachable_server_is_reported_and_retried(
     watch.context.set_offline(True)
     expect(page.locator("#banner")).to_contain_text("The server does not answer")
     expect(page.locator("#banner")).to_have_attribute("role", "alert")
-    expect(page.locator("#hosts tbody tr")).to_have_count(2)  # what was known stays
+    expect(page.locator("#hosts tbody tr")).to_have_count(2)  # known data stays on the page
     watch.context.set_offline(False)
     page.get_by_role("button", name="Try now").click()
     expect(page.locator("#banner")).to_be_hidden()
@@ -322,7 +323,7 @@ def test_a_statement_runs_on_the_chosen_space_and_keeps_the_choices(
             run_button.click()
         body = response.value.request.post_data_json
         assert (body["space"], body["rows"], body["language"]) == (space, int(rows), "ngql")
-        expect(run_button).to_be_visible()  # it is named otherwise until the answer is shown
+        expect(run_button).to_be_visible()  # the button has another label until the result is shown
         assert page.locator("#space").input_value() == space
         assert page.locator("#rows").input_value() == rows
     expect(page.locator("#answer caption")).to_have_text("300 rows")
@@ -363,7 +364,7 @@ def test_changing_statement_needs_confirmation(
     assert "gone" not in [space.name for space in server.client.spaces()]
 
 
-# -- nobody else's page changes anything -----------------------------------------------------------
+# -- pages of other origins change nothing ---------------------------------------------------------
 
 FORGED_HEADERS = [
     {"origin": "http://evil.example"},
@@ -441,7 +442,7 @@ def test_requests_without_preflight_are_refused(server: ServedGraph, browser: Br
             )
             assert reply.status_code == 403, kind
             assert "application/json" in reply.json()["message"]
-    elsewhere = server.address.replace("127.0.0.1", "localhost")  # of another origin, to a browser
+    elsewhere = server.address.replace("127.0.0.1", "localhost")  # another origin to a browser
     with monitored_page(browser, elsewhere) as watch:
         watch.page.goto(f"{elsewhere}/status")
         script = """async (address) => {

@@ -1,5 +1,6 @@
-"""graphd's web pages in a real Chromium, of ten thousand jobs and a space of a thousand parts:
-live, and no more at once than one reads.
+"""graphd's web pages in Chromium with ten thousand jobs and a thousand partitions.
+
+Pages update live and load a limited number of rows at a time.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from tests.kit.waiting import let_pass
 pytestmark = pytest.mark.browser
 
 PAGE_BYTES = 200_000
-"""Of one answer to a page, whatever the size of the cluster."""
+"""Largest reply to a page in bytes, whatever the size of the cluster."""
 HIDE_PAGE = """() => {
     Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true});
     window.away = true;
     document.dispatchEvent(new Event('visibilitychange'));
 }"""
-"""The reader looks at another page."""
+"""Simulates that the user switched to another tab."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_job_progress_is_live_and_hidden_pages_do_not_poll(
     expect(page.locator("#live")).to_have_text(f"Job {job.job_id} is running, 20 percent done.")
     page.evaluate(HIDE_PAGE)
     request_count = -1
-    while request_count < len(watch.requests):  # until what was on its way has come
+    while request_count < len(watch.requests):  # wait for the requests in flight
         request_count = len(watch.requests)
         page.wait_for_timeout(1000)
     finish_tasks(crowd.metad_client, *crowd.hosts)
@@ -126,7 +127,7 @@ def test_ten_thousand_jobs_are_paged_and_filtered_by_server(
         f"{sum(n % 3 == 0 for n in range(50, JOBS + 1, 50))} jobs, newest first"
     )
     assert {row[3] for row in watch.rows("jobs")} == {"FAILED"}
-    # What would be markup is text.
+    # Markup in the data is shown as text.
     assert watch.rows("jobs")[0][-1] == FAILED_CAUSE
     assert page.locator("main b").count() == 0
     assert max(size for url, size in sizes.items() if "/ui/api/" in url) < PAGE_BYTES
@@ -154,7 +155,7 @@ def test_thousand_partitions_are_paged_and_sorted_by_server(
     assert {int(row[0]) % HOSTS for row in watch.rows("parts")} == {3}
     watch.page.route(
         "**/spread?*", lambda route: route.abort()
-    )  # this graphd has no storageds to ask
+    )  # this graphd has no storageds to query
     watch.open("/ui/spaces/wide/versions/1")
     assert page.locator("#audit .dot").count() <= 2 * 250
     assert page.locator("main *").count() < 6000

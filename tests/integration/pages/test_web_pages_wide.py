@@ -1,6 +1,4 @@
-"""The pages of a space that really has a thousand parts: built, and read by graphd from as many
-images.
-"""
+"""Web pages of a space with a thousand partitions, built and read from a thousand images."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Addresses of jobs on real daemons: others are never opened; a silent endpoint does not block the
-queue.
+"""Job addresses on real daemons: only allowed ones are opened.
+
+A silent endpoint does not block the queue.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BUCKET = "s3://silent"
 
 
 class SilentServer:
-    """A server that accepts connections and never answers."""
+    """Server that accepts connections and never answers."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))

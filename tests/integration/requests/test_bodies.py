@@ -1,5 +1,6 @@
-"""What the compose file's cluster must pass, on processes of this host, behind the ports of one
-process, and embedded.
+"""Run the shared cluster test bodies without Docker.
+
+They run on local processes, on the ports of one process, and embedded.
 """
 
 from __future__ import annotations

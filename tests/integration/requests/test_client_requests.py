@@ -1,6 +1,4 @@
-"""What a client sends: how often it tries again, when it asks a second graphd, and what it
-cancels.
-"""
+"""Requests that a client sends: retries, hedged requests to a second graphd, cancellation."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def timed_call(
 
 
 def set_first_address(transport: GrpcTransport, index: int) -> GrpcTransport:
-    """The next call goes to this address first."""
+    """Make the next call start with this address."""
     transport._stub(READ.path)
     transport._next_address = index
     return transport
@@ -155,7 +153,8 @@ def test_hedges_are_at_most_a_tenth_of_the_calls_beyond_ten() -> None:
     ):
         transport = GrpcTransport([one.address, other.address], hedge=0.001)
         for _ in range(60):
-            # an address that loses is passed over, and nobody could be asked twice
+            # Addresses that lose are skipped for a while; without this reset no call could be
+            # hedged.
             transport._cooldown_ends.clear()
             timed_call(transport)
         assert 10 <= transport.traffic.hedges <= 16
@@ -272,9 +271,7 @@ def test_thousand_calls_of_one_loop_queue_in_the_client() -> None:
                 *(run_in_greenlet(timed_call, transport, READ, 0.1) for _ in range(1000))
             )
 
-    with stub_graphd(
-        lambda _: answer, workers=100, queue=0
-    ) as graphd:  # a hundred and first would be refused
+    with stub_graphd(lambda _: answer, workers=100, queue=0) as graphd:  # would refuse a 101st call
         transport = GrpcTransport(graphd.address, waits=GREENLET_WAITER)
         asyncio.run(run())
         assert transport.traffic.retries == 0

@@ -1,5 +1,6 @@
-"""The bounds of a gRPC door: full queues, large messages, long texts, hung-up channels; each is one
-of our errors.
+"""Limits of a gRPC server: full queues, large messages, long texts, closed channels.
+
+Each is reported as an Asterism error.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Handler = Callable[[metad_pb2.SpaceRequest, CallContext], common_pb2.Space]
 def serve_method(
     handler: Handler, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None
 ) -> Iterator[RemoteTransport]:
-    """A server of one method, and the way to it."""
+    """Serve one method and yield a transport to it."""
     server = GrpcServer(
         address="127.0.0.1:0",
         services={METHOD.service: ({METHOD.python_name: METHOD}, {METHOD.path: handler})},
@@ -63,7 +64,7 @@ def describe_space(transport: RemoteTransport, timeout_s: float = 10) -> common_
 
 
 def wait_for_calls(transport: RemoteTransport, calls: int) -> None:
-    """Wait until as many calls run or wait at the server."""
+    """Wait until at least `calls` calls run or wait at the server."""
     wait_until(lambda: transport.calls_there() >= calls, f"{calls} calls have arrived")  # type: ignore[attr-defined]
 
 
@@ -237,7 +238,7 @@ def test_full_queue_still_admits_another_client() -> None:
             target=lambda: replies.append(
                 other._send_queued(METHOD, METHOD.pack(REQUEST), time.monotonic() + HANG_S)
             )
-        )  # not tried again
+        )  # without retries
         late_thread.start()
         wait_for_calls(transport, 9)
         release.set()

@@ -1,4 +1,4 @@
-"""The heaviest neighbors and degrees, against whole neighborhoods."""
+"""Heaviest neighbors and degrees, compared with whole neighborhoods."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_weighted_degrees_sum_weights_by_type_and_name(
         assert expected.any() == ((direction, name) != ("out", "writes"))
     unit_degrees = graph.degrees(
         papers, "by", ntype="paper", weight="weight"
-    )  # no weights of its own: each edge weighs 1
+    )  # the edge type has no weights: each edge counts 1
     assert unit_degrees.tolist() == graph.degrees(papers, "by", ntype="paper").tolist()
     with pytest.raises(asterism.NotFound, match="recent"):
         graph.degrees(papers, ["cites", "by"], ntype="paper", weight="recent")

@@ -1,5 +1,6 @@
-"""Wrong requests to the services that clients call are answered or refused with a typed error:
-never Internal, a crash or a hang.
+"""Wrong requests to client-facing services: a result or a typed error, never Internal.
+
+No request causes a crash or a hang.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ UNAVAILABLE = (503, 504)
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """The three daemons in this process, with a space that has filters, weights of zero, times,
-    indexes and ragged features.
+    """Run the three daemons in this process.
+
+    The space has filters, zero weights, times, indexes and ragged features.
     """
     standalone = Standalone(tmp_path_factory.mktemp("service"))
     standalone.start()
@@ -42,7 +44,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="module")
 def corpus(service: Standalone) -> list[client_requests.Request]:
-    """A request of every shape that a client sends to the Graph service."""
+    """Record a request of every shape that a client sends to the Graph service."""
     recorder = client_requests.Recorder(service.handlers)
     client = asterism.Client(recorder, timeout_s=HANG_S)
     graph = cases.load(client, "cases")
@@ -55,7 +57,8 @@ def corpus(service: Standalone) -> list[client_requests.Request]:
     graph.delete_edges([1], [3], "cites")
     graph.delete_nodes([1001], "paper")
     recorder.call(GRAPH["get_routes"], Frame(graphd_pb.GetRoutesRequest(), {}), HANG_S)
-    # Kinds without rows, a string-keyed space and texts that are donated to filters.
+    # Record kinds without rows, a string-keyed space and text values, which mutations use in
+    # filters.
     client.create_space(
         "strings",
         {
@@ -81,7 +84,7 @@ def test_every_method_of_graph_is_recorded(corpus: list[client_requests.Request]
 
 @pytest.mark.filterwarnings(
     "ignore:overflow encountered in cast"
-)  # of mutations, which put large numbers into small types
+)  # mutations convert large numbers to small types
 @pytest.mark.parametrize(
     ("count", "seed"), [(2500, 1), pytest.param(100_000, 2, marks=pytest.mark.slow)]
 )
@@ -114,7 +117,7 @@ def test_metad_refuses_hostile_requests(count: int, seeds: int) -> None:
             requests, client_requests.make_sender(desk.handlers, 0.15), count=count, seed=seed
         )
         assert outcome.faults == {}
-        desk.advance_clock(1)  # what was taken can be kept and read again
+        desk.advance_clock(1)  # accepted data can be stored and read again
         InProcessMetad(desk.store)
 
 
@@ -174,7 +177,7 @@ HTTP_BODIES: dict[str, list[dict[str, Any]]] = {
 def test_http_routes_refuse_hostile_requests(
     service: Standalone, corpus: list[client_requests.Request], count: int, seed: int
 ) -> None:
-    assert corpus  # the spaces are there
+    assert corpus  # creates the spaces
     address = _http_address(service)
     connection = http.client.HTTPConnection(address, timeout=campaign.HANG_S)
     connection.request("GET", "/openapi.json")

@@ -1,6 +1,6 @@
-"""Well-formed requests of hostile content: a storaged returns results or typed errors, and keeps
-working.
-"""
+"""Well-formed hostile requests: a storaged returns results or typed errors.
+
+It keeps serving afterwards."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from asterism_proto.v1 import storaged_pb2 as storaged_pb
 pytestmark = pytest.mark.timeout(1800)
 
 SHORT, LONG, CHILD = 4000, 30_000, 6000
-"""Requests of a campaign that always runs, of one that is slow, and of one in the checking build or
-against protected pages.
+"""Requests of a default campaign, of a slow one and of one in a child process.
+
+The child runs with bounds checks or against protected pages.
 """
 REQUESTS_PER_METHOD = 12
 CHILD_S = 1200
@@ -40,7 +41,7 @@ CHILD_S = 1200
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two storageds with half of the partitions each, and their recorded requests."""
+    """Record requests on two storageds with half of the partitions each; return their folder."""
     path = tmp_path_factory.mktemp("two")
     corpus.record(path, 2)
     shutil.copytree(path, path.with_name("two-of-a-child"))
@@ -49,14 +50,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def folder_copy(folder: Path) -> Path:
-    """The same for a process of its own, while this one has the other open."""
+    """Return a copy for a child process, because this process has the original open."""
     return folder.with_name("two-of-a-child")
 
 
 @pytest.fixture(scope="module")
 def single_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One storaged with all partitions, which gets requests for whole walks, subgraphs and
-    ranks.
+    """Record requests on one storaged with all partitions; return its folder.
+
+    It gets requests for whole walks, subgraphs and ranks.
     """
     path = tmp_path_factory.mktemp("one")
     corpus.record(path, 1, "mod")
@@ -68,16 +70,14 @@ def running_services(folder: Path) -> Iterator[Services]:
     with services(folder, 2) as opened:
         corpus.response_digests(
             opened, corpus.read(folder, 1000)
-        )  # storageds know what satisfies every filter from then on
+        )  # from here on, storageds have evaluated every filter
         yield opened
 
 
 def assert_survived(
     running_services: Services, requests: list[RecordedCall], count: int, seed: int
 ) -> None:
-    """Assert that a campaign has no fault, and that known requests have the same results after
-    it.
-    """
+    """Assert that a campaign has no faults and that known requests keep their results."""
 
     def send(original: RecordedCall, mutation: Mutation) -> object:
         return running_services.call_storaged(
@@ -110,13 +110,13 @@ def test_many_hostile_requests_are_answered_or_refused(
         assert_survived(alone, corpus.read(single_folder, 100), LONG, seed=3)
 
 
-# -- in processes of their own ---------------------------------------------------------------------
+# -- in child processes ----------------------------------------------------------------------------
 
 
 def run_child(
     folder: Path, storageds: int, *arguments: str, checked: bool = False
 ) -> dict[str, Any]:
-    """A campaign in a process of its own, which may crash; what it reports."""
+    """Run a campaign in a child process, which may crash; return its report."""
     command = [
         sys.executable,
         "-m",
@@ -126,7 +126,7 @@ def run_child(
         str(storageds),
         *arguments,
     ]
-    # A child with one switch more.
+    # The child's environment, with bounds checks if requested.
     environment = {**os.environ, **({"ASTERISM_CHECK_BOUNDS": "1"} if checked else {})}  # noqa: TID251
     process = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=CHILD_S, check=False
@@ -197,8 +197,9 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def assert_daemon_survives(cluster: LocalCluster, single_folder: Path, count: int) -> None:
-    """A storaged's process answers or refuses ``count`` requests over each port, and then a known
-    one with the same bytes.
+    """Assert that a storaged survives `count` requests over each port.
+
+    Afterwards a known request returns the same bytes.
     """
     daemon = cluster["storaged-0"]
     manifest, pid = cluster.client().manifest("cases"), daemon.pid
@@ -258,13 +259,13 @@ def test_a_storaged_survives_many_hostile_requests(
     assert_daemon_survives(cluster, single_folder, 10_000)
 
 
-# -- what campaigns found --------------------------------------------------------------------------
+# -- regressions found by campaigns ----------------------------------------------------------------
 
 
 def recorded_request(
     folder: Path, method: str, *sections: str, where: bool = False, **fields: object
 ) -> RecordedCall:
-    """A recorded request of host 0 with these sections and fields."""
+    """Return a recorded request of host 0 with these sections and fields."""
     for request in corpus.read(folder, 1000):
         if (
             request.host
@@ -315,7 +316,7 @@ def test_forged_totals_of_a_filter_are_refused(
             True,
             False,
             False,
-        )  # never answered from the order of an index
+        )  # an index order never answers such a request
         request.head.ClearField("temporal_filter")
     getattr(request.head.version_ref.where, name)[:] = [value] * len(
         request.head.version_ref.where.counts
@@ -326,7 +327,7 @@ def test_forged_totals_of_a_filter_are_refused(
 def test_weight_of_rows_that_weigh_nothing_is_refused(
     running_services: Services, folder: Path
 ) -> None:
-    """Totals that fall on rows of weight 0: what let kernels read past the tables of an index."""
+    """Send totals that select rows of weight 0; they made kernels read past index tables."""
     for method in ("draw_nodes", "draw_edges"):
         request = recorded_request(
             folder, method, where=True, exponential_keys=False, remaining_weight=False
@@ -338,7 +339,7 @@ def test_weight_of_rows_that_weigh_nothing_is_refused(
 
 
 def test_filter_of_edges_does_not_apply_to_nodes(running_services: Services, folder: Path) -> None:
-    """Rows of an index of edges are none of nodes, and those of one type none of another."""
+    """Index rows of edges are not valid for nodes, nor rows of one type for another."""
     nodes = recorded_request(
         folder, "draw_nodes", where=False, exponential_keys=False, remaining_weight=False
     )

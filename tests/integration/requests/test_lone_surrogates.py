@@ -1,5 +1,6 @@
-"""Every entry refuses names, ids and other texts with a lone surrogate: InvalidRequest with the
-argument and the position.
+"""Every entry point refuses names, ids and texts with a lone surrogate.
+
+The error is InvalidRequest with the argument and the position.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def client(folder: Path) -> Iterator[asterism.Client]:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the same space that no process has open."""
+    """Return a folder with the same space, open in no process."""
     folder = tmp_path_factory.mktemp("stored")
     with asterism.open(folder) as opened:
         opened.create_space("g", SCHEMA)

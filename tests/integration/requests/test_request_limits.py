@@ -1,6 +1,4 @@
-"""Limits of requests on a cluster: large requests are refused at once, others stop after their
-deadline.
-"""
+"""Request limits on a cluster: too large requests fail at once, others at their deadline."""
 
 from __future__ import annotations
 
@@ -40,13 +38,14 @@ NODES, EDGES, HUB = 100_000, 600_000, 20_000
 GUARD_S = HANG_S
 DEADLINE_S = 0.2
 STOP_S = 1.0
-"""Processor time that a daemon may take beyond a deadline: 0.1 s, times 10 for a slow machine. It
-does not grow with the load of others.
+"""CPU time that a daemon may use after a deadline: 0.1 s, times 10 for a slow machine.
+
+It does not grow with other load on the machine.
 """
 NOISE_MIB = 160
-"""What a process keeps besides: spare arrays (64 MiB), arenas of threads, the message."""
+"""Other memory of a process: spare arrays (64 MiB), thread arenas, the message."""
 PEAK_MIB = 1024
-"""Of one request, in one daemon: docs/serving.md, "Limits of a request"."""
+"""Peak memory of one request in one daemon: docs/serving.md, "Limits of a request"."""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def graph(cluster: LocalCluster) -> Graph:
     load.commit()
     graph = client.graph("g")
     graph.build()
-    graph.sample_nodes(1, "n")  # the storaged has opened it
+    graph.sample_nodes(1, "n")  # so that the storaged has opened the version
     return graph
 
 
@@ -109,7 +108,7 @@ def storaged(
     transport.close()
 
 
-# -- what is too large is refused, before it takes memory or time ----------------------------------
+# -- too large requests are refused before they take memory or time --------------------------------
 
 OUT = common_pb.OUT
 ONE = {"ids": np.zeros(1, np.int64), "positions": np.zeros(1, np.int64)}
@@ -211,7 +210,7 @@ def test_a_storaged_refuses_what_is_too_large(
     version_ref: storaged_pb.VersionRef,
     storaged: RemoteTransport | TcpTransport,
 ) -> None:
-    """Over gRPC and over the stream port; neither its memory nor its processor time grows."""
+    """Test gRPC and the binary endpoint: neither memory nor CPU time of the storaged grows."""
     name, request = REFUSED[case](version_ref)
     before, started = reset_peak(cluster, "storaged-0"), busy_s(cluster, "storaged-0")
     with pytest.raises(InvalidRequest, match=r"rows per request|rows in one answer"):
@@ -237,7 +236,7 @@ def test_counts_beyond_what_exists_take_no_memory(
 def test_a_graphd_and_its_statements_refuse_what_is_too_large(
     cluster: LocalCluster, graph: Graph
 ) -> None:
-    """The same error from every endpoint."""
+    """Expect the same error from every endpoint."""
     many = np.zeros(HUB, np.int64)
     for call in (
         lambda: graph.sample_neighbors(many, "to", 1 << 20),
@@ -277,7 +276,7 @@ def test_explain_shows_the_price_and_the_share_of_each_limit(graph: Graph) -> No
 
 
 def test_command_reports_refusal_in_one_line(cluster: LocalCluster, graph: Graph) -> None:
-    """Exit code 2 for a request that cannot succeed; --explain shows the price."""
+    """Expect exit code 2 for a request that cannot succeed; --explain shows its cost."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster["graphd-0"].address]
     walk = ["sample", "walk", "g", "1", "--metapath", "n2to2n"]
     process = subprocess.run(
@@ -309,7 +308,7 @@ def test_statements_have_the_same_limits(cluster: LocalCluster, graph: Graph) ->
     assert "request_memory_limit_mib" in plan
 
 
-# -- the largest requests: they stop, and their memory is bounded ----------------------------------
+# -- the largest requests stop, and their memory is bounded ----------------------------------------
 
 HUBS = np.zeros(50_000, np.int64)
 ALL = np.arange(NODES)
@@ -352,7 +351,7 @@ LARGEST: dict[str, Callable[[Graph], Any]] = {
 def test_the_largest_requests_stop_soon_after_their_deadline(
     case: str, cluster: LocalCluster, graph: Graph
 ) -> None:
-    """Judged by the processor time of both daemons after the client has given up."""
+    """Measure the CPU time of both daemons after the client has given up."""
     with cluster.client(timeout_s=DEADLINE_S) as client:
         graph_with_deadline = client.graph("g")
         graph_with_deadline._session.store_schema("g", graph.schema)

@@ -1,5 +1,6 @@
-"""Requests about one node of very many edges: kernels stop inside its row, and memory keeps to the
-bound.
+"""Requests about one node with very many edges: kernels stop inside its row.
+
+Memory stays within the bound.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ NODES, EDGES = 100_000, 300_000
 SHORT, LONG = 300_000, 10_000_000
 DEADLINE_S = 0.2
 STOP_S = 1.0
-"""Processor time that a daemon may take beyond a deadline: 0.1 s, times 10 for a slow machine. It
-does not grow with the load of others.
+"""CPU time that a daemon may use after a deadline: 0.1 s, times 10 for a slow machine.
+
+It does not grow with other load on the machine.
 """
 PEAK_MIB = 1024
-"""Of one request, in one daemon: docs/serving.md, "Limits of a request"."""
+"""Peak memory of one request in one daemon: docs/serving.md, "Limits of a request"."""
 HUB = np.zeros(20_000, np.int64)
 ONE = np.zeros(1, np.int64)
 ALL = np.arange(NODES)
@@ -33,7 +35,7 @@ ALL = np.arange(NODES)
 
 @pytest.fixture(scope="module", params=[SHORT, pytest.param(LONG, marks=pytest.mark.slow)])
 def cluster_and_graph(request: pytest.FixtureRequest) -> Iterator[tuple[LocalCluster, Graph]]:
-    """A graph with a hub, few of whose edges weigh almost all."""
+    """Return a cluster and a graph with a hub; few of the hub's edges have almost all weight."""
     with LocalCluster(storageds=1, graphds=1) as cluster:
         client = cluster.client(timeout_s=HANG_S)
         edges = {
@@ -74,7 +76,7 @@ def cluster_and_graph(request: pytest.FixtureRequest) -> Iterator[tuple[LocalClu
         load.commit()
         graph = client.graph("g")
         graph.build()
-        graph.sample_nodes(1, "n")  # the storaged has opened it
+        graph.sample_nodes(1, "n")  # so that the storaged has opened the version
         yield cluster, graph
 
 
@@ -109,14 +111,14 @@ CASES: dict[str, Callable[[Graph], Any]] = {
     "walks by p and q": lambda g: g.random_walk(ALL, ["to"], 40, p=0.25, q=4.0, seed=1),
 }
 REFUSED = ("all neighbors", "edges among nodes", "a layer")
-"""Cases that a hub of ten million edges makes too large for a reply, or for a layer."""
+"""Cases that are too large for a reply or a layer when a hub has ten million edges."""
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_stop_soon_after_a_deadline(
     case: str, cluster_and_graph: tuple[LocalCluster, Graph]
 ) -> None:
-    """Judged by the processor time of both daemons after the client has given up."""
+    """Measure the CPU time of both daemons after the client has given up."""
     cluster, graph = cluster_and_graph
     with cluster.client(timeout_s=DEADLINE_S) as client:
         graph_with_deadline = client.graph("g")
@@ -142,7 +144,7 @@ def test_kernels_stop_soon_after_a_deadline(
 def test_memory_keeps_to_the_bound(
     case: str, cluster_and_graph: tuple[LocalCluster, Graph]
 ) -> None:
-    """What does not fit into a reply is refused before it is copied."""
+    """Results too large for a reply are refused before they are copied."""
     cluster, graph = cluster_and_graph
     names = ("storaged-0", "graphd-0")
     before = {name: reset_peak(cluster, name) for name in names}

@@ -1,10 +1,12 @@
-"""Every sampler's law on a graph of some size, through the client: hundreds of thousands of rows
-whose weights span many decades.
+"""Distributions of every sampler on a larger graph, through the client.
 
-What a draw gives is turned into a number in 0 .. 1: where it lies in the distribution function of
-its exact law, given all that came before it, and by chance within its step (Rosenblatt 1952,
-*Remarks on a multivariate transformation*, Ann. Math. Stat. 23, p. 470). Such numbers are uniform
-and independent if, and only if, the draws follow their laws, whatever these are."""
+The graph has hundreds of thousands of rows, and its weights span many decades.
+
+Each draw is mapped to a number between 0 and 1: its position in the distribution function of its
+exact distribution, conditional on all earlier draws, and random within its step (Rosenblatt 1952,
+*Remarks on a multivariate transformation*, Ann. Math. Stat. 23, p. 470). These numbers are uniform
+and independent if and only if the draws follow their distributions, whatever these are.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ from asterism import Graph
 
 PAGES, ITEMS, LINKS, HAS, LABELS = 120_000, 30_000, 500_000, 150_000, 4000
 ALPHA = 1e-5
-"""Chance that one statistic fails on right code; there are about sixty, and their seeds are
-fixed.
+"""Probability that one statistic fails on correct code.
+
+There are about sixty statistics, with fixed seeds.
 """
 CELLS = 40
 
@@ -34,20 +37,23 @@ F64, I64 = NDArray[np.float64], NDArray[np.int64]
 
 @dataclass
 class ReferenceGraph:
-    """The graph, and what it was made of."""
+    """A graph and the arrays that it was loaded from."""
 
     graph: Graph
     pages: I64
     """Sparse ids, ascending."""
     labels: list[bytes]
-    """All of them, ascending."""
+    """All labels, ascending."""
     page_weights: F64
     item_weights: F64
     src: I64
-    """Of all edges in order of (source, type, destination, edge id): places among ``pages``."""
+    """Source of every edge as an index into `pages`.
+
+    Edges are ordered by (source, type, destination, edge id).
+    """
     types: I64
     dst: I64
-    """Ids."""
+    """Destination ids."""
     eids: I64
     weights: F64
 
@@ -57,7 +63,7 @@ class ReferenceGraph:
 
     @cached_property
     def slots(self) -> tuple[I64, I64]:
-        """Where each edge is, by type and edge id."""
+        """Index of each edge in this order, by type and edge id."""
         out = (np.empty(LINKS, np.int64), np.empty(HAS, np.int64))
         for t in (0, 1):
             edge_rows = np.flatnonzero(self.types == t)
@@ -65,7 +71,7 @@ class ReferenceGraph:
         return out
 
     def slots_of_edges(self, types: NDArray[np.int32], eids: I64) -> I64:
-        """The places of drawn edges."""
+        """Return the indices of sampled edges."""
         return np.where(
             types == 0,
             self.slots[0][np.where(types == 0, eids, 0)],
@@ -73,7 +79,7 @@ class ReferenceGraph:
         )
 
     def rows_of_pages(self, ids: I64) -> I64:
-        """The places of pages."""
+        """Return the indices of pages in `pages`."""
         return np.searchsorted(self.pages, ids)
 
 
@@ -83,7 +89,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceGra
     pages = np.sort(rng.choice(10**12, PAGES, replace=False))
     page_weights = np.exp(3 * rng.normal(size=PAGES)).astype(np.float32) * (rng.random(PAGES) > 0.1)
     item_weights = (rng.random(ITEMS) ** 9).astype(np.float32)
-    # The first page has a tenth of all links, and the degrees of the others are skewed.
+    # The first page has a tenth of all links; the other degrees are skewed.
     heads = np.where(rng.random(LINKS) < 0.1, 0, (rng.random(LINKS) ** 2 * PAGES).astype(np.int64))
     tails = (rng.random(LINKS) ** 2 * PAGES).astype(np.int64)
     link_weights = np.exp(2 * rng.normal(size=LINKS)).astype(np.float32) * (
@@ -108,7 +114,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceGra
     with asterism.open(tmp_path_factory.mktemp("scale")) as client:
         client.create_space("scale", schema)
         load = client.begin_load("scale", source="scale")
-        # Label i has as many pages as its square root: some are rare, most are not.
+        # Low labels are common, high labels are rare.
         text = [b"graph %d" % int(x * x * LABELS) for x in rng.random(PAGES)]
         load.write_nodes(0, "page", pages, weights=page_weights, features={"of": text})
         load.write_nodes(1, "item", np.arange(ITEMS), weights=item_weights)
@@ -142,8 +148,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceGra
 
 
 def assert_uniform(mass_below: F64, probability: F64, what: str) -> None:
-    """Draws with so much of their law's mass below them, and so much their own; one after the other
-    they are independent too.
+    """Assert that draws follow their distribution and that successive draws are independent.
+
+    `mass_below` is the probability mass below each draw, `probability` the mass of the draw.
     """
     assert (probability > 0).all(), f"{what}: something impossible was drawn"
     u = np.clip(
@@ -177,8 +184,9 @@ def test_slightly_biased_samples_are_detected() -> None:
 def assert_edges_follow_weights(
     reference: ReferenceGraph, rows: I64, slots: I64, weights: F64, what: str
 ) -> None:
-    """Edges that were each drawn from all edges of a page, or from those of positive weight among
-    some types.
+    """Assert that each edge was sampled by weight from the edges of its page.
+
+    `weights` are 0 for edges that cannot be sampled.
     """
     cumulative = np.concatenate([[0.0], np.cumsum(weights)])
     low, high = cumulative[reference.indptr[rows]], cumulative[reference.indptr[rows + 1]]
@@ -187,7 +195,7 @@ def assert_edges_follow_weights(
 
 
 def weights_of(reference: ReferenceGraph, types: tuple[int, ...], weighted: bool) -> F64:
-    """What edges count in draws along some types."""
+    """Return the sampling weight of every edge for draws along some types."""
     return np.where(np.isin(reference.types, types), reference.weights if weighted else 1.0, 0.0)
 
 
@@ -215,7 +223,8 @@ def test_nodes(reference: ReferenceGraph, weight: str | None, replace: bool) -> 
         )
         return
     assert len(np.unique(rows)) == len(rows)
-    # Of draw k the law is that of what is left: less the earlier ones, of which some lie below.
+    # Draw k follows the distribution of the remaining nodes: without the earlier draws, some of
+    # which lie below it.
     earlier = np.concatenate([[0.0], np.cumsum(exact[rows])[:-1]])
     removed, remaining = _sums_below(rows, exact[rows]), cumulative[-1] - earlier
     assert_uniform(
@@ -226,8 +235,9 @@ def test_nodes(reference: ReferenceGraph, weight: str | None, replace: bool) -> 
 
 
 def _sums_below(rows: I64, weights: F64) -> F64:
-    """Of each draw the weight of the earlier draws of lower rows: a Fenwick tree over their
-    ranks.
+    """Return, for each draw, the total weight of earlier draws of lower rows.
+
+    It uses a Fenwick tree over their ranks.
     """
     rank = np.argsort(np.argsort(rows)) + 1
     tree, out = np.zeros(len(rows) + 1), np.zeros(len(rows))
@@ -336,7 +346,7 @@ def test_distinct_neighbors(reference: ReferenceGraph, weighted: bool, etypes: l
             - low
             - np.where(earlier < current[:, None], exact[earlier], 0).sum(axis=1)
         )
-        significant = remaining > 1e-6 * (high - low)  # what is less is rounding here, not there
+        significant = remaining > 1e-6 * (high - low)  # less is rounding in this test
         assert_uniform(
             (below / remaining)[significant],
             (exact[current] / remaining)[significant],
@@ -469,7 +479,7 @@ def test_layers(reference: ReferenceGraph, measure: str, replace: bool) -> None:
     selected = np.flatnonzero(np.isin(reference.src, nodes))
     key = (
         reference.dst[selected] * 2 + reference.types[selected]
-    )  # the far type follows from the edge's
+    )  # the edge type determines the remote type
     candidates, candidate_index = np.unique(key, return_inverse=True)
     if measure == "squares":
         pairs, pair_index = np.unique(
@@ -503,7 +513,7 @@ def test_layers(reference: ReferenceGraph, measure: str, replace: bool) -> None:
 def test_layer_with_edges_in_several_replies(
     reference: ReferenceGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nodes = np.tile(reference.pages, 10)  # 6.5 million edges: 104 MB, and a reply has 60
+    nodes = np.tile(reference.pages, 10)  # 6.5 million edges take 104 MB, and a reply holds 60
     sampled = reference.graph.sample_layer(nodes, ["links", "has"], 3000, seed=16)
     candidates, candidate_index = np.unique(
         reference.dst * 2 + reference.types, return_inverse=True
@@ -571,7 +581,9 @@ def test_layer_with_edges_in_several_replies(
 def test_negatives_and_similar_nodes(reference: ReferenceGraph, weighted: bool) -> None:
     exact = reference.page_weights if weighted else np.ones(PAGES)
     cumulative = np.concatenate([[0.0], np.cumsum(exact)])
-    heaviest = np.argsort(-reference.page_weights)[:200]  # of which rows leave out much
+    heaviest = np.argsort(-reference.page_weights)[
+        :200
+    ]  # excluding these leaves out much of the weight
     rng = np.random.default_rng(11)
     excluded = np.stack([rng.choice(heaviest, 30, replace=False) for _ in range(600)])
     sampled = reference.graph.sample_negatives(
@@ -640,5 +652,5 @@ def test_top_k_neighbors_are_exact(reference: ReferenceGraph) -> None:
     present = np.arange(5) < np.diff(reference.indptr)[page_rows][:, None]
     expected = order[np.where(present, first[:, None] + np.arange(5), 0)]
     assert np.array_equal(top.nodes, np.where(present, reference.dst[expected], -1))
-    # They were asked for.
+    # The edge ids were requested.
     assert np.array_equal(top.edge_ids, np.where(present, reference.eids[expected], -1))  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
-"""The small print of every operator: no nodes, unknown ones, no draws, wrong words; embedded and
-through a served door alike.
+"""Edge cases of every operator: no nodes, unknown nodes, no draws, invalid arguments.
+
+Results are the same embedded and through a served port.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def test_empty_inputs_give_results_without_rows(graph: Graph) -> None:
     fanout = graph.sample_fanout([], ["cites", "by"], [2, 3], node_features=["vec"])
     assert [len(hop) for hop in fanout.hops] == [0, 0]
     assert fanout.features is not None
-    # A dense feature.
+    # The feature is dense.
     assert fanout.features["paper"]["vec"].shape == (0, 3)  # type: ignore[union-attr]
     assert graph.random_walk([], ["cites"], 4).nodes.shape == (0, 5)
     assert graph.random_walk([], ["cites"], 4, walks=2, first_step="distinct").nodes.shape == (0, 5)
@@ -92,7 +93,7 @@ def test_empty_inputs_give_results_without_rows(graph: Graph) -> None:
     assert graph.node_types([], "paper").tolist() == []
     assert len(graph.graph_nodes([])) == 0
     features = graph.node_features([], ["vec", "words"])
-    # A dense feature.
+    # The feature is dense.
     assert (features["vec"].shape, cases.rows_of(features["words"])) == ((0, 3), [])  # type: ignore[union-attr]
     assert len(graph.edge_features([], "when", "writes")["when"]) == 0
     assert graph.nodes_at("paper", []).tolist() == []
@@ -136,12 +137,12 @@ def test_unknown_nodes_and_minus_one_give_documented_values(graph: Graph, joint:
         [-1, -1, -1],
     ]
     features = graph.node_features(unknown, ["vec", "words", "weight"])
-    # A dense feature.
+    # The feature is dense.
     assert features["vec"].tolist() == [[0, 0, 0], [0, 0, 0]]  # type: ignore[union-attr]
     assert cases.rows_of(features["words"]) == [[], []]
-    assert features["weight"].tolist() == [0, 0]  # type: ignore[union-attr]  # likewise
+    assert features["weight"].tolist() == [0, 0]  # type: ignore[union-attr]  # dense
     edges = graph.edge_features([10**12, -1], ["when", "tags"], "writes")
-    # Likewise.
+    # The feature is dense.
     assert (edges["when"].tolist(), cases.rows_of(edges["tags"])) == ([0, 0], [[], []])  # type: ignore[union-attr]
     assert graph.node_types([3, *unknown], "paper").tolist() == [1, -1, -1]
     assert joint.node_types([3, joint_cases.USERS, 10**12, 7 * 10**12, -1]).tolist() == [
@@ -166,7 +167,7 @@ def test_zero_requested_draws_give_empty_results(graph: Graph) -> None:
     assert graph.sample_negatives([[3, 4]], 0, "paper", probabilities=True).probabilities.shape == (
         1,
         0,
-    )  # type: ignore[union-attr]  # asked for
+    )  # type: ignore[union-attr]  # requested
     assert graph.random_walk([3], ["cites"], 0).nodes.tolist() == [[3]]
     assert graph.sample_graph_labels(0).labels == ()
 
@@ -205,7 +206,7 @@ def test_unconnected_steps_end_walks_and_are_refused_of_fanouts(graph: Graph) ->
 
 INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
     (r"ntype \[\]: a list of no types", lambda g: g.sample_nodes(2, [])),
-    # That is what is tried.
+    # Passes a wrong type on purpose.
     ("ntype 1: expected the name", lambda g: g.sample_nodes(2, 1)),  # type: ignore[arg-type]
     (r"etype \[\]", lambda g: g.sample_edges(2, [])),
     (r"etypes \[\]", lambda g: g.sample_neighbors([3], [], 2)),
@@ -215,12 +216,12 @@ INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
     (r"metapath \[\]: a list of no types", lambda g: g.random_walk([3], [[]], 2)),
     (r"metapath \[\]", lambda g: g.sample_fanout([3], [[]], [2])),
     (r"etypes \[\]", lambda g: g.sample_subgraph([3], {})),
-    # That is what is tried.
+    # Passes a wrong type on purpose.
     (r"metapath 7: expected the name", lambda g: g.random_walk([3], [7], 2)),  # type: ignore[list-item]
     (r"ntype \[\]", lambda g: g.sample_negatives([3], 2, [])),
-    # That is what is tried.
+    # Passes a wrong type on purpose.
     (r"labels\[0\] 3: expected bytes or text", lambda g: g.graph_nodes([3])),  # type: ignore[list-item]
-    # That is what is tried.
+    # Passes a wrong type on purpose.
     ("p 'x': expected 0.001 to 1000", lambda g: g.random_walk([3], ["cites"], 2, p="x")),  # type: ignore[arg-type]
     ("q nan: expected", lambda g: g.random_walk([3], ["cites"], 2, q=float("nan"))),
     ("restart 1.5: expected 0 to 1", lambda g: g.random_walk([3], ["cites"], 2, restart=1.5)),
@@ -233,7 +234,7 @@ INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
     (
         "importance 0.5: expected a whole number",
         lambda g: g.sample_labor([3], [2], "cites", importance=0.5),
-    ),  # type: ignore[arg-type]  # that is what is tried
+    ),  # type: ignore[arg-type]  # on purpose
     (
         "expand 'all': expected 'every' or 'first'",
         lambda g: g.sample_labor([3], [2], "cites", expand="all"),
@@ -250,7 +251,7 @@ INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
     ),
     (r"features \['nope'\]: no node type has them", lambda g: g.node_features([3], "nope")),
     ("k 0: expected 1 or more", lambda g: g.top_k_neighbors([3], "cites", 0)),
-    # That is what is tried.
+    # Passes a wrong type on purpose.
     ("n 2.0: expected a whole number", lambda g: g.sample_nodes(2.0)),  # type: ignore[arg-type]
     (r"nodes\[0\] = -5: expected -1 or more", lambda g: g.sample_neighbors([-5], "cites", 2)),
     (

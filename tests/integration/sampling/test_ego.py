@@ -1,5 +1,6 @@
-"""Ego subgraphs: the law of their nodes by enumeration, DGL's own sampler by the same law, and the
-edges among them.
+"""Ego subgraphs: node distributions by enumeration, and the edges among the nodes.
+
+DGL's own sampler is tested against the same distribution.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ WEIGHTS = {
     (4, 5): 1.0,
     (5, 6): 2.0,
 }
-"""By (source, destination); nodes are met along the edges."""
+"""Weights by (source, destination); expansion follows the edges."""
 Distribution = dict[tuple[int, ...], float]
 
 
@@ -76,8 +77,9 @@ def cases_graph(client: asterism.Client) -> Graph:
 def neighbor_set_probabilities(
     node: int, count: int, *, weighted: bool, replace: bool
 ) -> dict[frozenset[int], float]:
-    """The probability of every set of neighbors that a node's draws are of: successive draws by
-    weight, each in every order.
+    """Return the probability of every set of neighbors that a node's draws can give.
+
+    Draws are successive by weight, and every order is enumerated.
     """
     weights = {b: (w if weighted else 1.0) for (a, b), w in WEIGHTS.items() if a == node}
     probabilities: dict[frozenset[int], float] = {}
@@ -104,7 +106,7 @@ def neighbor_set_probabilities(
 def node_set_distribution(
     seed: int, fanouts: list[int], *, expand_all: bool, weighted: bool, replace: bool
 ) -> Distribution:
-    """The probability of every set of nodes around a seed."""
+    """Return the probability of every set of nodes around a seed."""
     states = {(frozenset({seed}), frozenset({seed})): 1.0}
     for count in fanouts:
         next_states: dict[tuple[frozenset[int], frozenset[int]], float] = {}
@@ -129,7 +131,7 @@ def node_set_distribution(
 
 
 def p_value(counts: Mapping[tuple[int, ...], int], distribution: Distribution) -> float:
-    """The p-value of counts by a law; cells that expect fewer than 5 are one."""
+    """Return the p-value of counts; cells that expect fewer than 5 are merged into one."""
     assert set(counts) <= set(distribution)
     n, rare = sum(counts.values()), [0.0, 0.0]
     cells = []
@@ -147,7 +149,7 @@ def p_value(counts: Mapping[tuple[int, ...], int], distribution: Distribution) -
 
 
 def node_sets(sub: Subgraph, seeds: int) -> list[tuple[int, ...]]:
-    """The nodes of each component."""
+    """Return the nodes of each component."""
     assert sub.batch is not None
     bounds = np.searchsorted(sub.batch["n"], np.arange(seeds + 1))
     return [tuple(sorted(sub.nodes["n"][a:b].tolist())) for a, b in pairwise(bounds)]
@@ -175,7 +177,7 @@ def test_node_sets_follow_the_enumerated_distribution(
     assert len(distribution) > 5
     outcomes = node_sets(sub, n)
     assert p_value(Counter(outcomes), distribution) > ALPHA
-    # Of two seeds side by side: whether each has the likeliest set.
+    # Count, for adjacent seeds, how many of the two have the likeliest set.
     likeliest = max(distribution, key=lambda outcome: distribution[outcome])
     has, p = np.array([outcome == likeliest for outcome in outcomes]), distribution[likeliest]
     pairs = [
@@ -194,7 +196,7 @@ def test_dgl_sampler_follows_the_same_distribution(
     graph: Graph, dgl_python: Path, tmp_path: Path
 ) -> None:
     n, fanouts = 500, [2, 1]
-    backwards = [(b, a) for a, b in WEIGHTS]  # DGL goes against the edges
+    backwards = [(b, a) for a, b in WEIGHTS]  # DGL samples against the edges
     request = {"nodes": NODES, "edges": backwards, "fanouts": fanouts, "seed": 0, "times": n}
     out = dgl_env.run(
         dgl_python,

@@ -1,6 +1,4 @@
-"""Epochs through the client: every node once, pairs of walks from each, and going on where a
-trainer stopped.
-"""
+"""Epochs through the client: every node once, walk pairs, and resuming after a stop."""
 
 from __future__ import annotations
 

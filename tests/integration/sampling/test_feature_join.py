@@ -1,5 +1,6 @@
-"""Features that come along with a sample are those that asking for them gives, to the byte, in the
-one request.
+"""Features returned with a sample equal separately requested ones, byte for byte.
+
+They take no additional request.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def assert_features_match(
     types: Mapping[str, np.ndarray],
     names: Mapping[str, list[str]],
 ) -> None:
-    """Hold what came along against `node_features`; ``types`` says which nodes are of each type
-    that can be there.
+    """Assert that joined features equal those of `node_features`.
+
+    ``types`` holds, for each possible type, a mask of the nodes of that type.
     """
     assert features is not None
     assert set(features) == set(types) & set(names)
@@ -49,7 +51,7 @@ def assert_features_match(
 
 
 def type_masks(graph: Graph, hop: Any, names: list[str]) -> dict[str, np.ndarray]:
-    """Which of a hop's nodes are of each type that these edge types lead to."""
+    """Return a mask of a hop's nodes for each type that these edge types lead to."""
     dst_types = np.array(
         [graph.schema.node_type_id(edge.dst_type) for edge in graph.schema.edge_types] + [-1]
     )[hop.types]
@@ -73,7 +75,7 @@ def test_fanout_returns_features_of_seeds_and_every_hop(graph: Graph) -> None:
         assert_features_match(
             graph, hop.features, hop.nodes, type_masks(graph, hop, names), FEATURES
         )
-    vec = sample.hops[0].features["paper"]["vec"]  # type: ignore[index]  # asked for
+    vec = sample.hops[0].features["paper"]["vec"]  # type: ignore[index]  # requested
     assert isinstance(vec, np.ndarray)
     valid = sample.hops[0].nodes >= 0
     assert np.array_equal(vec[valid, 0], sample.hops[0].nodes[valid] * 3)

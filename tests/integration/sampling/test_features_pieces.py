@@ -1,6 +1,4 @@
-"""Features of more rows than one reply holds: asked for in pieces, several at a time, all of one
-version.
-"""
+"""Features with more rows than one reply holds: read in concurrent pieces of one version."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ import asterism
 from asterism_proto.methods import Method
 
 WIDTH, ROWS = 512, 35_000
-"""More than 64 MiB together."""
+"""The feature's total size exceeds 64 MiB."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +27,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def wide_graph(client: asterism.Client, name: str, value: int) -> asterism.Graph:
-    """A space whose node i has a row of i + value."""
+    """Create a space in which node i has a row filled with i + value."""
     client.create_space(
         name,
         {
@@ -98,9 +96,7 @@ def test_pieces_share_one_version_despite_a_publication(cluster: LocalCluster) -
     call_count, lock = [0], threading.Lock()
 
     class Publishing:
-        """The transport of a client, which has another version published before it asks for the
-        ninth piece.
-        """
+        """Client transport that publishes another version before the ninth piece is requested."""
 
         def __init__(self, inner: Any) -> None:
             self.inner, self.piece_bytes, self.versions = inner, inner.piece_bytes, set[int]()

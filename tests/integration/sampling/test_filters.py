@@ -1,6 +1,4 @@
-"""Draws under a condition, end to end: their law, what they are a draw from, and what is
-refused.
-"""
+"""Samples under a filter, end to end: their distribution, population and errors."""
 
 from __future__ import annotations
 
@@ -75,7 +73,7 @@ def test_filtered_nodes_are_sampled_by_weight(graph: Graph, where: str, weight: 
         np.abs(COLUMNS.item["stock"]) if weight else 1
     )
     expected = np.where(ITEM_MASKS[where], weights.astype(np.float32).astype(np.float64), 0)
-    if weight:  # a few weigh 2^53 times as much as others, which no test would ever see
+    if weight:  # weights of a few rows are 2^53 times the others, which would then never be sampled
         expected[COLUMNS.item["stock"] > 4] = 0
     sample = graph.sample_nodes(
         100_000,
@@ -193,7 +191,7 @@ def test_every_operator_applies_its_filter(graph: Graph) -> None:
     assert len(ids)
     assert likes[ids].all()
     hop = np.flatnonzero(likes & (COLUMNS.like["src"] < 60))
-    assert set(hop.tolist()) <= set(ids.tolist())  # all edges of the seeds, none missing
+    assert set(hop.tolist()) <= set(ids.tolist())  # all are edges of the seeds
     layer = graph.sample_layer(items[:40], "like", 30, where=where, edge_ids=True, seed=4)
     assert layer.adjacency.edge_ids is not None
     assert len(layer.adjacency.edge_ids)
@@ -352,4 +350,4 @@ def test_filters_evicted_by_storageds_are_sent_again(graph: Graph) -> None:
             assert [sampled_bytes(small, where) for where in wheres] == [
                 sampled_bytes(graph, where) for where in wheres
             ]
-        assert "filter_rows" in called_methods(wheres[0])  # the others took its room
+        assert "filter_rows" in called_methods(wheres[0])  # the other filters evicted it

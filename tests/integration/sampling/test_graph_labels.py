@@ -1,4 +1,4 @@
-"""Graphs within a graph: labels that live in several parts and types, drawn alike and looked up."""
+"""Graph labels: graphs that span partitions and types, sampled uniformly and looked up."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ GRAPHS = 60
 
 
 def molecules() -> dict[bytes, tuple[list[int], list[int]]]:
-    """Atoms and rings of each molecule: label i has i + 1 atoms, every third a ring; the longest
-    labels begin alike.
+    """Return the atoms and rings of each molecule.
+
+    Label i has i + 1 atoms, and every third label a ring. The longest labels share a prefix.
     """
     members, atom = {}, 0
     for i in range(GRAPHS):
@@ -41,7 +42,7 @@ def molecules() -> dict[bytes, tuple[list[int], list[int]]]:
 
 
 def load(client: Client) -> Graph:
-    """The molecules, and atoms of none."""
+    """Load the molecules, and atoms that belong to no molecule."""
     client.create_space("molecules", SCHEMA)
     graph = client.graph("molecules")
     for label, (atoms, rings) in molecules().items():

@@ -1,4 +1,4 @@
-"""Layers by budgets through the client: the law, on several hosts; hubs; what is refused."""
+"""HGT sampling through the client: distribution on several hosts, hubs, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAVES = 20_000
 
 
 def load_graphs(client: Client) -> None:
-    """The graph of the law's checks, and one of a hub."""
+    """Load the graph of the distribution tests, and one with a hub."""
     names = [f"{NODE_TYPES[src]}:e{number}:{NODE_TYPES[dst]}" for number, src, dst in EDGES]
     client.create_space(
         "budgets",
@@ -44,8 +44,8 @@ def load_graphs(client: Client) -> None:
     )
     hub = client.graph("hub")
     hub.upsert_nodes(np.arange(LEAVES + 2), "n")
-    # Node 0 leads to all leaves, node 1 to leaf 2 and 3; leaf 2 so has a budget of 1/2 and a
-    # little, all others but 3 next to none.
+    # Node 0 leads to all leaves, node 1 to leaves 2 and 3. Leaves 2 and 3 thus have a budget
+    # slightly above 1/2; the budgets of all other leaves are tiny.
     hub.upsert_edges(
         np.concatenate([np.zeros(LEAVES, np.int64), [1, 1]]),
         np.concatenate([np.arange(2, LEAVES + 2), [2, 3]]),
@@ -74,7 +74,7 @@ def graph(client: Client) -> Graph:
 
 
 def outcome(subgraph: asterism.Subgraph) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """What each layer drew, of both types in turn."""
+    """Return the nodes sampled by each layer as (type, id), type by type."""
     ends = [np.cumsum(subgraph.num_sampled_nodes[name]) for name in NODE_TYPES]
     return tuple(
         tuple(
@@ -145,11 +145,14 @@ def test_edges_are_those_of_the_induced_subgraph(graph: Graph) -> None:
 
 def test_filters_act_as_if_other_edges_did_not_exist(graph: Graph) -> None:
     sample = graph.sample_hgt([0], {"a": [9], "b": [9]}, ntype="a", where="weight >= 2", seed=1)
-    assert sorted(sample.nodes["a"].tolist()) == [0, 1]  # by the heavier one of two parallel edges
+    assert sorted(sample.nodes["a"].tolist()) == [
+        0,
+        1,
+    ]  # through the heavier one of two parallel edges
     assert sample.nodes["b"].tolist() == [0]
     assert (
         sum(len(row) for row in sample.row.values()) == 3
-    )  # 0 to 1, and back, and 0 of the other type
+    )  # 0 to 1, its reverse, and 0 of the other type
 
 
 def test_hub_gives_little_weight_to_each_leaf(client: Client) -> None:
@@ -160,7 +163,7 @@ def test_hub_gives_little_weight_to_each_leaf(client: Client) -> None:
     assert set(firsts) <= {2, 3, *range(4, LEAVES + 2)}
     assert (
         firsts[2] + firsts[3] >= 195
-    )  # the others have 20,000 / 20,000^2 of what these two have: one in 10,000 together
+    )  # relative to these two, the others have 20,000 / 20,000^2: one in 10,000 together
     all_leaves = hub.sample_hgt([0], [LEAVES + 99], seed=1)
     assert sorted(all_leaves.nodes["n"].tolist()) == [0, *range(2, LEAVES + 2)]
     assert len(all_leaves.row["n:to:n"]) == LEAVES

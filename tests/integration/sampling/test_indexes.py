@@ -1,5 +1,6 @@
-"""Indexes, end to end: asked for as jobs, kept by builds, taken by draws under conditions, the same
-on any number of hosts.
+"""Indexes, end to end: created by jobs, kept by builds and used by filtered sampling.
+
+Results are the same on any number of hosts.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def test_filtered_nodes_match_numpy_and_follow_weights(graph: Graph, where: str)
     ):
         graph.sample_nodes(matching.size + 1, "item", where=where, weighted=False, replace=False)
     uniform = graph.sample_nodes(20_000, "item", where=where, weighted=False, seed=2).nodes
-    if matching.size > 1:  # of one outcome there is nothing to test but that it came
+    if matching.size > 1:  # with one matching node there is no distribution to test
         assert_follows_weights(uniform, MATCHING_ITEMS[where].astype(np.float64))
     assert set(uniform.tolist()) == set(matching.tolist())
     expected = np.where(MATCHING_ITEMS[where], COLUMNS.item["weight"], 0).astype(np.float64)
@@ -199,7 +200,7 @@ def test_build_keeps_indexes_and_an_index_can_be_dropped(client: Client, graph: 
     assert (
         graph.explain.sample_nodes(1, "item", where="price > 3", seed=1).filter_plan
         == "index on price (range)"
-    )  # it is served: what links can
+    )  # it is served, so later builds can link it
     job = client.wait(
         client.submit_job(
             "kept", "index", options={"type": "item", "on": "price", "kind": "range", "drop": "yes"}

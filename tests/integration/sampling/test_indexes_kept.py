@@ -1,6 +1,4 @@
-"""Indexes are part of a version: they come back from a backup with it, and with an image that is
-made again.
-"""
+"""Indexes are part of a version: backups and repaired images contain them."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ FILTERS = ("brand == 'a'", "price > 3")
 
 
 def indexed_samples(graph: Graph) -> list[bytes]:
-    """Draws that an index answers, by weight, uniformly and by a table."""
+    """Return samples answered from an index: by weight, uniformly and by a weight table."""
     samples = []
     for where, index in zip(FILTERS, INDEXES, strict=True):
         assert graph.explain.sample_nodes(
@@ -107,7 +105,7 @@ def test_damaged_index_is_rebuilt(cluster: LocalCluster, what: str) -> None:
     assert files, sorted({file.name for file in build.glob("parts/*/*.bin")})
     contents = {file: file.read_bytes() for file in files}
     for file, content in contents.items():
-        file.unlink()  # it may be a hard link to another version's
+        file.unlink()  # it may be a hard link to another version's file
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     cluster.restart("storaged-0")
     cluster.wait_ready()

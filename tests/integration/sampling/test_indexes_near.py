@@ -1,5 +1,6 @@
-"""Indexes of edges, end to end: declared in a schema, in every version, taken by draws of edges and
-of neighbors, kept by backups and audits.
+"""Edge indexes, end to end: declared in a schema and present in every version.
+
+Edge and neighbor sampling use them; backups and audits include them.
 """
 
 from __future__ import annotations
@@ -386,7 +387,7 @@ def test_indexes_are_restored_and_repaired(graph: Graph, tmp_path: Path) -> None
         assert {file.name.split(".")[-2] for file in files} == {"order", "keys", "tree", "rows"}
         contents = {file: file.read_bytes() for file in files}
         for file, content in contents.items():
-            file.unlink()  # it may be a hard link to another version's
+            file.unlink()  # it may be a hard link to another version's file
             file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         cluster.restart("storaged-0")
         cluster.wait_ready()

@@ -1,4 +1,4 @@
-"""Induced subgraphs, against a loop over all edges."""
+"""Induced subgraphs, compared with a loop over all edges."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def graph(client: asterism.Client) -> Graph:
 
 
 def seeds_and_types() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes of both types, some of them twice, one unknown of each and one that is none, and their
-    types.
+    """Return nodes of both types, and their types.
+
+    Some nodes occur twice; each type has an unknown id, and one slot is empty (-1).
     """
     people, papers = cases.person_ids()[::5], np.arange(0, 80, 2)
     nodes = np.concatenate([people, papers, [UNKNOWN, -1, 4], people[:3], papers[:3]])
@@ -45,8 +46,9 @@ def seeds_and_types() -> tuple[np.ndarray, np.ndarray]:
 def expected_contents(
     nodes: np.ndarray, types: np.ndarray, groups: np.ndarray, names: list[str], direction: str
 ) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
-    """(group, id) of each node by number, the number of each given one, and (row, col, edge id) of
-    each edge.
+    """Return the expected nodes, seed indices and edges of an induced subgraph.
+
+    Nodes are (group, id) by index; each seed gives its node's index; edges are (row, col, edge id).
     """
     members: dict[str, list[tuple[int, int]]] = {"person": [], "paper": []}
     numbers = []
@@ -82,7 +84,7 @@ def expected_contents(
 def contents_of(
     subgraph: Subgraph,
 ) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
-    """What a subgraph says, as `expected` does."""
+    """Return a subgraph's contents in the form of `expected_contents`."""
     batch = subgraph.batch or {
         name: np.zeros(len(ids), np.int64) for name, ids in subgraph.nodes.items()
     }

@@ -1,5 +1,6 @@
-"""LABOR through the client: who keeps which edges, by variates that hold for the whole of a hop,
-and fewer nodes than otherwise.
+"""LABOR sampling through the client: edges kept by variates that a whole hop shares.
+
+It visits fewer nodes than independent sampling.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ cached_edges = cache(cases.edges)
 def rows_of(
     relation: str, direction: str, nodes: list[int], *, uniform: bool
 ) -> dict[int, dict[int, float]]:
-    """Edges of nodes as a law has them: by edge id in place of the neighbor, for there are parallel
-    ones.
+    """Return edge weights of nodes in the form that the distribution code takes.
+
+    Keys are edge ids instead of neighbors, because there are parallel edges.
     """
     src, dst, weights = cached_edges()[relation]
     local_ends = src if direction == "out" else dst
@@ -68,8 +70,9 @@ def hop_edges(sub: Subgraph, name: str, hop: int) -> slice:
 def test_edges_are_kept_by_variates_of_their_neighbors(
     graph: Graph, direction: str, expand: str, weighted: bool, layer_dependency: bool
 ) -> None:
-    """Every edge that is kept bounds its far end's variate from above, every other one from below:
-    there is room between, for all hops and types.
+    """Derive bounds of every remote node's variate from its edges; they must be consistent.
+
+    A kept edge bounds the variate from above, any other edge from below, over all hops and types.
     """
     sub = graph.sample_labor(
         PAPERS,
@@ -147,11 +150,11 @@ def test_edges_are_kept_by_variates_of_their_neighbors(
     assert all(low < high for low, high in bounds.values())
     assert (
         sum(low > 0 and high < 1 for low, high in bounds.values()) > 3
-    )  # several edges to one node, some of them kept
+    )  # nodes with several edges, only some of them kept
 
 
 def _sorted_edges(relation: str, direction: str, row: dict[int, float]) -> list[int]:
-    """Edges of a node as it has them: by neighbor and edge id."""
+    """Return a node's edges in stored order: by neighbor, then edge id."""
     remote_ends = cached_edges()[relation][1 if direction == "out" else 0]
     return sorted(row, key=lambda e: (int(remote_ends[e]), e))
 
@@ -183,7 +186,7 @@ def test_kept_edges_do_not_depend_on_other_seeds(graph: Graph) -> None:
 
 @pytest.fixture(scope="module")
 def crowd(client: asterism.Client) -> Graph:
-    """Forty nodes with thirty neighbors each, among a hundred."""
+    """Return a graph of forty nodes with thirty neighbors each, among a hundred."""
     client.create_space(
         "crowd", {"direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
     )
@@ -198,8 +201,9 @@ def crowd(client: asterism.Client) -> Graph:
 
 
 def test_importance_rounds_reduce_visited_nodes(crowd: Graph) -> None:
-    """The mean number of nodes met, of 200 batches, is what the law expects, within five standard
-    errors; neighbors by themselves are far more.
+    """Compare the mean number of visited nodes in 200 batches with its expectation.
+
+    The tolerance is five standard errors. Independent sampling visits many more nodes.
     """
     src, dst, weights = (
         np.concatenate(column)
@@ -233,8 +237,10 @@ def test_importance_rounds_reduce_visited_nodes(crowd: Graph) -> None:
 def test_variates_are_uniform_where_weights_span_many_decades(
     client: asterism.Client, weighted: bool
 ) -> None:
-    """What is kept and what is not leaves each node's variate an interval; where in it, by chance:
-    by their law these are uniform in (0, 1).
+    """Infer an interval for each node's variate and pick a random point in it.
+
+    Kept edges bound the interval from above, others from below. The points must be uniform in (0,
+    1).
     """
     space, rng, k = f"wide {weighted}".replace(" ", "_"), np.random.default_rng(8), 3
     client.create_space(space, {"nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
@@ -254,7 +260,7 @@ def test_variates_are_uniform_where_weights_span_many_decades(
     total, squares = np.add.reduceat(w, starts), np.add.reduceat(w * w, starts)
     target = total**2 * (1 / np.minimum(k, degrees) - 1 / degrees) + squares
     low, high = np.full(len(starts), 1e-30), 1 / np.minimum.reduceat(w, starts)
-    for _ in range(90):  # c of every node, by bisection
+    for _ in range(90):  # solve for c of every node by bisection
         c = np.sqrt(low * high)
         more = np.add.reduceat(
             w * w / np.minimum(1, np.repeat(c, degrees) * w), starts
@@ -275,9 +281,7 @@ def test_variates_are_uniform_where_weights_span_many_decades(
 
 
 def test_weighted_means_over_kept_edges_estimate_full_means(crowd: Graph) -> None:
-    """What an average over kept edges by their weights gives is near the average over all edges by
-    theirs.
-    """
+    """Compare weighted means over kept edges with the weighted means over all edges."""
     values = np.random.default_rng(6).random(140)
     neighborhood = crowd.neighbors([100], "to")
     assert neighborhood.weights is not None

@@ -1,5 +1,6 @@
-"""Edges by place, epochs of edges, and links with negatives: the law of what is no edge, and what
-is left where nothing is.
+"""Edges by position, epochs of edges, and links with negatives.
+
+Tests cover the distribution of non-edges, and nodes for which none exist.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ ENDS = [
     (3, 4),
     (3, 5),
 ]
-"""The last user is joined to every item."""
+"""Edges by (user, item); the last user has an edge to every item."""
 ITEM_WEIGHTS = np.array([1.0, 2.0, 4.0, 0.0, 1.0, 8.0])
-"""Of items."""
+"""Weights of items."""
 USER_WEIGHTS = np.array([1.0, 2.0, 3.0, 4.0])
-"""Of users."""
+"""Weights of users."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def small(client: asterism.Client) -> Graph:
 def negative_probabilities(
     source: int, weights: np.ndarray, *, exclude: bool, positive: int = -1
 ) -> np.ndarray:
-    """The probability of each item as a source's negative."""
+    """Return the probability of each item as a negative of a source."""
     remaining = weights.copy()
     if exclude:
         remaining[[item for user, item in ENDS if user == source]] = 0
@@ -251,7 +252,7 @@ def test_negative_pairs_follow_weights_and_are_no_edges(small: Graph, exclude: b
         ]
     )
     assert not counts[probabilities == 0].any()
-    left_out = total - counts.sum()  # pairs whose source is joined to everything
+    left_out = total - counts.sum()  # pairs from a source with an edge to everything
     cells, expected = (
         [*counts[probabilities > 0], left_out],
         [*(probabilities[probabilities > 0] * total), (1 - probabilities.sum()) * total],
@@ -291,7 +292,7 @@ def test_exclude_edges_equals_excluding_read_neighbors(graph: Graph, how: dict[s
             else by_edge_type.probabilities is None
         )
         replayed = graph.replay(by_edge_type.token, rows)
-        # Of the same call.
+        # The replay has the type of the original call.
         assert np.array_equal(replayed.nodes, by_edge_type.nodes)  # type: ignore[attr-defined]
     combined = graph.sample_negatives(
         sources, 5, "paper", exclude=dst[: len(sources)], exclude_edges=["cites"], seed=4, **how
@@ -324,8 +325,9 @@ def test_edges_that_cannot_be_excluded_are_refused(graph: Graph) -> None:
 
 
 def test_excluding_edges_of_a_hub_transfers_little(client: asterism.Client) -> None:
-    """Its neighbors, 16 MB of them, would be sent for each of the rows; what is asked for and sent
-    does not grow with them.
+    """Excluding a hub's edges must not send its neighbors, 16 MB, for each of the rows.
+
+    Requested and sent bytes do not grow with the degree.
     """
     degree = 2_000_000
     client.create_space("hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {}}})

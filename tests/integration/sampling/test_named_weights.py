@@ -1,6 +1,4 @@
-"""Draws by the weights of a name, end to end: their law, their independence, what is refused, what
-is reported.
-"""
+"""Sampling by named weights, end to end: distribution, independence, errors, reports."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def items() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, clicks and ages of items."""
+    """Return weights, clicks and ages of items."""
     rng = np.random.default_rng(2)
     return (
         rng.integers(0, 4, N).astype(np.float32),
@@ -57,7 +55,10 @@ def items() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def pairs() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Sources, destinations, weights and times of edges; a quarter are of one hub, at both ends."""
+    """Return sources, destinations, weights and times of edges.
+
+    A quarter of the edges start at one hub, and another quarter end there.
+    """
     rng = np.random.default_rng(3)
     hub = rng.random(EDGES)
     src = np.where(hub < 0.25, HUB, rng.integers(0, N, EDGES))

@@ -1,5 +1,6 @@
-"""Personalised PageRank: within its bounds of what linear algebra gives, along edge types,
-directions, weights and conditions.
+"""Personalized PageRank, compared with linear algebra within its error bounds.
+
+Cases vary edge types, directions, weights and filters.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client
 
 
 def weighted_pairs() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of nodes, each once, and a weight; the last five nodes are joined to nobody."""
+    """Return distinct pairs of nodes and a weight for each; the last five nodes are isolated."""
     rng = np.random.default_rng(11)
     pairs = np.unique(np.sort(rng.integers(0, N - 5, (170, 2)), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -50,7 +51,10 @@ def weight_matrix(*, symmetric: bool, uniform: bool = False) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    """Edges `to` one way and `back` the other, by the same weights; `halved` is half of each."""
+    """Return a graph with edges `to` and reverse edges `back` of the same weights.
+
+    The weight table `halved` holds half of each weight.
+    """
     edge = {"weighted": True, "tables": {"halved": "weight / 2"}}
     client.create_space(
         "knit",
@@ -71,7 +75,7 @@ def graph(client: asterism.Client) -> Graph:
 
 
 def score_matrix(ranks: PageRanks) -> np.ndarray:
-    """Scores [m, N]."""
+    """Return the scores as a matrix of shape (m, N)."""
     out = np.zeros((len(ranks), N))
     rows, columns = np.nonzero(ranks.mask)
     out[rows, ranks.nodes[rows, columns]] = ranks.scores[rows, columns]
@@ -179,7 +183,7 @@ PARAMS = PagerankParams(
 
 
 class RecordingDispatcher:
-    """Notes which nodes are asked about."""
+    """Dispatcher that records the requested node ids."""
 
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = dispatcher
@@ -237,8 +241,9 @@ def test_chunking_keeps_scores_and_limits_name_their_values(
 
 
 def random_graph(nodes: int) -> draw.LocalVersion:
-    """Two node types with ids in common and five edge types between them, one without weights, with
-    zeros, hubs and dead ends.
+    """Return a graph of two node types with common ids and five edge types.
+
+    One edge type has no weights. There are zero weights, hubs and dead ends.
     """
     rng = np.random.default_rng(nodes)
     relations = [
@@ -288,7 +293,7 @@ def test_single_host_gives_the_bytes_of_several_hosts(
         (1 << 13, 1 << 22),
         (64, 1),
         (600, 50),
-    ):  # tables of numbers grow, and so does what they number
+    ):  # hash tables grow, and with them the arrays that they index
         monkeypatch.setattr(ranking, "_FIRST_CAPACITY", capacity)
         monkeypatch.setattr(ranking, "_CHECKPOINT_EDGES", piece)
         ranks = pagerank.pagerank(request_context(version, 1), params, starts, -1, types)

@@ -1,6 +1,4 @@
-"""The probability of each draw, as a trainer gets it: against exact fractions of the weights that
-were written.
-"""
+"""Returned sampling probabilities, compared with exact fractions of the written weights."""
 
 from __future__ import annotations
 
@@ -19,15 +17,15 @@ from asterism import Graph
 from asterism.records.samples import NeighborSample
 
 ALPHA = 1e-6
-"""Chance that a test of counts or means fails on right code."""
+"""Probability that a test of counts or means fails on correct code."""
 SIGMAS = 4.9
-"""How far a mean may be off at this chance, in its standard errors."""
+"""Allowed deviation of a mean at this probability, in standard errors."""
 PRECISION = 1e-14
 """Largest relative error of a probability."""
 
 USERS = {7_000_000_019: 90.0, 3: 3.0, 50: 2.0, 11: 1.0, 12: 0.5, 13: 0.0}
 ITEMS = {0: 4.0, 2: 1.0, 3: 1e-3}
-"""Item 1 was deleted: a hole."""
+"""Item weights by id; item 1 was deleted and leaves a gap."""
 BUYS = [
     (3, 0, 5.0),
     (3, 0, 2.0),
@@ -40,8 +38,9 @@ BUYS = [
     (12, 0, 0.0),
     (12, 3, 0.0),
 ]
-"""(user, item, weight) by edge id: 3 has bought 0 twice, 11 only once, 12 nothing that weighs
-anything, 13 nothing.
+"""(user, item, weight) by edge id.
+
+User 3 has two edges to item 0, user 11 has one edge, user 12 only zero weights, user 13 none.
 """
 SEES = [(3, 3), (50, 0), (50, 2), (50, 3)]
 
@@ -70,7 +69,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 def conditional_probabilities(
     weights: Mapping[object, float], order: Sequence[object]
 ) -> list[Fraction]:
-    """The probability of each of some successive draws, given those before it."""
+    """Return the probability of each of successive draws, given the draws before it."""
     remaining, probabilities = (
         sum((Fraction(np.float32(w).item()) for w in weights.values()), Fraction(0)),
         [],
@@ -172,7 +171,7 @@ def test_parallel_edges_have_their_own_probabilities(
 
 
 def edge_weights(node: int, types: Sequence[str], *, weighted: bool) -> dict[object, float]:
-    """The weights of a user's edges by (edge type, edge id)."""
+    """Return the weights of a user's edges by (edge type, edge id)."""
     out: dict[object, float] = {}
     if "buys" in types:
         out |= {
@@ -192,7 +191,7 @@ def test_neighbor_probabilities_are_zero_where_padded(
     users = [3, 50, 11, 12, 13, -1, 999, 3] * 20
     for n in (1, 2, 3, 6, 9):
         arguments = {"weighted": weighted, "replace": replace, "edge_ids": True, "seed": n}
-        # A plain dict of the common arguments.
+        # The common arguments are a plain dict.
         plain = graph.sample_neighbors(users, types, n, **arguments)  # type: ignore[arg-type]
         sample: NeighborSample = graph.sample_neighbors(
             users, types, n, probabilities=True, **arguments
@@ -259,7 +258,7 @@ def test_negative_probabilities_account_for_exclusions(
         [7_000_000_019],
         [7_000_000_019, 3, 50, 11],
         list(USERS),
-    ]  # of the last two little is left, and nothing
+    ]  # the last two leave little and no weight
     if shared:
         rows = [rows[2], [3], []]
     indptr = np.cumsum([0, *map(len, rows)])
@@ -270,11 +269,11 @@ def test_negative_probabilities_account_for_exclusions(
         "exclude": (indptr, np.concatenate([np.array(row, np.int64) for row in rows])),
         "seed": 11,
     }
-    # A mapping of all kinds.
+    # The arguments are a dict of mixed types.
     sample = graph.sample_negatives(pairs, 60, "user", probabilities=True, **arguments)  # type: ignore[arg-type]
     assert np.array_equal(
         sample.nodes, graph.sample_negatives(pairs, 60, "user", **arguments).nodes
-    )  # type: ignore[arg-type]  # the same
+    )  # type: ignore[arg-type]  # same dict
     assert sample.probabilities is not None
     for row, excluded in enumerate([[i for some in rows for i in some]] if shared else rows):
         remaining = {
@@ -296,13 +295,15 @@ def test_negative_probabilities_account_for_exclusions(
         )
     plain = graph.sample_negatives(pairs[:, 0], 60, weighted=weighted, probabilities=True, seed=11)
     nodes = graph.sample_nodes(60 * len(rows), weighted=weighted, probabilities=True, seed=11)
-    # They are there.
+    # Both samples have probabilities.
     assert np.array_equal(plain.probabilities, np.reshape(nodes.probabilities, plain.nodes.shape))  # type: ignore[arg-type]
 
 
 def test_inverse_probability_estimates_are_unbiased(graph: Graph) -> None:
-    """With replacement by the mean of y / p; without by Raj's: what came before, and y / p; whole
-    rows begin with 1.
+    """Estimate totals from sampled values and their probabilities.
+
+    With replacement the estimator is the mean of y / p. Without replacement it is Raj's: the sum of
+    the earlier values plus y / p. Whole rows begin with probability 1.
     """
     values = dict(zip(USERS, [10.0, 7.0, 5.0, 3.0, 1.0, 8.0], strict=True))
     nodes = graph.sample_nodes(40_000, "user", probabilities=True, seed=1)

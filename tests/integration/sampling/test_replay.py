@@ -1,5 +1,6 @@
-"""A token makes a sampling call again: the same record, from the same content, or a word on why
-not.
+"""A replay token repeats a sampling call and returns the same record, or gives a reason.
+
+A repeated call reads the same content.
 """
 
 from __future__ import annotations

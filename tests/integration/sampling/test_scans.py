@@ -1,6 +1,4 @@
-"""Scans: everything once, in canonical order, of one version, and on from wherever a reader
-stopped.
-"""
+"""Scans: every row once, in canonical order, from one version, resumable at any point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampled subgraphs: numbers, hops, trees, and the law of what is drawn."""
+"""Sampled subgraphs: node indices, hops, trees, and the sampling distribution."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def graph(client: asterism.Client) -> Graph:
 
 
 def edges_of(sub: Subgraph, name: str) -> list[tuple[int, int, int]]:
-    """(source id, destination id, edge id) of each edge of a type."""
+    """Return (source id, destination id, edge id) of each edge of a type."""
     src, _, dst = name.split(":")
     assert sub.edge_ids is not None
     rows, cols = sub.nodes[src][sub.row[name]], sub.nodes[dst][sub.col[name]]
@@ -51,8 +51,9 @@ def assert_matches_definition(
     expand: str,
     weighted: bool,
 ) -> None:
-    """Hold a subgraph against the definition: who is expanded when, how many edges each gives, in
-    which order nodes are met.
+    """Assert that a subgraph matches the definition.
+
+    Checked are when each node is expanded, its number of edges, and the order of visited nodes.
     """
     edges = cases.edges()
     visited: dict[str, list[tuple[int, int]]] = {name: [] for name in sub.nodes}
@@ -261,9 +262,7 @@ def test_hop_rounds_collapse_on_a_single_storaged(
     arguments: dict[str, Any] = {"ntype": "paper", "weights": True, "seed": 5}
     with cases_cluster(storageds) as cluster:
         remote_graph = cluster.client().graph("cases")
-        remote_graph.sample_subgraph(
-            [3], fanouts, **arguments
-        )  # by now the version is open everywhere
+        remote_graph.sample_subgraph([3], fanouts, **arguments)  # opens the version on every host
 
         def read_counters() -> dict[str, float]:
             with urllib.request.urlopen(

@@ -1,5 +1,6 @@
-"""Neighborhoods until times, through the client: against the edges that were written, through
-changes of the graph, and every refusal.
+"""Temporal neighborhoods through the client, compared with the written edges.
+
+Tests cover changes of the graph and every error.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ def test_times_stay_right_through_upserts_deletes_and_builds(
                 "edge_times": True,
                 "direction": direction,
             }
-            # A plain dict of arguments.
+            # The arguments are a dict of mixed types.
             sample = graph.sample_neighbors([node], "u", 5, **arguments)  # type: ignore[arg-type]
             assert sample.times is not None
             return list(

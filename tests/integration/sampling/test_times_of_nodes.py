@@ -1,5 +1,6 @@
-"""Neighborhoods of nodes that came at times, through the client: against what was written, through
-changes of the graph.
+"""Neighborhoods of nodes with times, through the client, compared with the written data.
+
+Tests cover changes of the graph.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def test_last_written_time_applies_after_next_build(
         graph.upsert_nodes([1], "user", features={"joined": [4]})
         graph.upsert_nodes([5, 6, 7], "item", features={"listed": [5, 6, 7]})
         graph.upsert_edges([1, 1, 1], [5, 6, 7], "sees")
-        graph.upsert_edges([5], [9], "by")  # makes user 9, who has no time
+        graph.upsert_edges([5], [9], "by")  # creates user 9, which has no time
         graph.build(timeout_s=HANG_S)
 
         def visible_nodes(
@@ -158,7 +159,7 @@ def test_invalid_node_times_are_refused(tmp_path_factory: pytest.TempPathFactory
         ):
             graph.sample_neighbors(
                 [1], "sees", 2, times=[1]
-            )  # users have a time, the items that it leads to have none
+            )  # users have times; the items at the remote end have none
         with pytest.raises(asterism.InvalidRequest, match="the last neighbors with replacement"):
             graph.sample_neighbors([1], "by", 2, times=[1], strategy="last")
         with pytest.raises(

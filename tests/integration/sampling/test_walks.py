@@ -1,4 +1,4 @@
-"""Random walks: the law of their steps, restarts, dead ends, and what can not be walked."""
+"""Random walks: step distribution, restarts, dead ends and invalid requests."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def graph(client: asterism.Client) -> Graph:
 
 @pytest.fixture(scope="module")
 def ring(client: asterism.Client) -> Graph:
-    """0 -> 1 (weight 1), 0 -> 2 (3), 1 -> 0 (1), 2 -> 0 (1), 2 -> 3 (1); 3 leads nowhere; 4 -> 4 by
-    weight 0.
+    """Return a graph with a cycle, a dead end and a node with only zero weight.
+
+    Edges: 0 -> 1 (weight 1), 0 -> 2 (3), 1 -> 0 (1), 2 -> 0 (1), 2 -> 3 (1), 4 -> 4 (0). Node 3 has
+    no out-edges.
     """
     client.create_space(
         "ring", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
@@ -125,7 +127,7 @@ def test_restart_probability_applies_at_dead_ends_too(ring: Graph) -> None:
 def node2vec(
     edges: dict[int, dict[int, float]], path: tuple[int, ...], p: float, q: float
 ) -> float:
-    """The probability of a path, by node2vec's definition."""
+    """Return the probability of a path by the definition of node2vec."""
     share = 1.0
     for step in range(len(path) - 1):
         current, target = path[step], path[step + 1]
@@ -142,7 +144,7 @@ def node2vec(
 
 @pytest.fixture(scope="module")
 def two_way_graph(client: asterism.Client) -> tuple[Graph, dict[int, dict[int, float]]]:
-    """Six nodes, joined both ways by unequal weights."""
+    """Return a graph of six nodes with edges of unequal weights in both directions."""
     client.create_space(
         "knit",
         {
@@ -277,8 +279,10 @@ def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
 
 @pytest.fixture(scope="module")
 def multigraph(client: asterism.Client) -> Graph:
-    """0 -> 1 (twice, 1 and 2), 2 (3), 3 (4); 1 -> 2, 3; 2 -> 0; 3 and 4 lead nowhere; 5 -> 5 by
-    weight 0, 0 by 1.
+    """Return a graph with parallel edges.
+
+    Edges: 0 -> 1 (twice, weights 1 and 2), 0 -> 2 (3), 0 -> 3 (4), 1 -> 2, 1 -> 3, 2 -> 0,
+    5 -> 5 (0), 5 -> 0 (1). Nodes 3 and 4 have no out-edges.
     """
     client.create_space(
         "bunch", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
@@ -375,8 +379,8 @@ def test_distinct_neighbors_pool_weights_over_edge_types(
     ):
         graph.upsert_edges([0] * len(dst), dst, relation, weights=weights)
     graph.build()
-    # (edge type, edge id) to its neighbor and weight; node 1 of type n and node 1 of type m are two
-    # neighbors.
+    # Neighbor and weight by (edge type, edge id). Node 1 of type n and node 1 of type m are two
+    # different neighbors.
     edges = {
         (0, 0): ("n1", 1.0),
         (0, 1): ("n1", 2.0),
@@ -452,7 +456,7 @@ def test_fewer_distinct_walks_are_a_prefix_of_more(graph: Graph) -> None:
     assert np.array_equal(more.nodes[order < 2], fewer.nodes)
     neighbors = graph.neighbors(people, "writes")
     for row in range(80):
-        # Weights were asked for.
+        # The weights were requested.
         heavy = neighbors.weights[neighbors.indptr[row] : neighbors.indptr[row + 1]] > 0  # type: ignore[index]
         assert (more.starts == row).sum() == min(9, len(np.unique(neighbors[row][heavy])))
 
@@ -464,7 +468,7 @@ def test_a_hub_has_walks_over_many_different_neighbors(client: asterism.Client) 
     graph, size = client.graph("hub"), 20_000
     graph.upsert_nodes(np.arange(size), "n")
     weights = np.ones(size)
-    weights[7] = 1e9  # so heavy that nearly every draw meets it again
+    weights[7] = 1e9  # so heavy that nearly every draw selects it again
     graph.upsert_edges(np.zeros(size, np.int64), np.arange(size), "to", weights=weights)
     graph.build()
     walks = graph.random_walk([0], ["to"], 1, walks=1000, first_step="distinct", seed=2)
