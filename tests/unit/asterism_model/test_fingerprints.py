@@ -198,7 +198,7 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
     desk = InProcessMetad()
     load, host = begin_load(desk)
     first = admit(desk, load, host)
-    assert first.first
+    assert first.first_admission
     assert (first.chunk.rows, first.chunk.digest) == (2, "d")
     desk.register(load, written=[0])
     fingerprint = PartFingerprint(part=2, blocks=1, rows=2, size=40, checksum=7).to_proto()
@@ -214,7 +214,7 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
             first.number,
         )
     second = admit(desk, load, host)
-    assert not second.first
+    assert not second.first_admission
     assert (
         commit(
             desk, load, metad_pb.HostSeal(host=host, number=first.number, parts=[fingerprint])
