@@ -1,12 +1,12 @@
-"""Backups: where their files lie and what their record says. The client and storaged share it.
+"""Layout and manifests of a backup, shared by the client and storaged.
 
-    ADDRESS/backup.json             the record: every file with its size and sha256; written last
+    ADDRESS/backup.json             manifest: every file with its size and sha256; written last
     ADDRESS/catalog.pb              SpaceRecord: schema, manifest, loads with chunks, next edge ids
-    ADDRESS/parts/p00003/part.json  the part is complete: its image's digest, its files
-    ADDRESS/parts/p00003/image/*    the part's image, as a storaged has it
-    ADDRESS/parts/p00003/blocks.bin what was loaded of it, see docs/storage.md
+    ADDRESS/parts/p00003/part.json  marks a complete partition: its image's digest, its files
+    ADDRESS/parts/p00003/image/*    the partition image, as storaged keeps it
+    ADDRESS/parts/p00003/blocks.bin the loaded blocks of the partition, see docs/storage.md
 
-An address is that of a `asterism_io.remote_storage.RemoteFolder`.
+ADDRESS is the address of an `asterism_io.remote_storage.RemoteFolder`.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from asterism_proto.errors import Corrupt, InvalidRequest
 FORMAT = 1
 MANIFEST_FILE, CATALOG_FILE = "backup.json", "catalog.pb"
 MAX_FILES = 1_000_000
-"""Files of a backup."""
+"""Most files of one backup."""
 MAX_FILE_BYTES = 1 << 50
 _MAX_NUMBER = (1 << 63) - 1
 _MAX_TEXT = 1024
 
 
 def part_folder(part: int) -> str:
-    """The folder of a part, below the address."""
+    """Return the folder of a partition, relative to the address of the backup."""
     return f"parts/p{part:05d}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartManifest:
-    """A part that is complete."""
+    """Manifest of one complete partition of a backup."""
 
     part: int
     cut: int
-    """The commit up to which its blocks are there."""
+    """Commit watermark: the backup has the partition's blocks up to this commit."""
     image: str
-    """The digest of its image."""
+    """Digest of the partition image."""
     files: tuple[StoredFile, ...]
 
     def to_bytes(self) -> bytes:
-        """As it lies at the address."""
+        """Return the content of ``part.json``."""
         return _encode_json(asdict(self))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> PartManifest:
-        """What `to_bytes` gave; Corrupt where it is not that."""
+        """Parse the result of `to_bytes`; raise Corrupt if it is malformed."""
         data = _decode_json(content, "part.json")
         try:
             record = cls(
@@ -72,25 +72,32 @@ class PartManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """A whole backup."""
+    """Manifest of a complete backup."""
 
     space: str
     version: int
     digest: str
-    """Of the version's manifest."""
+    """Digest of the version's manifest."""
     cut: int
+    """Commit watermark of the backup."""
     parts: int
     created_ms: int
     files: tuple[StoredFile, ...]
 
     def to_bytes(self) -> bytes:
-        """As it lies at the address."""
+        """Return the content of ``backup.json``."""
         return _encode_json({"format": FORMAT, **asdict(self)})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> BackupManifest:
-        """What `to_bytes` gave; Corrupt where it is not that, InvalidRequest where another release
-        wrote it.
+        """Parse the result of `to_bytes`.
+
+        Raises
+        ------
+        Corrupt
+            If the content is malformed.
+        InvalidRequest
+            If another release wrote it in a format that this one does not read.
         """
         data = _decode_json(content, MANIFEST_FILE)
         if data.get("format") != FORMAT:
@@ -111,14 +118,14 @@ class BackupManifest:
             raise Corrupt(f"{MANIFEST_FILE}: it is no record of a backup ({error!r})") from error
 
     def find_file(self, path: str) -> StoredFile:
-        """One file's entry; Corrupt where it has none."""
+        """Return the entry of a file; raise Corrupt if the manifest does not list it."""
         entry = next((file for file in self.files if file.path == path), None)
         if entry is None:
             raise Corrupt(f"{MANIFEST_FILE} names no file {path}")
         return entry
 
     def files_of_part(self, part: int) -> list[StoredFile]:
-        """The files of one part."""
+        """Return the files of one partition."""
         return [file for file in self.files if file.path.startswith(part_folder(part) + "/")]
 
 

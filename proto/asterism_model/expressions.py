@@ -1,15 +1,18 @@
-"""Weight expressions: float64 arithmetic over the columns of a type, read when a schema is made.
+"""Weight expressions: float64 arithmetic over the columns of a type.
 
-    expression = sum of products of powers, as in Python: + - * / ** and parentheses, ** before a
-    sign on its left
+Expressions are parsed when the schema is created.
+
+    expression = sum of products of powers, as in Python: + - * / ** and parentheses; ** binds
+                 tighter than a sign on its left
     operand    = number | column | `column` | function ( expression, ... ) | ( expression )
     function   = min, max (two or more), pow, clip (value, low, high), log, log1p, exp, sqrt, abs
 
-A column whose name has a ``-`` in it, or is a function's, stands between backticks. What is read is
-a postfix program of a fixed vocabulary; there is nothing else that a text could become. Precedence
-is Python's own: a text that consists of these tokens, in an order that makes sense, goes to
-`ast.parse` with its names replaced, and comes back as a tree of which sums, products, powers, signs
-and calls are taken. Nothing is ever compiled or run."""
+Backticks quote a column if its name contains ``-`` or equals the name of a function.
+
+`parse` returns a postfix program over a fixed vocabulary of operations. It first checks that the
+text consists of these tokens in a valid order. It then replaces the column names and passes the
+text to `ast.parse`, so that precedence is exactly Python's. Only sums, products, powers, signs and
+calls are accepted from the resulting tree. No text is ever compiled or executed."""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ from math import isinf
 from asterism_proto.errors import Internal, InvalidRequest
 
 MAX_LENGTH = 1000
-"""Characters of an expression."""
+"""Most characters of an expression."""
 MAX_TOKENS = 200
-"""Bounds the depth of what is read, and the work of evaluating it."""
+"""Most tokens of an expression. Bounds the depth of the tree and the cost of evaluation."""
 
 FUNCTIONS: dict[str, tuple[int, int]] = {
     "min": (2, MAX_TOKENS),
@@ -38,7 +41,7 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
     "sqrt": (1, 1),
     "abs": (1, 1),
 }
-"""Names of functions, with the fewest and the most arguments that they take."""
+"""Smallest and largest number of arguments of each function."""
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\n]+)"
@@ -55,31 +58,33 @@ _EXPECTED_OPERAND = "a number, a column, a function or '('"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One step of a postfix program: something is put on a stack, or the last few of it become
-    one.
+    """One step of a postfix program.
+
+    It pushes a number or a column onto the stack, or replaces the top ``arity`` values by their
+    result.
     """
 
     operation: str
     """``number``, ``column``, ``+``, ``-``, ``*``, ``/``, ``negative``, or a function."""
     number: float = 0.0
-    """Of a ``number``."""
+    """Value of a ``number``."""
     column: str = ""
-    """Of a ``column``."""
+    """Name of a ``column``."""
     arity: int = 0
-    """How many values it takes from the stack."""
+    """Number of values popped from the stack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
-    """What a text means."""
+    """A parsed weight expression."""
 
     text: str
     instructions: tuple[Instruction, ...]
-    """In the order of evaluation."""
+    """Postfix program, in the order of evaluation."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads, each once, as they come."""
+        """Distinct columns that the expression reads, in order of first use."""
         return tuple(
             dict.fromkeys(step.column for step in self.instructions if step.operation == "column")
         )
@@ -95,13 +100,22 @@ class _Token:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Expression:
-    """Read an expression.
+    """Parse an expression.
+
+    Parameters
+    ----------
+    text : str
+        The expression, 1 to `MAX_LENGTH` characters.
+
+    Returns
+    -------
+    Expression
 
     Raises
     ------
     InvalidRequest
-        Where it is none; the message has the place (characters from 1), what is there and what was
-        expected.
+        If the text is not an expression. The message has the position (characters, from 1), the
+        text found there and the text expected.
     """
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         raise InvalidRequest(
@@ -159,12 +173,16 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _check_order(text: str, tokens: list[_Token]) -> None:
-    """InvalidRequest where operands and operators do not take turns, or brackets and arguments are
-    not as they should.
+    """Check that operands and operators alternate, and that brackets and arguments match.
+
+    Raises
+    ------
+    InvalidRequest
+        At the first token that is out of order.
     """
     expects_operand = True
     open_brackets: list[tuple[_Token, int]] = []
-    """Of each open bracket its function (or the bracket), and how many arguments it has so far."""
+    """For each open bracket: its function (or the bracket itself) and its arguments so far."""
     for i, token in enumerate(tokens):
         innermost = open_brackets[-1] if open_brackets else None
         if expects_operand:
@@ -235,7 +253,7 @@ def _python_text(text: str, token: _Token) -> str:
 
 
 def _instructions(node: ast.AST, columns: list[str]) -> Iterator[Instruction]:
-    """The postfix program of a tree; anything but arithmetic has no place in it."""
+    """Yield the postfix program of a tree; raise Internal for a node that is not arithmetic."""
     if isinstance(node, ast.Constant) and type(node.value) is float:
         yield Instruction(operation="number", number=node.value)
     elif isinstance(node, ast.Name):

@@ -3,7 +3,7 @@
 A fingerprint does not depend on the order of the records, on the host, or on the load's id (which
 differs between a space and its restored copy): the checksum is the sum modulo 2^128 of
 BLAKE2b-128 over each record's key without the load id, followed by the record. Records carry the
-size and crc32 of their values, so that a fingerprint is taken without reading any value.
+size and crc32 of their values, so that no value is read to compute a fingerprint.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class PartFingerprint:
 
     part: int
     blocks: int
-    """Values of the graph database."""
+    """Number of values in the graph database."""
     rows: int
     size: int
     """Bytes of the values' bodies."""
     checksum: int
-    """Below 2^128."""
+    """Sum of the record hashes modulo 2^128."""
 
     def __str__(self) -> str:
         """Return the fingerprint as text for messages."""
@@ -53,7 +53,7 @@ class PartFingerprint:
 
     @classmethod
     def from_proto(cls, message: common_pb.PartFingerprint) -> PartFingerprint:
-        """Return the fingerprint in a message; InvalidRequest if the checksum has another size."""
+        """Return the fingerprint in a message; raise InvalidRequest for a wrong checksum size."""
         if len(message.checksum) != CHECKSUM_BYTES:
             raise InvalidRequest(
                 f"checksum of partition {message.part}: expected {CHECKSUM_BYTES} bytes, "
@@ -80,7 +80,7 @@ class LoadFingerprint:
     compared.
     """
     parts: Mapping[int, PartFingerprint] = field(default_factory=dict)
-    """By partition; other partitions have no block of the load."""
+    """Fingerprints by partition; other partitions have no block of the load."""
 
     @classmethod
     def from_proto(cls, message: metad_pb.LoadFingerprint) -> LoadFingerprint:
@@ -123,7 +123,7 @@ class LoadFingerprint:
 
 @dataclass(slots=True)
 class FingerprintAccumulator:
-    """Adds index records to a fingerprint, in any order."""
+    """Accumulates index records, in any order, into a fingerprint."""
 
     blocks: int = 0
     rows: int = 0
@@ -138,8 +138,9 @@ class FingerprintAccumulator:
         key : bytes
             The key of the record without the load id.
         record : bytes
+            The encoded index record.
         rows, size : int
-            As the record says.
+            Rows and bytes of the value, as stated in the record.
         """
         self.blocks += 1
         self.rows += rows
@@ -163,8 +164,9 @@ def check_fingerprints(
     ----------
     part : int
     stored : mapping of int to PartFingerprint
-        By load id; other loads have no block in this partition.
+        Fingerprints of the stored blocks by load id; other loads have no block in this partition.
     expected : iterable of LoadFingerprint
+        Committed loads from the catalog.
 
     Returns
     -------
@@ -174,7 +176,8 @@ def check_fingerprints(
     Raises
     ------
     FingerprintMismatch
-        Naming the load, the partition and what differs.
+        For the first load that differs; the message has the load, the partition and both
+        fingerprints.
     """
     unknown = 0
     for load in expected:

@@ -1,6 +1,6 @@
 """Prices of the Graph service's requests, from their heads and section sizes.
 
-graphd checks them before it calls storageds, clients before they send a request.
+graphd checks a price before it calls storageds; clients check it before they send a request.
 """
 
 from __future__ import annotations
@@ -24,17 +24,29 @@ _RAGGED_ROW_BYTES = 256
 
 
 class VersionCounts(Protocol):
-    """What a version holds."""
+    """Numbers of nodes and edges of a version."""
 
     def nodes(self, types: Iterable[int]) -> int:
-        """Return the live nodes of some types; none: of all."""
+        """Return the number of live nodes.
+
+        Parameters
+        ----------
+        types : iterable of int
+            Node types; empty: all types.
+        """
 
     def edges(self, types: Iterable[int]) -> int:
-        """Return the edges of some types; none: of all."""
+        """Return the number of edges.
+
+        Parameters
+        ----------
+        types : iterable of int
+            Edge types; empty: all types.
+        """
 
 
 class UnknownCounts:
-    """Counts of an unknown version."""
+    """Upper bounds for a version with unknown counts."""
 
     def nodes(self, types: Iterable[int]) -> int:
         """Return more nodes than a version can hold."""
@@ -46,18 +58,18 @@ class UnknownCounts:
 
 
 class _RequestSizes(Generic[Head_co]):
-    """One request's numbers.
+    """The numbers of one request that its price depends on.
 
     Parameters
     ----------
     head : Message
-        Of one of the Graph service's requests.
-    sizes : mapping
-        The number of entries of each section.
+        Head of a request of the Graph service.
+    sizes : mapping of str to int
+        Number of entries of each section.
     schema : Schema, optional
-        Of its space; without one, what depends on it is left out.
+        Schema of the graph space; without one, terms that depend on it are left out.
     counts : VersionCounts
-        Of its version.
+        Counts of the version.
     """
 
     def __init__(
@@ -75,7 +87,7 @@ class _RequestSizes(Generic[Head_co]):
         return self.sizes.get("nodes", 0)
 
     def neighbor_width(self, types: int) -> int:
-        """Bytes of one drawn neighbor."""
+        """Return the bytes of one sampled neighbor."""
         head, temporal_filter = self.head, getattr(self.head, "temporal_filter", None)
         return neighbor_width(
             types=types,
@@ -88,7 +100,7 @@ class _RequestSizes(Generic[Head_co]):
     def feature_width(
         self, owner: NodeType | EdgeType | None, names: Iterable[str]
     ) -> tuple[int, bool]:
-        """Bytes of a row of dense features, and whether there are ragged ones."""
+        """Return the bytes of a row of dense features, and True if any feature is not dense."""
         features = [
             feature
             for feature in (owner.features if owner is not None else ())
@@ -169,7 +181,7 @@ def _price_subgraph(
     ],
 ) -> Price:
     head, schema = request.head, request.schema
-    # Types are not distinguished without a schema.
+    # Without a schema all edge types lead from and to type 0, which only raises the bound.
     ends: Callable[[int], tuple[int, int]] = lambda _: (0, 0)  # noqa: E731
     if schema is not None:
         end_types = [
@@ -399,23 +411,23 @@ def price_request(
     schema: Schema | None = None,
     counts: VersionCounts | None = None,
 ) -> Price | None:
-    """Return what a request to the Graph service takes at most.
+    """Return an upper bound of the cost of a request to the Graph service.
 
     Parameters
     ----------
     head : Message
-        The request's head.
-    sizes : mapping
-        The number of entries of each of its sections.
+        Head of the request.
+    sizes : mapping of str to int
+        Number of entries of each section.
     schema : Schema, optional
-        Of its space.
+        Schema of the graph space.
     counts : VersionCounts, optional
-        Of its version.
+        Counts of the version; default: unknown, with the largest bounds.
 
     Returns
     -------
     Price or None
-        None where a request of its kind has no price (`UNPRICED`).
+        None if requests of this kind have no price (`UNPRICED`).
     """
     price = _PRICES.get(type(head))
     return (

@@ -1,6 +1,4 @@
-"""Tables as notebooks show them: HTML without scripts, styles of others or addresses; all text in
-it is escaped.
-"""
+"""HTML tables for notebooks: no scripts, external styles or links; all text is escaped."""
 
 from __future__ import annotations
 
@@ -11,16 +9,17 @@ MAX_CELL_CHARS = 200
 
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table.
+    """Return an HTML table.
 
     Parameters
     ----------
     title : str
-        Stands above it.
-    headers : list of str
-        Of its columns.
-    rows : iterable of rows
-        A cell is shown as its text; numbers stand to the right, whole ones with thousands apart.
+        Caption above the table.
+    headers : sequence of str
+        Column headers.
+    rows : iterable of sequence of object
+        Cells are shown as text of at most `MAX_CELL_CHARS` characters. Numbers are right-aligned;
+        integers have thousands separators.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""Indexes: which columns of a type a version keeps its rows in order of, for draws under
-conditions.
-"""
+"""Column indexes: orders of the rows of a type, for sampling under filters."""
 
 from __future__ import annotations
 
@@ -21,25 +19,27 @@ KINDS = (HASH, RANGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Index:
-    """The rows of one type in order of a column, in every part of a version."""
+    """An index of the rows of one type by a column, in every partition of a version."""
 
     element: int
     """1: nodes; 2: edges."""
     type_id: int
     column: str
-    """As conditions write it, canonical."""
+    """Column in the canonical syntax of filters."""
     kind: str
-    """``hash``: rows by equal values, of texts too; ``range``: rows by value, of edges those of
-    each node as well.
+    """``hash`` or ``range``.
+
+    A hash index groups rows by equal values, strings included. A range index sorts rows by value,
+    and the edges of each node too.
     """
 
     @property
     def parsed_column(self) -> ColumnOperand:
-        """The column."""
+        """The column as an operand of filters."""
         return parse_column(self.column)
 
     def describe(self, schema: Schema) -> str:
-        """In words."""
+        """Return the index as text for messages."""
         types: tuple[NodeType | EdgeType, ...] = (
             schema.node_types if self.element == NODE else schema.edge_types
         )
@@ -47,7 +47,7 @@ class Index:
 
 
 def resolve_index(schema: Schema, *, type_name: str, column: str, kind: str) -> Index:
-    """The index that somebody names.
+    """Return an index from the names of its type and column.
 
     Parameters
     ----------
@@ -55,17 +55,22 @@ def resolve_index(schema: Schema, *, type_name: str, column: str, kind: str) -> 
     type_name : str
         A node type, or an edge type.
     column : str
-        Of nodes a scalar feature, ``size[2]`` for one value of a vector, ``id`` or ``weight``; as
-        conditions write it. Of edges ``id``, ``src``, ``dst``, ``weight``, or a feature that the
-        schema declares under ``index``.
+        Column in the syntax of filters. For nodes: a scalar feature, one value of a vector
+        (``size[2]``), ``id`` or ``weight``. For edges: ``id``, ``src``, ``dst``, ``weight``, or a
+        feature that the schema declares under ``index``.
     kind : str
+        ``hash`` or ``range``.
+
+    Returns
+    -------
+    Index
 
     Raises
     ------
     NotFound
-        Where there is no such type or column.
+        If there is no such type or column.
     InvalidRequest
-        Where a column can not be kept in order so.
+        If the column does not support an index of this kind.
     """
     if kind not in KINDS:
         raise InvalidRequest(f"index kind {kind!r}: expected {' or '.join(KINDS)}")
@@ -83,13 +88,13 @@ def resolve_index(schema: Schema, *, type_name: str, column: str, kind: str) -> 
             f"index on {column!r}: it is a text, of which only equality can be asked; make "
             f"it of kind {HASH}"
         )
-    if resolved.kind != "bytes":  # a vector without the place of a value is refused with its shape
+    if resolved.kind != "bytes":  # binding refuses a vector without an index, naming its shape
         bind(parse(f"{operand} == 0"), schema, NODE, type_id)
     return Index(element=NODE, type_id=type_id, column=str(operand), kind=kind)
 
 
 def index_from_options(schema: Schema, options: Mapping[str, str]) -> Index:
-    """The index that options of a job name: ``type``, ``on`` and ``kind``."""
+    """Return the index described by the options ``type``, ``on`` and ``kind`` of a job."""
     return resolve_index(
         schema, type_name=options["type"], column=options["on"], kind=options["kind"]
     )
@@ -112,7 +117,7 @@ def _edge_index(schema: Schema, type_id: int, operand: ColumnOperand, kind: str)
 
 
 def declared_indexes(schema: Schema) -> tuple[Index, ...]:
-    """The indexes that a schema declares: of each column one by value, of texts by equality."""
+    """Return the indexes that a schema declares: ``hash`` for strings, else ``range``; sorted."""
     indexes = []
     for type_id, node in enumerate(schema.node_types):
         for text in node.index:
@@ -130,7 +135,7 @@ def declared_indexes(schema: Schema) -> tuple[Index, ...]:
 
 
 def indexes_to_proto(indexes: Iterable[Index]) -> list[common_pb.Index]:
-    """As they travel."""
+    """Return the indexes as messages."""
     return [
         common_pb.Index(
             element=common_pb.Element.Name(index.element),
@@ -143,9 +148,7 @@ def indexes_to_proto(indexes: Iterable[Index]) -> list[common_pb.Index]:
 
 
 def indexes_from_proto(messages: Iterable[common_pb.Index]) -> tuple[Index, ...]:
-    """Return the indexes of messages; InvalidRequest where one is of no element or kind that there
-    is.
-    """
+    """Return the indexes in messages; raise InvalidRequest for an unknown element or kind."""
     return tuple(_index_from_proto(message) for message in messages)
 
 

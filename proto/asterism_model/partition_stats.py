@@ -1,4 +1,4 @@
-"""Totals of one partition of a version: rows and weights of each type, and their statistics."""
+"""Statistics of one partition of a version: rows and weights of each type."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from asterism_proto.v1 import common_pb2 as common_pb
 
 
 class Element(StrEnum):
-    """The kind of a type: of nodes or of edges. Compares equal to its name."""
+    """The element that a type describes, nodes or edges. Compares equal to its name."""
 
     NODE = "NODE"
     EDGE = "EDGE"
 
     @property
     def number(self) -> int:
-        """The number in messages: 1 for nodes, 2 for edges."""
+        """Number of the element in messages: 1 for nodes, 2 for edges."""
         return int(common_pb.Element.Value(self.value))
 
     def __repr__(self) -> str:
@@ -28,7 +28,7 @@ class Element(StrEnum):
 
 
 def element_from_proto(label: str, value: int) -> Element:
-    """Return the element of this number; InvalidRequest names ``label`` if there is none."""
+    """Return the element with a number; raise InvalidRequest with ``label`` if there is none."""
     for element in Element:
         if element.number == value:
             return element
@@ -37,24 +37,32 @@ def element_from_proto(label: str, value: int) -> Element:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTotals:
-    """Rows and weight of one type in one partition: the measures of global draws."""
+    """Rows and weight of one type in one partition, for choosing a partition in global draws."""
 
     count: int
-    """Live rows: the measure of uniform draws."""
+    """Live rows: the partition's share in uniform draws."""
     positive: int
-    """Rows of positive weight: how many different rows weighted draws can return."""
+    """Rows of positive weight: the number of distinct rows that weighted draws can return."""
     weight: float
-    """The sum of their weights: the measure of weighted draws."""
+    """Sum of the weights: the partition's share in weighted draws."""
 
 
 TotalsKey = tuple[int, int, int]
-"""(number of the element, type, partition)."""
+"""Key of totals: (element number, type id, partition)."""
 
 
 def totals_by_weight_name(
     messages: Iterable[common_pb.PartitionStats],
 ) -> tuple[dict[TotalsKey, PartitionTotals], dict[str, dict[TotalsKey, PartitionTotals]]]:
-    """Return the totals by the rows' own weights, and those by each further weight name."""
+    """Split partition totals by the name of their weights.
+
+    Returns
+    -------
+    own_totals : dict of TotalsKey to PartitionTotals
+        Totals by the rows' own weights.
+    named_totals : dict of str to dict of TotalsKey to PartitionTotals
+        Totals by each weight table, by the name of the table.
+    """
     own_totals: dict[TotalsKey, PartitionTotals] = {}
     named_totals: dict[str, dict[TotalsKey, PartitionTotals]] = {}
     for message in messages:
@@ -78,48 +86,53 @@ class PartitionStats:
     """NODE or EDGE."""
     type_id: int
     count: int
-    """Live rows: the measure of uniform draws."""
+    """Live rows: the partition's share in uniform draws."""
     positive: int
     """Rows of positive weight: the size of the alias table."""
     weight: float
-    """The sum of their weights: a Neumaier sum in canonical order."""
+    """Sum of the weights: a Neumaier sum in canonical order."""
     audit_tv: float = 0.0
-    """Total variation between the exact distribution of the tables and the weights."""
+    """Total variation distance between the alias table's exact distribution and the weights."""
     audit_rel: float = 0.0
-    """The largest relative error of one share."""
+    """Largest relative error of the probability of one row."""
     dropped: int = 0
-    """Edges dropped because an end is dead at the commit watermark."""
+    """Edges dropped because the node at one end is deleted at the commit watermark."""
     underflow: int = 0
-    """Shares below 2^-64."""
+    """Rows with a probability below 2^-64."""
     weight_name: str = ""
-    """The rows' own weights: "" or "weight"; else the name of a table."""
+    """Name of the weights: "" or "weight" for the rows' own, else the name of a weight table."""
     zero: int = 0
-    """Rows that weigh 0 by themselves. `asterism_model.weight_stats` sums up this field and the
-    following ones.
+    """Rows with an original weight of 0.
+
+    `asterism_model.weight_stats` aggregates this field and the following ones, up to ``largest``.
     """
     subnormal: int = 0
-    """Rows of a weight above 0 and below 2^-126."""
+    """Rows with a weight above 0 and below 2^-126."""
     negative: int = 0
-    """Rows for which an expression gave a negative number; these and the next two weigh 0."""
+    """Rows for which the expression is negative. These rows, and those counted in ``nan`` and
+    ``infinite``, get weight 0.
+    """
     nan: int = 0
+    """Rows for which the expression is NaN."""
     infinite: int = 0
-    """Of either sign, or beyond float32."""
+    """Rows for which the expression is infinite (either sign) or exceeds float32."""
     squares: float = 0.0
-    """The sum of the squares of weights: a Neumaier sum in canonical order."""
+    """Sum of the squared weights: a Neumaier sum in canonical order."""
     largest: float = 0.0
-    """The largest weight."""
+    """Largest weight."""
     mix_out: int = field(default=0, repr=False)
-    """Sum, modulo 2^64, of a mix of (id, src, dst, weight) over out-copies of edges. metad compares
-    this field and the following ones before a version is published; they are not shown.
+    """Sum, modulo 2^64, of a hash of (id, src, dst, weight) over the out-copies of edges.
+
+    metad compares this field and the following ones before it publishes a version.
     """
     mix_in: int = field(default=0, repr=False)
-    """The same over the in-copies that the partition holds."""
+    """The same sum over the in-copies in the partition."""
     count_in: int = field(default=0, repr=False)
-    """In-copies that the partition holds."""
+    """Number of in-copies in the partition."""
 
     @classmethod
     def from_proto(cls, message: common_pb.PartitionStats) -> PartitionStats:
-        """Return the statistics in a message; InvalidRequest if its element is unknown."""
+        """Return the statistics in a message; raise InvalidRequest if its element is unknown."""
         values = {name: getattr(message, name) for name in _FIELDS}
         element = element_from_proto(f"a total of part {message.part}", message.element)
         return cls(**{**values, "element": element})

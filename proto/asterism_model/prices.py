@@ -1,9 +1,9 @@
-"""Prices of requests: rows, bytes and kernel steps, computed from numbers alone before anything is
-allocated.
+"""Prices of requests: upper bounds of rows, bytes and kernel steps.
 
-Prices are upper bounds in Python integers, so that they neither overflow nor depend on a platform.
-What a request of one family takes is one function here. `asterism_model.graph_prices` and
-`storaged.pricing` read the numbers out of requests."""
+Prices are computed before anything is allocated. They are Python integers, so that they neither
+overflow nor depend on a platform. Each family of
+requests has one function here. `asterism_model.graph_prices` and `storaged.pricing` take the
+arguments of these functions from requests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.transport import MAX_MESSAGE_BYTES
 
 REPLY_BYTES = 60 << 20
-"""Largest arrays of one reply of the Graph service, so that it fits into a message."""
+"""Most bytes of arrays in one reply of the Graph service, so that it fits into a message."""
 MAX_ROWS_LIMIT = 1 << 26
-"""Largest value that the limit of rows may be set to."""
+"""Largest allowed value of the setting ``request_rows_limit``."""
 
 ROWS_LIMIT = 1 << 24
 MEMORY_LIMIT_MIB = 512
@@ -28,19 +28,21 @@ STEPS_LIMIT = 1 << 36
 
 _ID, _TYPE, _WEIGHT, _SCORE = 8, 4, 4, 8
 _DISTINCT_BYTES = 160
-"""Scratch of draws without replacement per neighbor of the largest count: marks and values of a
-table a quarter full, and a heap.
+"""Scratch of sampling without replacement, per neighbor of the largest count.
+
+It holds a hash table that is a quarter full, and a heap.
 """
 _STEP_KEYS_BYTES = 32
-"""Scratch of a walk per step of its length: up to four keys."""
+"""Scratch of random walks per step of the walk length: up to four keys."""
 _WALKER_BYTES = 120
 _HEAP_BYTES = 56
-"""Scratch of the heaviest neighbors per neighbor of the answer, besides the answer padded."""
+"""Scratch of top-k neighbors per returned neighbor, in addition to the padded result."""
 _KEYED_ROW_BYTES = 28
 _PAGERANK_NODES = 1 << 22
 _PAGERANK_NODE_BYTES = 120
-"""Nodes that one start of a personalised PageRank may come to, and scratch of each, while its
-tables grow.
+"""Most nodes that personalised PageRank reaches from one start, and the scratch of each.
+
+The scratch includes the copies while tables grow.
 """
 
 
@@ -50,7 +52,7 @@ class Limits:
 
     rows: int = ROWS_LIMIT
     memory: int = MEMORY_LIMIT_MIB << 20
-    """Bytes of reply and scratch together."""
+    """Total bytes of reply and scratch."""
     steps: int = STEPS_LIMIT
 
 
@@ -62,9 +64,9 @@ class Price:
     """Upper bounds of the cost of one request."""
 
     formula: str
-    """The number of rows as a product of arguments, as text."""
+    """Number of rows as a product of arguments, as text for messages."""
     rows: int = 0
-    """Rows of the reply: drawn, read or walked."""
+    """Rows of the reply: sampled, read or walked."""
     bytes: int = 0
     """Bytes of the arrays of the reply."""
     scratch: int = 0
@@ -72,17 +74,22 @@ class Price:
     steps: int = 0
     """Iterations of kernels."""
     exact: bool = True
-    """Whether all of it follows from the arguments. Else it depends on the graph too: these are
-    bounds, and what exceeds a limit is refused as soon as it is known, before its arrays are
-    allocated."""
+    """True if the price follows from the arguments alone.
+
+    If False, it also depends on the graph: the values are bounds, and the request fails as soon as
+    its actual size is known to exceed a limit, before its arrays are allocated."""
 
     @property
     def memory(self) -> int:
-        """Bytes of reply and scratch together."""
+        """Total bytes of reply and scratch."""
         return self.bytes + self.scratch
 
     def cap(self, limits: Limits) -> Price:
-        """Return the price with bounds cut to what is not refused on the way."""
+        """Return the price, cut to the limits if it is not exact.
+
+        A request with an inexact price is refused during execution once it exceeds a limit, so that
+        it never uses more.
+        """
         if self.exact:
             return self
         size = min(self.bytes, REPLY_BYTES, limits.memory)
@@ -95,7 +102,7 @@ class Price:
         )
 
     def usage(self, limits: Limits) -> list[tuple[str, int, int]]:
-        """Return each limit's setting with the value priced and the limit."""
+        """Return (setting name, priced value, limit) for each limit."""
         return [
             ("request_rows_limit", self.rows, limits.rows),
             ("request_memory_limit_mib", self.memory, limits.memory),
@@ -104,12 +111,13 @@ class Price:
 
 
 def check(price: Price, limits: Limits) -> None:
-    """Refuse a request that is certain to take more than the limits allow.
+    """Refuse a request that is certain to exceed a limit.
 
     Raises
     ------
     InvalidRequest
-        Naming the limit, the value and the remedy.
+        If the price is exact and exceeds a limit. The message has the limit, the value and the
+        remedy.
     """
     if not price.exact:
         return
@@ -132,12 +140,18 @@ def check(price: Price, limits: Limits) -> None:
 
 
 def check_reply(price: Price, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
-    """Refuse a request whose reply is certain to be larger than a message.
+    """Refuse a request if its reply is certain to exceed the size of a message.
+
+    Parameters
+    ----------
+    price : Price
+    max_bytes : int
+        Most bytes of one reply.
 
     Raises
     ------
     InvalidRequest
-        Naming both sizes.
+        If the price is exact and its reply is too large. The message has both sizes.
     """
     if price.exact and price.bytes > max_bytes:
         max_rows = max_bytes * price.rows // price.bytes
@@ -149,25 +163,25 @@ def check_reply(price: Price, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
 
 
 def product_text(**counts: int) -> str:
-    """Return a product as text: ``count=5 x nodes=3``."""
+    """Return a product as text, such as ``count=5 x nodes=3``."""
     return " x ".join(f"{name}={value}" for name, value in counts.items())
 
 
 def draw_rows(
     count: int, *, width: int, distinct: bool = False, available: int | None = None
 ) -> Price:
-    """Price global draws of nodes or edges.
+    """Return the price of global sampling of nodes or edges.
 
     Parameters
     ----------
     count : int
-        Draws.
+        Number of draws.
     width : int
         Bytes of one row of the reply.
     distinct : bool
-        Without replacement.
+        Sample without replacement.
     available : int, optional
-        Rows that there are to draw from, where they are known.
+        Number of rows to sample from, if known.
     """
     count = max(count, 0)
     scratch, steps = count * (24 + width), count
@@ -186,8 +200,9 @@ def draw_rows(
 
 
 def exponential_key_rows(count: int, *, excluded: int, width: int, available: int) -> Price:
-    """Price the first arrivals of a race over all rows: one host's share of draws without
-    replacement.
+    """Return the price of one host's share of global sampling without replacement.
+
+    The host scans all rows and selects those with the smallest exponential keys.
     """
     rows = min(max(count, 0), max(available, 0))
     scratch = rows * (_KEYED_ROW_BYTES + width) + excluded * 48
@@ -201,7 +216,7 @@ def exponential_key_rows(count: int, *, excluded: int, width: int, available: in
 
 
 def draw_per_row(rows: int, count: int, *, width: int) -> Price:
-    """Price nodes drawn for each of some rows: nodes like others, negatives."""
+    """Return the price of ``count`` nodes sampled per row, as for similar nodes and negatives."""
     total = max(rows, 0) * max(count, 0)
     return Price(
         formula=product_text(count=count, rows=rows),
@@ -213,17 +228,18 @@ def draw_per_row(rows: int, count: int, *, width: int) -> Price:
 
 
 def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool = True) -> Price:
-    """Price neighbors drawn for each node, in a padded reply.
+    """Return the price of neighbors sampled for each node, in a padded reply.
 
     Parameters
     ----------
     nodes, count : int
+        Number of nodes, and of neighbors of each.
     width : int
         Bytes of one row of the reply.
     types : int
-        Edge types of the union.
+        Number of edge types; neighbors are sampled from their union.
     replace : bool
-        With replacement.
+        Sample with replacement.
     """
     count, types = max(count, 0), max(types, 1)
     rows = nodes * count
@@ -247,7 +263,16 @@ def fanout(
     types: Sequence[int],
     replace: bool = True,
 ) -> Price:
-    """Price neighbors of neighbors, hop after hop."""
+    """Return the price of multi-hop neighbor sampling, the sum over its hops.
+
+    Parameters
+    ----------
+    nodes : int
+    counts, widths, types : sequence of int
+        The arguments ``count``, ``width`` and ``types`` of `neighbors`, for each hop.
+    replace : bool
+        Sample with replacement.
+    """
     rows = size = scratch = steps = 0
     frontier = nodes
     for count, width, type_count in zip(counts, widths, types, strict=True):
@@ -264,13 +289,19 @@ def fanout(
 
 
 def expansion(nodes: int, count: int, *, width: int, replace: bool, edges: int) -> Price:
-    """Price one hop of a subgraph at the host of its nodes: as many neighbors as each node has, at
-    most ``count`` (-1: all).
+    """Return the price of one hop of a subgraph on the host that owns its nodes.
 
     Parameters
     ----------
+    nodes : int
+    count : int
+        Most neighbors of each node; -1: all.
+    width : int
+        Bytes of one row of the reply.
+    replace : bool
+        Sample with replacement.
     edges : int
-        Edges of the type: one node has that many at most.
+        Edges of the type, an upper bound of the neighbors of one node.
     """
     neighbors_per_node = edges if count < 0 else count if replace else min(count, edges)
     rows = nodes * neighbors_per_node
@@ -293,17 +324,17 @@ def subgraph(
     disjoint: bool,
     width: int,
 ) -> Price:
-    """Price a subgraph that grows hop by hop.
+    """Return the price of a subgraph sampled hop by hop.
 
     Parameters
     ----------
     seeds : int
-    fanouts : sequence of (near type, far type, edges of the edge type, counts by hop)
+    fanouts : sequence of (local type, remote type, edges of the edge type, counts by hop)
         A count of -1 is all neighbors.
     expand_all_hops : bool
-        Nodes expand in every hop from the one on that met them.
+        Every hop expands all nodes visited so far, not only the previous frontier.
     disjoint : bool
-        Every seed has a tree of its own.
+        Every seed has its own tree.
     width : int
         Bytes of one edge of the reply.
     """
@@ -339,7 +370,7 @@ def subgraph(
 
 
 def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
-    """Price nodes drawn for whole layers, and the edges between."""
+    """Return the price of nodes sampled for whole layers, and of the edges between layers."""
     draw_count = max(layers, 1) * max(count, 0)
     size = draw_count * 20
     return Price(
@@ -353,8 +384,9 @@ def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
 
 
 def hgt_layers(seeds: int, layers: int, count: int, *, edges: int, width: int) -> Price:
-    """Price nodes drawn by budgets, ``count`` in each layer over all types, and the edges among
-    them.
+    """Return the price of HGT sampling: ``count`` nodes per layer, and the edges among them.
+
+    The count of a layer is the sum over all node types.
     """
     draw_count = max(layers, 0) * max(count, 0)
     nodes = seeds + draw_count
@@ -371,17 +403,19 @@ def hgt_layers(seeds: int, layers: int, count: int, *, edges: int, width: int) -
 def walks(
     starts: int, walks_per_start: int, length: int, *, width: int, attempts: int = 1
 ) -> Price:
-    """Price random walks. A request without starts counts as one walk: what is made for each step
-    is made all the same.
+    """Return the price of random walks.
+
+    A request without starts counts as one walk, because the arrays for each step are allocated in
+    any case.
 
     Parameters
     ----------
     starts, walks_per_start, length : int
-        Nodes, walks from each of them, steps.
+        Start nodes, walks from each of them, and steps of each walk.
     width : int
         Bytes of one step of the reply.
     attempts : int
-        Draws of one step, where steps are biased.
+        Expected draws per step; 1 unless steps are biased.
     """
     count, length = max(starts, 1) * max(walks_per_start, 1), max(length, 0)
     rows = count * (length + 1)
@@ -397,7 +431,7 @@ def walks(
 
 
 def expected_attempts(p: float, q: float) -> int:
-    """Return the draws that one step by p and q takes in expectation, at most."""
+    """Return an upper bound of the expected draws per step of a node2vec walk by p and q."""
     p, q = p or 1.0, q or 1.0
     if (p, q) == (
         1.0,
@@ -408,7 +442,10 @@ def expected_attempts(p: float, q: float) -> int:
 
 
 def visit_counts(nodes: int, count: int, walks_per_node: int, length: int, *, width: int) -> Price:
-    """Price the nodes most visited by walks: walks are taken a quarter of a reply at a time."""
+    """Return the price of the nodes that random walks visit most often.
+
+    Walks run in batches of a quarter of `REPLY_BYTES`.
+    """
     rows = nodes * max(count, 0)
     walk_price = walks(1, walks_per_node, length, width=width)
     scratch = (
@@ -427,11 +464,11 @@ def visit_counts(nodes: int, count: int, walks_per_node: int, length: int, *, wi
 def pagerank(
     nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, edges: int
 ) -> Price:
-    """Price personalised PageRank: pushes from each start until no node holds more than epsilon of
-    what its edges weigh.
+    """Return the price of personalised PageRank.
 
-    Steps are the smaller of the two bounds 1 / (alpha epsilon) and edges x log(1 / epsilon) / alpha
-    for each start."""
+    Nodes push, for each start, until no residual exceeds epsilon times the weight of the node's
+    edges. The number of steps for each start is the smaller of the two bounds 1 / (alpha epsilon)
+    and edges x (1 + log(1 / epsilon)) / alpha."""
     rows = nodes * max(top, 0)
     pushes = 0.0
     if 0 < alpha <= 1 and 0 < epsilon <= 1:  # the operator refuses values that are out of range
@@ -451,7 +488,7 @@ def pagerank(
 
 
 def all_neighbors(nodes: int, *, edges: int, width: int) -> Price:
-    """Price all neighbors of nodes, ``edges`` being what there is along their edge types."""
+    """Return the price of all neighbors of nodes; ``edges`` is the edge count of their types."""
     rows = nodes * edges
     return Price(
         formula=f"all neighbors of nodes={nodes}",
@@ -463,8 +500,9 @@ def all_neighbors(nodes: int, *, edges: int, width: int) -> Price:
 
 
 def top_neighbors(nodes: int, top: int, *, edges: int, width: int) -> Price:
-    """Price the heaviest neighbors of nodes, ``edges`` being what there is along their edge
-    types.
+    """Return the price of the ``top`` heaviest neighbors of each node.
+
+    ``edges`` is the edge count of their types.
     """
     rows = nodes * min(max(top, 0), edges)
     return Price(
@@ -478,7 +516,7 @@ def top_neighbors(nodes: int, top: int, *, edges: int, width: int) -> Price:
 
 
 def per_node(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> Price:
-    """Price something of a fixed size for each node: degrees, types, dense features."""
+    """Return the price of values of a fixed size per node, such as degrees or types."""
     rows = nodes * max(columns, 0)
     formula = (
         product_text(nodes=nodes) if columns == 1 else product_text(nodes=nodes, columns=columns)
@@ -493,7 +531,16 @@ def per_node(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> P
 
 
 def features(rows: int, *, width: int, ragged: bool) -> Price:
-    """Price feature columns of rows, of ``width`` bytes together where they are dense."""
+    """Return the price of features of rows.
+
+    Parameters
+    ----------
+    rows : int
+    width : int
+        Bytes of all dense features of one row.
+    ragged : bool
+        Some features are not dense; the price is then not exact.
+    """
     return Price(
         formula=f"features of rows={rows}",
         rows=rows,
@@ -505,7 +552,7 @@ def features(rows: int, *, width: int, ragged: bool) -> Price:
 
 
 def scan(limit: int, *, width: int) -> Price:
-    """Price a run of rows."""
+    """Return the price of a scan of at most ``limit`` rows."""
     rows = max(limit, 0)
     return Price(
         formula=product_text(limit=limit),
@@ -518,8 +565,9 @@ def scan(limit: int, *, width: int) -> Price:
 
 
 def edges_between(nodes: int, cols: int, *, edges: int, width: int) -> Price:
-    """Price the edges from nodes to others, ``edges`` being what there is along their edge
-    types.
+    """Return the price of the edges between two sets of nodes.
+
+    ``edges`` is the edge count of their types.
     """
     rows = nodes * edges
     return Price(
@@ -534,7 +582,7 @@ def edges_between(nodes: int, cols: int, *, edges: int, width: int) -> Price:
 def neighbor_width(
     *, types: int, weights: bool, edge_ids: bool, probabilities: bool = False, times: bool = False
 ) -> int:
-    """Return the bytes of one drawn neighbor: its id, and what else is wanted."""
+    """Return the bytes of one sampled neighbor: its id and the requested columns."""
     return (
         _ID
         + _TYPE * (types > 1)

@@ -1,4 +1,4 @@
-"""Removal orders: the data that metad orders storageds to remove, by name."""
+"""Removal requests: data that metad instructs storageds to remove."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 class RemovalKind(Enum):
-    """The kind of data to remove; the numbers are those of messages."""
+    """Kind of data to remove. The numbers are those of messages."""
 
     SPACE = 1
-    """The folder of a space."""
+    """Folder of a graph space."""
     BUILD = 2
-    """The output of one job."""
+    """Output of one job."""
     LEFTOVERS = 3
-    """Leftovers of a published build: its checkpoint, an unfinished export."""
+    """Leftovers of a published build: its checkpoint, or an unfinished export."""
     LOADS = 4
-    """Blocks of loads that were given up by an adoption."""
+    """Blocks of loads that an adoption abandoned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalRequest:
-    """An order to remove something."""
+    """A request to remove data from a storaged."""
 
     removal_id: int = 0
-    """0 = not assigned yet."""
+    """Id of the request; 0 = not assigned yet."""
     kind: RemovalKind
     space_id: int
     job_id: int = 0
@@ -35,12 +35,12 @@ class RemovalRequest:
 
     @property
     def target(self) -> tuple[RemovalKind, int, int, tuple[int, ...]]:
-        """The data to remove."""
+        """Identity of the data to remove, regardless of the request's id and reason."""
         return (self.kind, self.space_id, self.job_id, self.loads)
 
     @classmethod
     def from_proto(cls, message: metad_pb.RemovalOrder) -> RemovalRequest:
-        """Return the order in a message."""
+        """Return the request in a message."""
         return cls(
             removal_id=message.removal_id,
             kind=RemovalKind(message.kind),
@@ -51,7 +51,7 @@ class RemovalRequest:
         )
 
     def to_proto(self) -> metad_pb.RemovalOrder:
-        """Return the order as a message."""
+        """Return the request as a message."""
         return metad_pb.RemovalOrder(
             removal_id=self.removal_id,
             kind=metad_pb.RemovalKind.Name(metad_pb.RemovalKind.ValueType(self.kind.value)),

@@ -1,9 +1,9 @@
-"""Rules for the rows of a write: the sections of a block, and the values that they may have.
+"""Rules for the rows of a write: the sections of a block and their valid values.
 
 graphd applies these rules to the writes of clients, storaged to every block that it receives, and
-builds to every block that they read from disk. They share one module, so that none of them accepts
-what another one cannot process. All checks are vectorised; the placement function is passed in by
-the caller."""
+builds to every block that they read from disk. They share one module, so that no service accepts
+rows that another one cannot process. All checks are vectorised. The caller passes the placement
+function."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ MAX_ID = (1 << 63) - 2
 NO_EDGE_ID = -1
 """Edge id of a delete that stands for every edge between the two nodes."""
 PIECES_PER_CHUNK = 256
-"""Block chunk number = registered chunk * PIECES_PER_CHUNK + piece: a chunk is sent in pieces."""
+"""Most pieces in which a chunk is sent.
+
+Chunk number of a block = registered chunk * PIECES_PER_CHUNK + piece.
+"""
 
 _INFINITY = np.uint32(0x7F800000)
 """The bits of infinity in float32."""
@@ -41,7 +44,7 @@ _FEATURES, _TIMES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_TIMES)
 _OUT_DELETES, _IN_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
 _BROADCAST_KINDS = (int(BlockKind.NODE_DELETES), int(BlockKind.NODE_REVIVALS), _TIMES)
 NODE_KINDS = (_NODES, *_BROADCAST_KINDS)
-"""Kinds of blocks of a node type; all other kinds are of an edge type."""
+"""Kinds of blocks that belong to a node type; all other kinds belong to an edge type."""
 
 _ID_SECTIONS: dict[int, tuple[str, ...]] = {
     **dict.fromkeys(NODE_KINDS, ("ids",)),
@@ -56,7 +59,7 @@ _ROUTING_SECTION = {
     _IN_DELETES: "dst",
     _FEATURES: "eid",
 }
-"""The section that determines a row's partition; kinds that go to every partition have none."""
+"""Section that determines the partition of a row; kinds sent to every partition have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ class BlockLayout:
     """The section that determines the partition; empty if rows go to every partition."""
     owner: NodeType | EdgeType
     allows_weight: bool
-    """Whether a section ``weight`` is allowed."""
+    """True if a section ``weight`` is allowed."""
     edge_columns: tuple[Feature, ...]
     """Dense features in sections ``w:NAME``."""
     features: tuple[Feature, ...]
@@ -77,7 +80,7 @@ class BlockLayout:
 
 
 def block_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
-    """Return the node or edge type of a block; InvalidRequest if the kind or type is unknown."""
+    """Return the node or edge type of a block; raise InvalidRequest if there is none."""
     if kind not in _ID_SECTIONS:
         known = ", ".join(f"{BlockKind.Name(known)} ({known})" for known in sorted(_ID_SECTIONS))
         raise InvalidRequest(f"kind={kind}: expected one of {known}")
@@ -130,15 +133,15 @@ def check_block(
     ----------
     schema : Schema
     kind, type_id : int
-        A `BlockKind`, and a node or edge type.
+        A `BlockKind`, and the id of a node or edge type.
     arrays : mapping of str to ndarray
         The sections.
     runs : sequence of (int, int, int)
-        (partition, first row, row after the last): which rows were sent to which partition.
-    part_of : callable
-        Returns the partition of ids.
+        Rows sent to each partition: (partition, first row, row after the last).
+    part_of : PartitionFunction
+        Returns the partition of each id.
     unchecked : collection of str
-        Sections of ids that the caller compares with narrower bounds.
+        Id sections that the caller checks against narrower bounds.
 
     Returns
     -------
@@ -148,13 +151,13 @@ def check_block(
     Raises
     ------
     InvalidRequest
-        Naming the section, the position and the value.
+        For the first invalid value; the message has the section, the position and the value.
     """
     layout = block_layout(schema, kind, type_id)
     unchecked = {
         *unchecked,
         layout.routing_section,
-    }  # those are checked with their partitions, in the same passes
+    }  # `_check_parts` checks the range of this section in the same pass as the partitions
     rows = check_ids(
         layout.ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=unchecked
     )
@@ -191,24 +194,28 @@ def check_stored(
     *,
     columns: bool,
 ) -> None:
-    """Check a value of the graph database before anything is computed from it.
+    """Check a value read from the graph database before it is used.
 
     Parameters
     ----------
+    schema, kind, type_id, arrays, part_of
+        As for `check_block`.
+    rows : int
+        Number of rows according to the index record of the value.
+    part : int
+        Partition according to the key of the value.
     columns : bool
-        Whether it holds the features of a block rather than its ids and weights.
-    rows, part : int
-        As its record and its key say. The other parameters are those of `check_block`.
+        The value has the features of a block rather than its ids and weights.
 
     Raises
     ------
     InvalidRequest
-        Naming the section, the position and the value.
+        For the first invalid value; the message has the section, the position and the value.
     """
     layout = block_layout(schema, kind, type_id)
     ids = (layout.routing_section or "ids",) if columns else layout.ids
     if kind in (_OUT_DELETES, _IN_DELETES) and "eid" not in arrays:
-        ids = ("src", "dst")  # as releases before edge ids in deletes wrote them
+        ids = ("src", "dst")  # written by releases without edge ids in deletes
     row_count = check_ids(
         ids,
         arrays,
@@ -247,10 +254,22 @@ def check_ids(
 
     Parameters
     ----------
+    sections : tuple of str
+    arrays : mapping of str to ndarray
     deletes : bool
-        Whether -1 is an edge id, which stands for every edge between two nodes.
+        Accept -1 as an edge id: it stands for every edge between two nodes.
     unchecked : collection of str
         Sections of which only the dtype and the length are checked.
+
+    Returns
+    -------
+    int
+        The number of rows.
+
+    Raises
+    ------
+    InvalidRequest
+        If a section is missing, or has a wrong dtype, length or value.
     """
     rows = -1
     for name in sections:
@@ -267,8 +286,9 @@ def check_ids(
 
 
 def check_range(name: str, ids: Ids, min_id: int = 0) -> None:
-    """Raise InvalidRequest where an id is below ``min_id``, which is 0 or -1, or above `MAX_ID`."""
-    # The bitwise or is negative, or has all bits set, if an id may be out of range: one fast pass.
+    """Raise InvalidRequest if an id is below ``min_id`` (0 or -1) or above `MAX_ID`."""
+    # If an id is out of range, the bitwise or is negative or has all bits set: one fast pass
+    # clears the common case.
     bits = int(np.bitwise_or.reduce(ids))
     if not 0 <= bits <= MAX_ID and (ids.min() < min_id or ids.max() > MAX_ID):
         index = int(np.argmax((ids < min_id) | (ids > MAX_ID)))
@@ -278,7 +298,10 @@ def check_range(name: str, ids: Ids, min_id: int = 0) -> None:
 def check_weight(
     owner: NodeType | EdgeType, arrays: Arrays, rows: int, *, allowed: bool | None = None
 ) -> tuple[str, ...]:
-    """Check the section ``weight`` if it is present, and return the names of allowed sections."""
+    """Check the section ``weight`` if it is present, and return the names of allowed sections.
+
+    ``allowed`` overrides whether the type is declared with weights.
+    """
     weight = arrays.get("weight")
     if weight is None:
         return ("weight",)
@@ -292,8 +315,9 @@ def check_weight(
             f"weight: expected float32 of one dimension, found {weight.dtype}{list(weight.shape)}"
         )
     _check_length("weight", weight, rows)
-    # The bits of the floats from 0 up to infinity rise with them; those of NaN and of negative
-    # numbers are larger: one pass. -0.0 is a weight too.
+    # As unsigned integers, the bits of floats from 0 to infinity are ordered like the floats, and
+    # those of NaN and of negative numbers are larger: one pass over the bits clears the common
+    # case. It fails for -0.0, which the second test accepts.
     is_valid = not rows or weight.view(np.uint32).max() < _INFINITY
     if not is_valid and not (weight.min() >= 0 and weight.max() < np.inf):
         index = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
@@ -322,7 +346,7 @@ def check_feature(feature: Feature, arrays: Arrays, rows: int) -> set[str]:
 
 
 def check_indptr(label: str, indptr: NDArray[Any], values: int, rows: int) -> None:
-    """Raise InvalidRequest unless row pointers rise from 0 to the number of values."""
+    """Raise InvalidRequest unless row pointers never decrease from 0 to the number of values."""
     expected = f"expected int64[{rows + 1}], which must rise from 0 to {values}"
     if indptr.dtype != np.int64 or indptr.shape != (rows + 1,):
         raise InvalidRequest(f"{label}: indptr of {indptr.dtype}{list(indptr.shape)}: {expected}")
@@ -406,7 +430,7 @@ def _check_parts(
     runs: Sequence[PartRun],
     part_of: PartitionFunction,
 ) -> None:
-    """Raise InvalidRequest for an id out of range or sent to another partition than its own."""
+    """Raise InvalidRequest for an id that is out of range or in a run of the wrong partition."""
     placement = "mod" if kind == _FEATURES else schema.placement
     if (
         placement == "mod"
@@ -429,8 +453,8 @@ def _check_parts(
 def _has_low_bits(ids: Ids, runs: Sequence[PartRun], mask: int) -> bool:
     """Return whether all ids are in range and have the low bits of their run's partition.
 
-    The low bits are right if both the bitwise or and the bitwise and of a run have them: two
-    reductions, which are several times as fast as a remainder per row.
+    All ids of a run have the same low bits if the bitwise or and the bitwise and of the run agree
+    on them. These two reductions are several times as fast as a remainder per row.
     """
     checked = 0
     for part, start, stop in runs:

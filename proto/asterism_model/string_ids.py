@@ -1,14 +1,14 @@
-"""Names: the strings that nodes of a space with ``ids: string`` are called by, and the int64 ids
-that follow from them.
+"""String ids of nodes in spaces with ``ids: string``, and their hashes, the int64 ids.
 
-The id of a name is SipHash-1-3 of its UTF-8 bytes (Aumasson & Bernstein 2012, *SipHash: a fast
-short-input PRF*, with one round a word and three at the end) under the key ``(salt, 0)``, without
-the lowest bit: 63 bits, so that it is an id like any other. It is the same in every node type, on
-every host and in whatever order nodes come; the name itself is kept with the node, as its column
-`ID_COLUMN`. `asterism_graphkit.arrays.siphash` has the same function compiled, for many names at a
-time.
+The int64 id is SipHash-1-3 of the UTF-8 bytes of the string (Aumasson & Bernstein 2012, *SipHash: a
+fast short-input PRF*, with one round per word and three at the end) under the key ``(salt, 0)``,
+without the lowest bit: 63 bits, a valid node id. It depends only on the string and the salt, not on
+the node type, the host or the order of nodes. The string itself is stored with the node, in its
+column `ID_COLUMN`. `asterism_graphkit.arrays.siphash` is the same function, compiled for many
+strings.
 
-Many names are a column of bytes: ``(indptr int64[n + 1], values uint8[indptr[n]])``.
+Several strings are a column of bytes: indptr, ndarray of int64, shape (n + 1,), and values, ndarray
+of uint8, shape (indptr[n],).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ U64 = NDArray[np.uint64]
 StringColumn = tuple[I64, U8]
 
 ID_COLUMN = "id"
-"""The column of every node type that has the names; no other column may be called so."""
+"""Column of every node type with the string ids; the name is reserved for it."""
 MAX_STRING_BYTES = 256
-"""Of a name in UTF-8."""
+"""Most bytes of a string id in UTF-8."""
 _HASH_BLOCK = 8192
-"""Names that are hashed at once: what is held of them stays in a core's cache."""
+"""Strings hashed at a time, so that their state stays in the cache of a core."""
 _SIPHASH_INIT = tuple(
     np.uint64(word)
     for word in (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
@@ -42,27 +42,28 @@ _END, _ALL, _EIGHT = np.uint64(0xFF), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(8
 
 
 def hash_strings(indptr: I64, values: U8, salt: int = 0, bits: int = 63) -> I64:
-    """The id of each name.
+    """Return the int64 id of each string.
 
     Parameters
     ----------
-    indptr, values : int64[n + 1], uint8[indptr[n]]
-        Names.
+    indptr : ndarray of int64, shape (n + 1,)
+    values : ndarray of uint8, shape (indptr[n],)
+        The strings in UTF-8.
     salt : int
-        Of the space's schema: another one gives other ids.
+        Salt of the schema; another salt gives other ids.
     bits : int
-        How wide ids are, 1 to 63: those of fewer bits are the highest bits of the others.
+        Width of ids, 1 to 63. Narrower ids are the highest bits of the 63-bit ids.
 
     Returns
     -------
-    int64[n]
-        0 or more, below 2^bits.
+    ndarray of int64, shape (n,)
+        Ids from 0 to 2^bits - 1.
     """
     count = len(indptr) - 1
     out = np.empty(count, np.int64)
     words = np.zeros(
         int(indptr[-1]) // 8 + 2, "<u8"
-    )  # a word beyond the last name's: what is not its own is masked out
+    )  # padded by one word: loads past the last string are masked out
     words.view(np.uint8)[: len(values)] = values
     for block_start in range(0, count, _HASH_BLOCK):
         starts = indptr[block_start : min(block_start + _HASH_BLOCK, count) + 1]
@@ -73,10 +74,10 @@ def hash_strings(indptr: I64, values: U8, salt: int = 0, bits: int = 63) -> I64:
 
 
 def _siphash(words: U64, starts: I64, lengths: I64, salt: np.uint64) -> U64:
-    """SipHash-1-3 of each run of bytes: uint64[n]."""
+    """Return SipHash-1-3 of each run of bytes: ndarray of uint64, shape (n,)."""
     order = np.argsort(
         -(lengths >> 3), kind="stable"
-    )  # of the most words first: whoever takes a further one is in front
+    )  # longest first, so that the runs with another word are always a prefix
     offsets, sizes = starts[order], lengths[order]
     state = [np.full(len(order), word) for word in _SIPHASH_INIT]
     state[0] ^= salt
@@ -97,7 +98,7 @@ def _siphash(words: U64, starts: I64, lengths: I64, salt: np.uint64) -> U64:
 
 
 def _load_words(words: U64, offsets: I64) -> U64:
-    """The eight bytes from each place on, as a number."""
+    """Return the eight bytes at each byte offset as a little-endian number."""
     index, shift = offsets >> 3, ((offsets & 7) << 3).astype(np.uint64)
     loaded: U64 = (words[index] >> shift) | (
         words[index + 1] << np.uint64(1) << (np.uint64(63) - shift)
@@ -135,18 +136,29 @@ def _rotate_left(word: U64, bits: int) -> None:
 
 
 def hash_string(name: str, salt: int = 0) -> int:
-    """The id of one name."""
+    """Return the int64 id of one string."""
     return int(hash_strings(*encode_strings("name", [name]), salt)[0])
 
 
 def encode_strings(label: str, names: Sequence[Any]) -> StringColumn:
-    """Strings as a column of bytes.
+    """Return string ids as a column of bytes.
+
+    Parameters
+    ----------
+    label : str
+        Name of the argument, for messages.
+    names : sequence of str
+
+    Returns
+    -------
+    indptr : ndarray of int64, shape (n + 1,)
+    values : ndarray of uint8, shape (indptr[n],)
 
     Raises
     ------
     InvalidRequest
-        For what is no name: empty, longer than `MAX_STRING_BYTES`, with a NUL character, a lone
-        surrogate, no string at all.
+        For the first entry that is not a valid string id: not a string, empty, longer than
+        `MAX_STRING_BYTES`, or with a NUL character or a lone surrogate.
     """
     try:
         joined = "\0".join(names).encode()
@@ -177,7 +189,7 @@ def _first_non_string(names: Sequence[Any]) -> str:
 
 
 def decode_strings(names: StringColumn) -> NDArray[np.str_]:
-    """A column of bytes as strings; ``""`` where it is empty."""
+    """Return a column of bytes as an array of strings; empty entries become ``""``."""
     indptr, values = names
     text = values.tobytes().decode()
     if len(text) != len(values):
@@ -185,13 +197,13 @@ def decode_strings(names: StringColumn) -> NDArray[np.str_]:
         return np.array([raw[start:stop].decode() for start, stop in pairwise(ends)], np.str_)
     lengths = np.diff(indptr)
     width = max(int(lengths.max(initial=1)), 1)
-    out = np.zeros((len(lengths), width), np.uint32)  # all ASCII: a byte is a character
+    out = np.zeros((len(lengths), width), np.uint32)  # all ASCII: one byte per character
     out[np.arange(width) < lengths[:, None]] = values
     return out.view(f"<U{width}").reshape(-1)
 
 
 def invalid_mask(names: StringColumn) -> NDArray[np.bool_]:
-    """bool[n]: which are no names."""
+    """Return True for each entry that is not a valid string id: ndarray of bool, shape (n,)."""
     indptr, values = names
     lengths = np.diff(indptr)
     invalid = (lengths < 1) | (lengths > MAX_STRING_BYTES)
@@ -204,7 +216,10 @@ def invalid_mask(names: StringColumn) -> NDArray[np.bool_]:
 
 
 def _is_utf8(names: StringColumn) -> bool:
-    """Whether all are UTF-8: together they are, and none begins within a character."""
+    """Return whether all entries are UTF-8.
+
+    They are if their concatenation is, and no entry begins within a character.
+    """
     indptr, values = names
     begins = indptr[:-1][np.diff(indptr) > 0]
     if bool((values[begins] & 0xC0 == 0x80).any()):
@@ -217,7 +232,7 @@ def _is_utf8(names: StringColumn) -> bool:
 
 
 def single_row(names: StringColumn, index: int) -> StringColumn:
-    """One of some names."""
+    """Return one entry as a column of length 1."""
     indptr, values = names
     return np.array([0, indptr[index + 1] - indptr[index]]), values[
         indptr[index] : indptr[index + 1]
@@ -225,12 +240,12 @@ def single_row(names: StringColumn, index: int) -> StringColumn:
 
 
 def display_string(names: StringColumn, index: int) -> str:
-    """One of some names, as a message has it."""
+    """Return one entry as quoted text for messages."""
     return repr(single_row(names, index)[1].tobytes().decode(errors="backslashreplace"))
 
 
 def invalid_reason(name: bytes) -> str:
-    """Why a string of bytes is no name."""
+    """Return the reason why bytes are not a valid string id."""
     if not name:
         return "the id is missing"
     if b"\0" in name:
@@ -241,7 +256,7 @@ def invalid_reason(name: bytes) -> str:
 
 
 def check_strings(label: str, names: StringColumn) -> None:
-    """InvalidRequest for the first that is no name."""
+    """Raise InvalidRequest for the first entry that is not a valid string id."""
     invalid = invalid_mask(names)
     if invalid.any():
         index = int(np.argmax(invalid))
@@ -252,7 +267,7 @@ def check_strings(label: str, names: StringColumn) -> None:
 
 
 def equal_mask(left: StringColumn, right: StringColumn) -> NDArray[np.bool_]:
-    """bool[n]: where two columns have the same bytes."""
+    """Return True for each row with equal bytes in both columns: ndarray of bool, shape (n,)."""
     lengths = np.diff(left[0])
     equal: NDArray[np.bool_] = lengths == np.diff(right[0])
     rows = np.flatnonzero(equal)
@@ -266,7 +281,7 @@ def equal_mask(left: StringColumn, right: StringColumn) -> NDArray[np.bool_]:
 
 
 def collision_message(location: str, first: str, second: str, node_id: int, salt: int) -> str:
-    """What is wrong where two names of a type have one id, and what to do."""
+    """Return the error message for two string ids of a type with the same int64 id."""
     return (
         f"{location}: the names {first} and {second} have the same id, {node_id}, under the "
         f"salt {salt} of this space; "

@@ -12,7 +12,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeAudit:
-    """What an audit found of one type, over the partitions of one storaged."""
+    """Result of an audit for one type, over the partitions of one storaged."""
 
     element: Element
     """NODE or EDGE."""
@@ -20,21 +20,21 @@ class TypeAudit:
     count: int
     """Live rows."""
     positive: int
-    """Rows of positive weight: columns of its tables."""
+    """Rows of positive weight: columns of the alias tables."""
     weight: float
-    """Their sum."""
+    """Sum of the weights."""
     table_tv: float = 0.0
-    """Largest total variation between the distribution of a table and the weights."""
+    """Largest total variation distance of an alias table from the weights."""
     table_rel: float = 0.0
-    """Largest relative error of one of its shares."""
+    """Largest relative error of the probability of one row of an alias table."""
     alias_rows: int = 0
-    """Nodes with an alias row of their own that was rebuilt, over both directions."""
+    """Nodes with their own alias row that the audit recomputed, over both directions."""
     row_tv: float = 0.0
-    """Largest total variation of an alias row."""
+    """Largest total variation distance of the alias row of a node."""
     row_rel: float = 0.0
-    """Largest relative error of one of its shares."""
+    """Largest relative error of the probability of one edge of an alias row."""
     underflow: int = 0
-    """Shares of tables below 2^-64."""
+    """Rows of alias tables with a probability below 2^-64."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON: the fields of ``asterism.v1.TypeAudit``."""
@@ -43,17 +43,17 @@ class TypeAudit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFile:
-    """A table as a file."""
+    """A file of an exported table."""
 
     path: str
-    """Below the folder of its `TaskResult`."""
+    """Path relative to the folder of its `TaskResult`."""
     part: int
     element: Element
     """NODE or EDGE."""
     type_id: int
     weight_name: str
     format: str
-    """parquet or csv."""
+    """``parquet`` or ``csv``."""
     rows: int
     bytes: int
     sha256: str
@@ -65,41 +65,51 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartUnits:
-    """Units of one partition that a build linked from earlier versions, and those that it built."""
+    """Numbers of units of one partition that a build linked from earlier versions or built.
+
+    A unit is a piece of a partition with its own input, such as an adjacency or the features of a
+    type.
+    """
 
     part: int
     linked: int
-    """Units: pieces of a partition with an input of their own, as an adjacency or the features of a
-    type.
-    """
+    """Units linked from earlier versions."""
     built: int
+    """Units that the build wrote."""
     bytes_linked: int
-    """Of files: on disk once, however many versions share them."""
+    """Bytes of linked files; versions that share a file store it once."""
     bytes_built: int
+    """Bytes of files that the build wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """The result of a task, by the kind of its job; what other kinds produce is empty."""
+    """The result of a task; fields that its kind of job does not produce are empty."""
 
     audit: tuple[TypeAudit, ...] = ()
     files_read: int = 0
-    """By an audit: files of images, every byte of them."""
+    """Files of partition images that an audit read completely."""
     bytes_read: int = 0
+    """Bytes of these files."""
     folder: str = ""
-    """Of exported tables: a path on the storaged's host, or the address of the request."""
+    """Folder of exported tables: a path on the storaged's host, or the address in the request."""
     files: tuple[ExportedFile, ...] = ()
-    """Empty in lists of jobs."""
+    """Exported files; empty in lists of jobs."""
     bytes_before: int = 0
-    """Of the graph database, before a compaction."""
+    """Size of the graph database before a compaction, in bytes."""
     bytes_after: int = 0
+    """Size of the graph database after the compaction, in bytes."""
     units: tuple[PartUnits, ...] = ()
-    """Of each partition that was built; empty in lists of jobs."""
+    """Units of each partition that was built; empty in lists of jobs."""
 
     @classmethod
     def from_proto(cls, message: common_pb.TaskResult) -> TaskResult:
-        """Return the result in a message, without totals and images; InvalidRequest if an element
-        is unknown.
+        """Return the result in a message, without totals and images.
+
+        Raises
+        ------
+        InvalidRequest
+            If an element is unknown.
         """
         return cls(
             audit=tuple(map(_audit_from_proto, message.audit)),

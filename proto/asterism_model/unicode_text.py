@@ -1,7 +1,8 @@
-"""Texts without a UTF-8 encoding: those with a lone surrogate, U+D800 to U+DFFF.
+"""Checks for strings that have no UTF-8 encoding: lone surrogates, U+D800 to U+DFFF.
 
-Python reads such texts from JSON escapes and from file names and arguments that are not UTF-8. No
-message, file or store can contain them, so every entry refuses them and names the argument.
+Python reads such strings from JSON escapes and from file names and arguments that are not UTF-8.
+Messages, files and stores cannot contain them, so every entry point refuses them with an error that
+has the name of the argument.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ Class = TypeVar("Class", bound=type)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_CHARS = 60
-"""Characters of a text in a message."""
+"""Most characters of a string that are shown in a message."""
 
 
 def surrogate_error(name: str, text: str) -> InvalidRequest | None:
-    """Return the error for a text with a lone surrogate, None for any other text."""
+    """Return the error for a string with a lone surrogate; None for any other string."""
     match = _LONE_SURROGATE.search(text)
     if match is None:
         return None
@@ -41,14 +42,14 @@ def surrogate_error(name: str, text: str) -> InvalidRequest | None:
 
 
 def check(name: str, value: object) -> None:
-    """Raise InvalidRequest for the first text with a lone surrogate in a value.
+    """Raise InvalidRequest for the first string with a lone surrogate in a value.
 
     Parameters
     ----------
     name : str
-        Of the argument or field.
+        Name of the argument or field.
     value : object
-        A text, or mappings, sequences and arrays that contain texts.
+        A string, or mappings, sequences and arrays that contain strings.
     """
     for error in _surrogate_errors(name, value):
         raise error
@@ -62,7 +63,7 @@ def _surrogate_errors(name: str, value: object) -> Iterator[InvalidRequest]:
 
 
 def _iter_texts(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield every text in a value with its place, as ``options['type']`` or ``ids[3]``."""
+    """Yield every string in a value with its path, such as ``options['type']`` or ``ids[3]``."""
     stack: list[tuple[str, object]] = [(name, value)]
     while stack:
         location, current = stack.pop()
@@ -81,10 +82,10 @@ def _iter_texts(name: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def refuse_surrogates(cls: Class) -> Class:
-    """Decorate a class: its public methods refuse arguments with lone surrogates.
+    """Decorate a class so that its public methods refuse arguments with lone surrogates.
 
-    The arguments are examined only after a text could not be encoded, so that correct calls cost
-    nothing."""
+    The wrappers examine arguments only after a UnicodeEncodeError, so that valid calls are not
+    slowed down."""
     for name, method in inspect.getmembers(cls, inspect.isfunction):
         if not name.startswith("_"):
             setattr(cls, name, _checked_method(method))

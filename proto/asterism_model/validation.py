@@ -1,5 +1,6 @@
-"""What plain values and words of the wire may be: names, mappings, keys, enums. Every refusal shows
-the value.
+"""Validation of plain values and message fields: names, mappings, keys, enums.
+
+Every error shows the rejected value.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 
 
 def validate_name(kind: str, name: str) -> str:
-    """``name`` if it is one; ``kind`` says of what."""
+    """Return a valid name, or raise InvalidRequest; ``kind`` describes the named object."""
     if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
         raise InvalidRequest(
             f"{kind} {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
@@ -23,14 +24,14 @@ def validate_name(kind: str, name: str) -> str:
 
 
 def check_distinct(label: str, names: list[str]) -> None:
-    """Refuse a name that is there twice."""
+    """Raise InvalidRequest if a name occurs twice."""
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequest(f"{label} {name!r} is named twice")
 
 
 def as_mapping(label: str, value: Any) -> Mapping[str, Any]:
-    """A mapping of names; nothing is an empty one."""
+    """Return a mapping unchanged and None as an empty one; raise InvalidRequest otherwise."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -39,7 +40,7 @@ def as_mapping(label: str, value: Any) -> Mapping[str, Any]:
 
 
 def check_keys(label: str, data: Mapping[str, Any], allowed: set[str]) -> None:
-    """Refuse a key that means nothing."""
+    """Raise InvalidRequest for an unknown key."""
     for key in data:
         if key not in allowed:
             raise InvalidRequest(
@@ -48,8 +49,12 @@ def check_keys(label: str, data: Mapping[str, Any], allowed: set[str]) -> None:
 
 
 def enum_name(enum: Any, value: int, default: str) -> str:
-    """The lower-case word of an enum's value; 0 is the default, an unknown number
-    InvalidRequest.
+    """Return the lower-case name of an enum value, or ``default`` for 0.
+
+    Raises
+    ------
+    InvalidRequest
+        If the enum has no such value.
     """
     if value == 0:
         return default

@@ -1,6 +1,4 @@
-"""What the weights of a version are like, over all parts: odd values, how even they are, how
-exactly they are drawn by.
-"""
+"""Statistics of the weights of a version: special values, evenness, sampling accuracy."""
 
 from __future__ import annotations
 
@@ -11,8 +9,9 @@ from typing import Protocol
 
 
 class WeightTotals(Protocol):
-    """What a build reported of one (part, type, weight name): the fields of ``asterism.v1.Total``
-    that count here.
+    """Statistics of one partition, type and weight name, as reported by a build.
+
+    These are the fields of ``asterism.v1.PartitionStats`` that `compute_weight_stats` uses.
     """
 
     @property
@@ -45,47 +44,61 @@ class WeightTotals(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightStats:
-    """What the weights of one type and name are like."""
+    """Statistics of the weights of one type and weight name, over all partitions."""
 
     count: int
-    """Live rows: positive, zero, negative, nan and infinite together."""
+    """Live rows: the sum of positive, zero, negative, nan and infinite."""
     positive: int
-    """Rows of positive weight: what draws by weight choose from."""
+    """Rows of positive weight: the candidates of weighted sampling."""
     zero: int
-    """Rows that weigh 0 by themselves."""
+    """Rows with an original weight of 0."""
     subnormal: int
-    """Positive weights below 2^-126, which have lost bits."""
+    """Rows with a positive weight below 2^-126, which has lost precision."""
     negative: int
-    """Rows for which an expression gave a negative number; these and the next two weigh 0
-    (``invalid: zero``).
+    """Rows for which the expression is negative. These rows, and those counted in ``nan`` and
+    ``infinite``, get weight 0 (``invalid: zero``).
     """
     nan: int
+    """Rows for which the expression is NaN."""
     infinite: int
-    """Of either sign, or beyond float32."""
+    """Rows for which the expression is infinite (either sign) or exceeds float32."""
     weight: float
-    """The sum of weights, W."""
+    """Sum of the weights, W."""
     effective: float | None
-    """Effective sample size, W^2 / sum of squares: how many rows of equal weight would be as even
-    (Kish 1965). None: there is nothing to draw, or the version is of a build that did not say."""
+    """Effective sample size, W^2 / sum of squares (Kish 1965).
+
+    This is the number of rows of equal weight that would be as even. None if no row has positive
+    weight, or if the build of the version did not report squares."""
     largest_share: float | None
-    """Of the heaviest row; None as before."""
+    """Largest weight divided by W; None in the same cases as ``effective``."""
     audit_tv: float
-    """Largest total variation between a part's table and its weights, as found when it was
-    built.
+    """Largest total variation distance of an alias table from the weights, over partitions.
+
+    The build measures it.
     """
     audit_rel: float
-    """Largest relative error of one share within its part."""
+    """Largest relative error of the probability of one row within its partition."""
     underflow: int
-    """Shares below 2^-64, which are never drawn."""
+    """Rows with a probability below 2^-64, which are never sampled."""
     error_bound: float
-    """How far draws by these weights can be from them, in total variation: the parts' tables, in
-    proportion to what the parts weigh; n 2^-64 for a word that stands for a column of n and its
-    coin; 2^-52 a part for the choice among parts."""
+    """Upper bound of the total variation distance between sampling and the weights.
+
+    It adds up the errors of the partitions' alias tables, weighted by their share of W; n 2^-64 for
+    a random word that selects one of n columns and its coin; and 2^-52 per partition for the choice
+    of a partition."""
 
 
 def compute_weight_stats(totals: Iterable[WeightTotals]) -> WeightStats:
-    """What the weights are like whose totals, one per part, these are; sums over parts are rounded
-    once.
+    """Aggregate the statistics of partitions; sums over partitions are rounded once.
+
+    Parameters
+    ----------
+    totals : iterable of WeightTotals
+        Statistics of one type and weight name, one entry per partition.
+
+    Returns
+    -------
+    WeightStats
     """
     parts = list(totals)
     weight = fsum(part.weight for part in parts)

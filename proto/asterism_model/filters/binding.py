@@ -1,6 +1,4 @@
-"""What a condition means of one type: its columns looked up in the schema, what its type decides
-folded in.
-"""
+"""Bind a filter to one type: resolve its columns in the schema and fold tests of the type."""
 
 from __future__ import annotations
 
@@ -29,44 +27,44 @@ _EDGE_COLUMNS = ("id", "src", "dst", "weight", "type")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedColumn:
-    """What a column of a condition is."""
+    """The schema entry that a column of a filter refers to."""
 
     owner: NodeType | EdgeType
-    """The type whose column it is: the row's own, or the one of an edge's end."""
+    """Type that has the column: the row's own type, or the node type at an end of an edge."""
     feature: Feature | None
-    """None: a row's own ``id``, ``weight``, ``type``, ``src`` or ``dst``."""
+    """Feature of the owner; None for ``id``, ``weight``, ``type``, ``src`` and ``dst``."""
 
     @property
     def kind(self) -> str:
-        """``number``, ``bytes``, ``ragged`` or ``type``."""
+        """Kind of the values: ``number``, ``bytes`` or ``ragged``."""
         return (
             "number" if self.feature is None or self.feature.kind == "dense" else self.feature.kind
         )
 
 
 def bind(row_filter: Filter, schema: Schema, element: int, type_id: int) -> Predicate:
-    """A condition as it is of the rows of one type.
+    """Return the predicate that a filter is for the rows of one type.
 
     Parameters
     ----------
     row_filter : Filter
     schema : Schema
     element : int
-        1 of nodes, 2 of edges.
+        1: nodes; 2: edges.
     type_id : int
 
     Returns
     -------
     Predicate
-        Without tests of ``type``: they are so or not so, and what that decides is folded in, so
-        that a type needs only those columns that are asked of it.
+        The predicate without tests of ``type``. These are constant for one type and are folded
+        into the rest, so that a type needs only the columns that its result depends on.
 
     Raises
     ------
     NotFound
-        Where a feature or type is not there; the message has the place.
+        If a feature or type does not exist; the message has the position.
     InvalidRequest
-        Where a column can not be tested so.
+        If a column does not support the test.
     """
     return _bind(
         _Binding(row_filter=row_filter, schema=schema, element=element, type_id=type_id),
@@ -77,7 +75,7 @@ def bind(row_filter: Filter, schema: Schema, element: int, type_id: int) -> Pred
 def resolve_column(
     schema: Schema, element: int, type_id: int, column: ColumnOperand
 ) -> ResolvedColumn:
-    """What a column is of the rows of a type; NotFound where it is nothing."""
+    """Resolve a column for the rows of a type; raise NotFound if there is no such column."""
     owner: NodeType | EdgeType = (
         schema.node_types[type_id] if element == NODE else schema.edge_types[type_id]
     )
@@ -97,8 +95,13 @@ def resolve_column(
 
 
 def column_location(column: ColumnOperand) -> str | None:
-    """Where a column of an edge is kept: "" with its features, ``src`` or ``dst`` with that end's;
-    None: with the edge itself, at both ends.
+    """Return the place that stores a column of an edge.
+
+    Returns
+    -------
+    str or None
+        "": with the features of the edge; ``src`` or ``dst``: with the node at that end; None: in
+        both copies of the edge itself.
     """
     unquoted = not column.quoted
     if column.endpoint:
@@ -107,9 +110,7 @@ def column_location(column: ColumnOperand) -> str | None:
 
 
 def reads_edge_columns(edge_type: EdgeType, term: Term) -> bool:
-    """Whether a term reads features that an edge type keeps beside its edges, at both ends, and
-    nothing else.
-    """
+    """Return whether a term reads only indexed features, which are stored in both edge copies."""
     return all(not column.endpoint and column.name in edge_type.indexed for column in term.columns)
 
 
@@ -143,7 +144,7 @@ def _bind(binding: _Binding, predicate: Predicate) -> Predicate:
         except (
             InvalidRequest,
             NotFound,
-        ) as error:  # nothing to this type where the rest decides without it
+        ) as error:  # irrelevant for this type if the other operands decide the result
             first_error = first_error or error
     resolved = combine(predicate.operator, operands) if operands else Constant(value=True)
     if first_error is not None and not (
@@ -199,7 +200,7 @@ def _bind_term(binding: _Binding, term: Term) -> Predicate:
 
 
 def _is_node_id(binding: _Binding, column: ColumnOperand, resolved: ResolvedColumn) -> bool:
-    """Whether a column is the id of a node: the row's own, or that of an edge's end."""
+    """Return whether a column is the id of a node: of the row, or at an end of an edge."""
     if resolved.feature is not None:
         return False
     return column.name in ("src", "dst") or (
@@ -208,7 +209,7 @@ def _is_node_id(binding: _Binding, column: ColumnOperand, resolved: ResolvedColu
 
 
 def _names_to_ids(binding: _Binding, term: Term) -> Term:
-    """A test of a node's name as one of its id."""
+    """Replace the string ids in a test of a node id by the int64 ids that they hash to."""
     if not any(
         isinstance(operand, Literal) and isinstance(operand.value, str) for operand in term.right
     ):
@@ -241,8 +242,12 @@ def _check_term(
     *,
     single_value: bool = True,
 ) -> Predicate:
-    """The term; InvalidRequest where this column of it can not be tested so. ``single_value``: one
-    value of each row is looked at.
+    """Return the term, or raise InvalidRequest if the column does not support its test.
+
+    Parameters
+    ----------
+    single_value : bool
+        The test reads one value of each row.
     """
     feature = resolved.feature
     shape = () if feature is None else feature.shape
@@ -267,7 +272,7 @@ def _check_term(
 
 
 def _matches_type(binding: _Binding, term: Term, owner: NodeType | EdgeType) -> bool:
-    """Whether a test of ``type`` is so for the rows of a type."""
+    """Return the result of a test of ``type``, which is the same for all rows of a type."""
     if term.operator not in ("==", "!=", "in") or not all(
         isinstance(operand, Literal) and isinstance(operand.value, str) for operand in term.right
     ):
@@ -291,7 +296,7 @@ def _matches_type(binding: _Binding, term: Term, owner: NodeType | EdgeType) -> 
 
 
 def not_found_error(text: str, position: int, message: str) -> NotFound:
-    """The error of what a place of a condition names, and is not there."""
+    """Return the error for a name in a filter that does not exist."""
     return NotFound(
         f"condition {text!r}, character {position + 1}: {message}",
         SourceLocation(line=1, column=position + 1),

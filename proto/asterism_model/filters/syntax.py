@@ -1,21 +1,21 @@
-"""Conditions: what rows a draw is from, as ``price > 3 and brand in ("a", "b")``; read into a tree
-of a fixed vocabulary.
+"""Syntax of row filters such as ``price > 3 and brand in ("a", "b")``, and their parser.
 
-    condition  = and-ed tests, joined by "or"; "not" before a test or a bracket
+    filter     = and-ed tests, joined by "or"; "not" before a test or a bracket
     test       = operand comparison operand         == (or =) != (or <>) < <= > >=, one side a
                                                     column
                | column [not] in ( literal, ... )
-               | column [not] between literal and literal       both ends belong to it
+               | column [not] between literal and literal       both bounds included
                | column is [not] null
     operand    = column | literal
     column     = name | `name`, then [number] for one value of a vector
     literal    = number | 'text' | "text" | true | false
 
-``id``, ``weight`` and ``type`` are a row's own, ``src`` and ``dst`` the ids of an edge's ends, and
-``src.price`` is a column of an end. A name between backticks is a feature, whatever else it might
-be; words may be in capitals. Nothing is ever compiled or run. Trees travel as their canonical text
-(`Filter.canonical`): one grammar checks what came, and equal conditions are equal texts, under
-which results are kept."""
+``id``, ``weight`` and ``type`` belong to the row itself. ``src`` and ``dst`` are the ids of the
+nodes at the ends of an edge, and ``src.price`` is a column of such a node. A name between backticks
+is always a feature. Keywords are case-insensitive. No text is ever compiled or executed.
+
+Messages carry a filter as its canonical text (`Filter.canonical`). The receiver parses it with the
+same grammar, and equal filters have equal texts, which serve as cache keys."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from math import isinf
 from asterism_proto.errors import InvalidRequest, SourceLocation
 
 MAX_LENGTH = 10_000
-"""Characters of a condition."""
+"""Most characters of a filter."""
 MAX_TOKENS = 1000
-"""Bounds the work of evaluating it."""
+"""Most tokens of a filter. Bounds the cost of evaluation."""
 MAX_DEPTH = 50
-"""Of brackets in one another."""
+"""Most nested brackets."""
 
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 COMPARISONS = tuple(MIRRORED)
@@ -55,17 +55,17 @@ _EXPECTED_TEST = "a test (as price > 3), 'not' or '('"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOperand:
-    """What a condition reads of a row."""
+    """A column, or one value of a vector column, that a filter reads from a row."""
 
     name: str
     endpoint: str = ""
-    """Whose: "" is the row's own, ``src`` and ``dst`` are the ends of an edge."""
+    """End of an edge that has the column, ``src`` or ``dst``; "" for the row itself."""
     element: int | None = None
-    """The place of one value of a vector."""
+    """Index of one value of a vector, from 0."""
     quoted: bool = False
-    """Between backticks: a feature."""
+    """True if the name is between backticks, which makes it a feature."""
     position: int = field(default=0, compare=False)
-    """Its place in the text."""
+    """Offset in the text, in characters from 0."""
 
     def __str__(self) -> str:
         plain = not self.quoted and _is_plain_name(self.name)
@@ -77,7 +77,7 @@ class ColumnOperand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """A value that is written down."""
+    """A constant value in a filter."""
 
     value: bool | int | float | str
 
@@ -92,14 +92,15 @@ Operand = ColumnOperand | Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One test of a row."""
+    """One test of a column."""
 
     operator: str
     """A comparison, ``in``, ``between`` or ``null``."""
     left: ColumnOperand
     right: tuple[Operand, ...] = ()
-    """What it is compared with: one operand, the values of a list, both ends of a range,
-    nothing.
+    """Operands to compare with.
+
+    One for a comparison, the list of ``in``, both bounds of ``between``, none for ``null``.
     """
 
     def __str__(self) -> str:
@@ -115,7 +116,7 @@ class Term:
 
     @property
     def columns(self) -> tuple[ColumnOperand, ...]:
-        """What it reads."""
+        """Columns that the test reads."""
         return (
             self.left,
             *(operand for operand in self.right if isinstance(operand, ColumnOperand)),
@@ -124,10 +125,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connective:
-    """Tests together."""
+    """Predicates combined by a logical operator."""
 
     operator: str
-    """``and``, ``or``, or ``not`` (of one)."""
+    """``and``, ``or``, or ``not`` (with one operand)."""
     operands: tuple[Predicate, ...]
 
     def __str__(self) -> str:
@@ -148,7 +149,7 @@ class Connective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """What is so for every row alike."""
+    """A predicate with the same result for every row."""
 
     value: bool
 
@@ -161,19 +162,19 @@ Predicate = Term | Connective | Constant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What a text means."""
+    """A parsed filter."""
 
     text: str
     predicate: Predicate
 
     @property
     def canonical(self) -> str:
-        """The same, as it is always written."""
+        """Canonical text: equal for filters that differ only in spelling."""
         return str(self.predicate)
 
 
 def iter_terms(predicate: Predicate) -> Iterator[Term]:
-    """Every test of a tree, from left to right."""
+    """Yield every test of a predicate, from left to right."""
     if isinstance(predicate, Term):
         yield predicate
     elif isinstance(predicate, Connective):
@@ -182,7 +183,19 @@ def iter_terms(predicate: Predicate) -> Iterator[Term]:
 
 
 def combine(operator: str, operands: Sequence[Predicate]) -> Predicate:
-    """Trees together, where what is always or never so is folded in."""
+    """Combine predicates by ``and``, ``or`` or ``not``, and fold constants.
+
+    Parameters
+    ----------
+    operator : str
+    operands : sequence of Predicate
+        One operand for ``not``.
+
+    Returns
+    -------
+    Predicate
+        A `Constant` if constants decide the result.
+    """
     if operator == "not":
         inner = operands[0]
         if isinstance(inner, Connective) and inner.operator == "not":
@@ -220,13 +233,22 @@ class _Token:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Filter:
-    """Read a condition.
+    """Parse a filter.
+
+    Parameters
+    ----------
+    text : str
+        The filter, 1 to `MAX_LENGTH` characters.
+
+    Returns
+    -------
+    Filter
 
     Raises
     ------
     InvalidRequest
-        Where it is none; the message has the place (characters from 1), what is there and what was
-        expected.
+        If the text is not a filter. The message has the position (characters, from 1), the text
+        found there and the text expected.
     """
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         raise InvalidRequest(
@@ -289,7 +311,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _Parser:
-    """Reads tokens from left to right."""
+    """Recursive-descent parser over the tokens of a filter."""
 
     def __init__(self, text: str, tokens: list[_Token]) -> None:
         self._text, self._tokens, self._next = text, tokens, 0
@@ -365,7 +387,7 @@ class _Parser:
         return self._parse_keyword_test(left)
 
     def _parse_keyword_test(self, left: ColumnOperand) -> Predicate:
-        """What is said of a column in words."""
+        """Parse a test written with keywords: ``is``, ``not``, ``in`` or ``between``."""
         is_null_test = self._accept("word", "is")
         negated = self._accept("word", "not")
         expected = "'null'" if is_null_test else "'in' or 'between'"
@@ -480,7 +502,7 @@ def _is_plain_name(name: str) -> bool:
 
 
 def syntax_error(text: str, position: int, found: str, expected: str) -> InvalidRequest:
-    """The error of what stands at a place of a condition."""
+    """Return the error for unexpected text at a position of a filter (from 0)."""
     location = SourceLocation(
         line=1, column=position + 1, expected=(expected,), incomplete=position >= len(text)
     )

@@ -1,4 +1,4 @@
-"""The time by which an edge is visible: its own, that of the neighbor, or the later of both."""
+"""Times of edges for temporal filters: the edge's, the neighbor's, or the later of both."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from asterism_model.schema.time_columns import is_float
 
 
 def neighbor_time(schema: Schema, edge_type: int, *, incoming: bool) -> tuple[int, Feature] | None:
-    """Return the type of the neighbors that edges lead to, and its time feature; None without one.
+    """Return the id of the neighbors' node type and its time feature; None if it has no time.
 
     Parameters
     ----------
     schema : Schema
     edge_type : int
     incoming : bool
-        The edges are followed against their direction.
+        Follow edges against their direction: neighbors are their sources.
     """
     edge = schema.edge_types[edge_type]
     node_type = schema.node_type_id(edge.src_type if incoming else edge.dst_type)
@@ -39,7 +39,10 @@ def edge_time_dtype(schema: Schema, edge_type: int, *, incoming: bool) -> str:
 
 
 def has_symmetric_times(schema: Schema, edge_type: int) -> bool:
-    """Return whether both copies of an edge have one time: its own, and no end has another."""
+    """Return whether both copies of an edge have the same time.
+
+    This holds if the edge type has a time and the node types at its ends have none.
+    """
     return bool(schema.edge_types[edge_type].time) and not any(
         neighbor_time(schema, edge_type, incoming=incoming) for incoming in (False, True)
     )

@@ -15,7 +15,7 @@ from asterism_proto.framing import DTYPES
 from asterism_proto.v1 import common_pb2 as common_pb
 
 RESERVED_NAMES = frozenset({"weight", "id", "src", "dst", "eid"})
-"""Names that neither a feature nor a weight table may have."""
+"""Names that features and weight tables must not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,10 @@ class Feature:
 
     name: str
     kind: str = "dense"
-    """``dense`` (dtype and shape), ``ragged`` (a list of int64 or float32 per row) or ``bytes``."""
+    """``dense`` (dtype and shape), ``ragged`` (int64 or float32 list per row) or ``bytes``."""
     dtype: str = "float32"
     shape: tuple[int, ...] = ()
-    """Of one row; () is a scalar. ``dense`` only."""
+    """Shape of one row; () for a scalar. ``dense`` only."""
 
     def __post_init__(self) -> None:
         validate_name("feature", self.name)
@@ -65,11 +65,11 @@ class Feature:
 
 
 STRING_ID_FEATURE = Feature(name=string_ids.ID_COLUMN, kind="bytes")
-"""The strings that name nodes: a feature of every node type of a space with ``ids: string``."""
+"""String ids of nodes: a feature of every node type in a space with ``ids: string``."""
 
 
 def find_feature(owner: str, features: Sequence[Feature], name: str) -> Feature:
-    """Return the feature called ``name`` among those of a type; NotFound lists the others."""
+    """Return the feature called ``name``; raise NotFound with the names of all features."""
     for feature in features:
         if feature.name == name:
             return feature
@@ -107,7 +107,7 @@ def features_from_dict(label: str, data: Any) -> tuple[Feature, ...]:
 
 
 def features_to_dict(features: Iterable[Feature]) -> dict[str, Any]:
-    """Return plain values, as `features_from_dict` reads them, without the strings of ids."""
+    """Return plain values, as `features_from_dict` reads them, without the string ids."""
     return {
         f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)}
         for f in features
@@ -116,7 +116,7 @@ def features_to_dict(features: Iterable[Feature]) -> dict[str, Any]:
 
 
 def features_to_proto(features: Iterable[Feature]) -> list[common_pb.Feature]:
-    """Return features as messages, without the strings of ids, which ``ids`` implies."""
+    """Return features as messages, without the string ids, which ``ids: string`` implies."""
     return [
         common_pb.Feature(name=f.name, kind=f.kind.upper(), dtype=f.dtype, shape=f.shape)
         for f in features

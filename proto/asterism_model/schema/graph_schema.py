@@ -32,24 +32,29 @@ MAX_PARTS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Node and edge types of a graph space, and its partitioning. A type's id is its position."""
+    """Node and edge types of a graph space, and its partitioning.
+
+    The id of a type is its position in ``node_types`` or ``edge_types``.
+    """
 
     node_types: tuple[NodeType, ...]
     edge_types: tuple[EdgeType, ...] = ()
     parts: int = 8
     ids: str = "per_type"
-    """``per_type``, ``global``, or ``string``: nodes are named by strings, from which ids are made;
-    see `asterism_model.string_ids`.
+    """Scope of node ids: ``per_type``, ``global``, or ``string``. With ``string``, nodes have
+    string ids, which are hashed to int64 ids; see `asterism_model.string_ids`.
     """
     salt: int = 0
-    """``ids: string`` only: the salt of ids, below 2^63. Change it if two strings of a type get the
-    same id.
+    """Salt of the hash of string ids, below 2^63; ``ids: string`` only.
+
+    Choose another salt if two strings of a type get the same id.
     """
     placement: str = "mod"
-    """``mod`` or ``mix64``."""
+    """Function that assigns ids to partitions: ``mod`` or ``mix64``."""
     direction: str = "out"
-    """Which adjacency is kept: ``out``, ``in`` or ``both``. Out-copies are always kept: they are
-    the source of truth.
+    """Stored adjacency: ``out``, ``in`` or ``both``.
+
+    Out-copies of edges are always stored, because they are the source of truth.
     """
 
     def __post_init__(self) -> None:
@@ -81,7 +86,7 @@ class Schema:
         self._add_string_id_features()
 
     def _add_string_id_features(self) -> None:
-        """Add the column of strings to every node type if ids are strings; refuse one otherwise."""
+        """Add `STRING_ID_FEATURE` to every node type if ids are strings; else refuse its name."""
         if (
             not isinstance(self.salt, int)
             or isinstance(self.salt, bool)
@@ -140,16 +145,16 @@ class Schema:
 
     @property
     def has_string_ids(self) -> bool:
-        """True if nodes are named by strings."""
+        """True if nodes have string ids."""
         return self.ids == "string"
 
     @property
     def has_in(self) -> bool:
-        """True if in-copies of edges are kept."""
+        """True if in-copies of edges are stored."""
         return self.direction != "out"
 
     def node_type_id(self, name: str) -> int:
-        """Return the id of a node type; NotFound lists the types."""
+        """Return the id of a node type; raise NotFound with the names of all types."""
         for i, node_type in enumerate(self.node_types):
             if node_type.name == name:
                 return i
@@ -158,7 +163,18 @@ class Schema:
         )
 
     def edge_type_id(self, name: str) -> int:
-        """Return the id of an edge type by its triple or, where unambiguous, by its relation."""
+        """Return the id of an edge type.
+
+        Parameters
+        ----------
+        name : str
+            The triple ``src:relation:dst``, or the relation alone if it is unambiguous.
+
+        Raises
+        ------
+        NotFound
+            If no edge type has the name, or several have it.
+        """
         matches = [i for i, t in enumerate(self.edge_types) if name in (t.name, t.relation)]
         exact = [i for i in matches if self.edge_types[i].name == name]
         if len(exact or matches) == 1:
@@ -171,7 +187,7 @@ class Schema:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for YAML and JSON; ``from_dict`` reads them back."""
+        """Return plain values for YAML or JSON, as `from_dict` reads them."""
         return {
             "parts": self.parts,
             "ids": self.ids,
@@ -184,8 +200,12 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
-        """Return a schema from plain values, as of a YAML file; InvalidRequest names the first
-        wrong one.
+        """Return a schema from plain values, such as the content of a YAML file.
+
+        Raises
+        ------
+        InvalidRequest
+            For the first invalid value.
         """
         allowed_keys = {"parts", "ids", "salt", "placement", "direction", "nodes", "edges"}
         check_keys("schema", data, allowed_keys)
@@ -220,8 +240,12 @@ class Schema:
 
     @classmethod
     def from_proto(cls, message: common_pb.Schema) -> Schema:
-        """Return the schema in a message; unset enums get their defaults, unknown ones are
-        InvalidRequest.
+        """Return the schema in a message; unset enums get their defaults.
+
+        Raises
+        ------
+        InvalidRequest
+            For an unknown enum value or an invalid schema.
         """
         return cls(
             node_types=tuple(node_type_from_proto(t) for t in message.node_types),
@@ -235,8 +259,9 @@ class Schema:
 
 
 def _check_time_kinds(schema: Schema) -> None:
-    """Raise InvalidRequest if the times of edges and of the nodes at their ends are of different
-    kinds: the later of both would be of neither.
+    """Raise InvalidRequest if edges and the nodes at their ends mix integer and float times.
+
+    The later of both times must have one dtype.
     """
     for edge in (edge for edge in schema.edge_types if edge.time):
         edge_dtype = edge.feature(edge.time).dtype
@@ -252,20 +277,33 @@ def _check_time_kinds(schema: Schema) -> None:
 
 
 def degree_columns(owner: NodeType, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns that are degrees: no feature has their names."""
+    """Return the columns that are degrees; a feature of the same name takes precedence."""
     features = {feature.name for feature in owner.features}
     return tuple(column for column in columns if column not in features and is_degree(column))
 
 
 def resolve_degree(schema: Schema, owner: NodeType, column: str) -> tuple[bool, tuple[int, ...]]:
-    """Return True for a degree of edges to the node, and the edge types that it counts: all that
-    end there, or the one that is named.
+    """Resolve a degree column of a node type.
+
+    Parameters
+    ----------
+    schema : Schema
+    owner : NodeType
+    column : str
+        ``in_degree`` or ``out_degree``, or of one edge type, as ``in_degree:buys``.
+
+    Returns
+    -------
+    incoming : bool
+        True for an in-degree.
+    edge_type_ids : tuple of int
+        The counted edge types: the one in the name, or all at nodes of the type.
 
     Raises
     ------
     InvalidRequest
-        If there is no such edge type, it does not end at nodes of the type, or edges are not kept
-        in that direction.
+        If there is no such edge type at nodes of the type, or edges are not stored in that
+        direction.
     """
     degree_name, _, name = column.partition(":")
     incoming = DEGREE_COLUMNS[degree_name]

@@ -1,6 +1,4 @@
-"""Indexes that a schema declares: which columns of a type every version keeps its rows in order
-of.
-"""
+"""Columns of the indexes that a schema declares; every version has these indexes."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ from asterism_model.validation import check_distinct
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 NODE_COLUMNS, EDGE_COLUMNS = ("id", "weight"), ("id", "src", "dst", "weight")
-"""Columns that rows have beside their features."""
+"""Columns of every row in addition to its features."""
 
 
 def parse_column(text: str) -> ColumnOperand:
-    """The one column that ``text`` names, as conditions write it; InvalidRequest otherwise."""
+    """Parse one column in the syntax of filters; raise InvalidRequest for any other text."""
     try:
         predicate = parse(f"{text} == 0").predicate if text.strip() else None
     except AsterismError:
@@ -29,7 +27,7 @@ def parse_column(text: str) -> ColumnOperand:
 
 
 def column_names(label: str, value: Any) -> tuple[str, ...]:
-    """The columns of ``index`` as a schema file says them: a name, or a list of names."""
+    """Return the columns under ``index`` in a schema file: a name, or a list of names."""
     names = [value] if isinstance(value, str) else ([] if value is None else value)
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise InvalidRequest(f"{label}: index {value!r}: expected a list of columns")
@@ -39,22 +37,27 @@ def column_names(label: str, value: Any) -> tuple[str, ...]:
 def canonical_columns(
     owner: str, features: Sequence[Feature], index: Sequence[str], *, edges: bool
 ) -> tuple[str, ...]:
-    """The columns of an index, canonical.
+    """Check the indexed columns of a type and return their canonical names.
 
     Parameters
     ----------
     owner : str
-        The type, in words.
+        The type, as text for messages.
     features : sequence of Feature
-        Of the type.
+        Features of the type.
     index : sequence of str
+        Columns in the syntax of filters.
     edges : bool
-        Of an edge type: its columns are scalars.
+        The type is an edge type: only scalar numbers can be indexed.
+
+    Returns
+    -------
+    tuple of str
 
     Raises
     ------
     InvalidRequest
-        Where one can not be kept in order, or is there twice.
+        If a column cannot be indexed, or occurs twice.
     """
     columns = []
     for text in index:

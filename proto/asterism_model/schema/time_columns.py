@@ -1,4 +1,4 @@
-"""Time columns of edges and nodes: the features and values that may be times."""
+"""Time columns of edges and nodes: checks of their features and values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from asterism_model.schema.features import Feature
 from asterism_proto.errors import InvalidRequest
 
 TIME_DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64")
-"""Integers that fit into int64, and floats."""
+"""Dtypes of times: integers that fit into int64, and floats."""
 MIN_TIME = np.iinfo(np.int64).min
-"""No edge has this time: nothing is visible until then."""
+"""Time that no row may have, so that a temporal filter at this time matches nothing."""
 
 
 def check_time(owner: str, features: Sequence[Feature], name: str) -> None:
-    """Raise InvalidRequest if there is no feature called ``name``, or it cannot be a time."""
+    """Raise InvalidRequest if no feature is called ``name``, or it is not a scalar time."""
     feature = next((feature for feature in features if feature.name == name), None)
     if feature is None:
         raise InvalidRequest(
@@ -43,7 +43,7 @@ def is_float(dtype: str) -> bool:
 
 
 def check_time_values(name: str, values: NDArray[Any]) -> None:
-    """Raise InvalidRequest for the first value that is no time: NaN, and the least int64."""
+    """Raise InvalidRequest for the first value that is not a time: NaN or `MIN_TIME`."""
     invalid = (
         np.isnan(values)
         if values.dtype.kind == "f"

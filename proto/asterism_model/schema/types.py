@@ -35,7 +35,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 
 _NODE_OPTIONS = ("graph_label", "time")
-"""Keys of a node type's plain values that name one of its features."""
+"""Keys in the plain values of a node type that refer to one of its features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +47,15 @@ class NodeType:
     features: tuple[Feature, ...] = ()
     tables: tuple[WeightTable, ...] = ()
     graph_label: str = ""
-    """The feature, of kind bytes, that says of which graph a node is; "" is none."""
+    """Feature of kind bytes with the label of the graph that a node belongs to; "" for none."""
     index: tuple[str, ...] = ()
-    """Columns that every version keeps its nodes in order of, as conditions write them:
+    """Columns with an index in every version, in the syntax of filters; see
     `asterism_model.indexes.declared_indexes`.
     """
     time: str = ""
-    """The feature, a scalar integer or float, that holds the time since which a node exists: draws
-    until a time see none to later nodes; "" is none.
+    """Feature with the creation time of a node, a scalar integer or float; "" for none.
+
+    Sampling with a temporal filter excludes edges to nodes that are created later.
     """
 
     def __post_init__(self) -> None:
@@ -86,25 +87,27 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeType:
-    """A kind of edge: a canonical triple."""
+    """A kind of edge, named by the triple (source type, relation, destination type)."""
 
     src_type: str
     relation: str
     dst_type: str
     weighted: bool = False
     multiplicity: str = "multi"
-    """``multi``, or ``unique``: (src, dst) names an edge."""
+    """``multi``, or ``unique``: at most one edge per (src, dst)."""
     missing: str = "reject"
-    """What an edge to an unknown node gets: ``reject`` or ``create``."""
+    """Treatment of edges at unknown nodes: ``reject`` the edge or ``create`` the node."""
     features: tuple[Feature, ...] = ()
     tables: tuple[WeightTable, ...] = ()
     time: str = ""
-    """The feature, a scalar integer or float, that holds the time of an edge: draws may be limited
-    to edges until a time; "" is none.
+    """Feature with the time of an edge, a scalar integer or float; "" for none.
+
+    A temporal filter limits sampling to edges up to a time.
     """
     index: tuple[str, ...] = ()
-    """Columns that every version keeps its edges, and those of each node, in order of, as
-    conditions write them.
+    """Columns with an index in every version, in the syntax of filters.
+
+    The index orders all edges, and the edges of each node.
     """
 
     def __post_init__(self) -> None:
@@ -130,7 +133,7 @@ class EdgeType:
 
     @property
     def name(self) -> str:
-        """``src:relation:dst``."""
+        """Canonical name, ``src:relation:dst``."""
         return f"{self.src_type}:{self.relation}:{self.dst_type}"
 
     def feature(self, name: str) -> Feature:
@@ -143,7 +146,7 @@ class EdgeType:
 
     @property
     def weight_columns(self) -> tuple[str, ...]:
-        """The features that its weight tables are computed from."""
+        """Features that the expressions of weight tables read, in declared order."""
         column_names = {
             column for table in self.tables for column in table.parsed_expression.columns
         }
@@ -156,8 +159,9 @@ class EdgeType:
 
     @property
     def edge_columns(self) -> tuple[str, ...]:
-        """The features that are stored beside the edges at both ends too: those of its weight
-        tables, its time, and those of indexes.
+        """Features that are also stored in both copies of each edge, in declared order.
+
+        These are the features of weight tables, the time, and the indexed features.
         """
         return tuple(
             feature.name
@@ -167,7 +171,7 @@ class EdgeType:
 
     @property
     def indexed(self) -> tuple[str, ...]:
-        """The features among the columns of ``index``, in their own order."""
+        """Features among the columns of ``index``, in declared order."""
         column_names = {parse_column(text).name for text in self.index if text not in EDGE_COLUMNS}
         return tuple(feature.name for feature in self.features if feature.name in column_names)
 
@@ -181,7 +185,7 @@ def node_type_to_dict(node_type: NodeType) -> dict[str, Any]:
 
 
 def node_type_from_dict(name: object, data: Any) -> NodeType:
-    """Return a node type from plain values; InvalidRequest names the first wrong one."""
+    """Return a node type from plain values; raise InvalidRequest for the first invalid one."""
     spec = data or {}
     return NodeType(
         name=str(name),
@@ -202,7 +206,7 @@ def edge_type_to_dict(edge_type: EdgeType) -> dict[str, Any]:
 
 
 def edge_type_from_dict(name: object, data: Any) -> EdgeType:
-    """Return an edge type from plain values; InvalidRequest names the first wrong one."""
+    """Return an edge type from plain values; raise InvalidRequest for the first invalid one."""
     triple = str(name).split(":")
     if len(triple) != 3:
         raise InvalidRequest(f"edge type {name!r}: expected source:relation:destination")

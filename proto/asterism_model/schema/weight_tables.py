@@ -1,6 +1,4 @@
-"""Tables of further weights: what an expression makes of a type's columns, under a name that draws
-choose it by.
-"""
+"""Weight tables: named weights of a type, computed from its columns by an expression."""
 
 from __future__ import annotations
 
@@ -21,25 +19,27 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 
 DEGREE_COLUMNS = {"in_degree": True, "out_degree": False}
-"""Degrees as columns of expressions over nodes, of one edge type as ``in_degree:buys``; True where
-edges to the node are counted.
+"""Degree columns of expressions over nodes; True for those that count incoming edges.
+
+A suffix limits the degree to one edge type, as in ``in_degree:buys``.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightTable:
-    """Weights of a type beside its own, by a name that draws choose them with: what an expression
-    makes of its columns.
-    """
+    """Additional weights of a type. Sampling selects them by name."""
 
     name: str
     expression: str
-    """Over ``weight`` and scalar dense features of the type, of nodes their degrees too: see
-    `asterism_model.expressions` and `DEGREE_COLUMNS`.
+    """Expression over ``weight``, scalar dense features and, for nodes, degrees.
+
+    See `asterism_model.expressions` and `DEGREE_COLUMNS`.
     """
     invalid: str = "fail"
-    """What a negative, infinite or NaN result is: ``fail``: the build ends with it, or ``zero``:
-    counted, and never drawn.
+    """Treatment of negative, infinite and NaN results: ``fail`` or ``zero``.
+
+    ``fail``: the build fails. ``zero``: the row gets weight 0, is counted in the statistics and is
+    never sampled.
     """
 
     def __post_init__(self) -> None:
@@ -59,17 +59,17 @@ class WeightTable:
 
     @property
     def parsed_expression(self) -> Expression:
-        """What the expression means."""
+        """The parsed expression."""
         return parse(self.expression)
 
 
 def is_degree(column: str) -> bool:
-    """Return whether a column of an expression is a degree, unless a feature has this name."""
+    """Return whether a name denotes a degree; a feature of the same name takes precedence."""
     return column.partition(":")[0] in DEGREE_COLUMNS
 
 
 def find_table(owner: str, tables: Sequence[WeightTable], name: str) -> WeightTable:
-    """The table called ``name`` among those of a type; NotFound says which there are."""
+    """Return the table called ``name``; raise NotFound with the names of all tables."""
     for table in tables:
         if table.name == name:
             return table
@@ -80,8 +80,13 @@ def find_table(owner: str, tables: Sequence[WeightTable], name: str) -> WeightTa
 def check_tables(
     owner: str, tables: Sequence[WeightTable], features: Sequence[Feature], *, nodes: bool
 ) -> None:
-    """InvalidRequest where two tables of a type share a name, or an expression names what is no
-    number of the type; of nodes degrees are some.
+    """Check the weight tables of a type.
+
+    Raises
+    ------
+    InvalidRequest
+        If two tables share a name, or an expression refers to a column that is not a scalar number
+        of the type. Degrees are allowed for node types.
     """
     check_distinct(f"{owner}: table", [table.name for table in tables])
     scalars = {f.name for f in features if f.kind == "dense" and not f.shape} | {"weight"}
@@ -100,8 +105,14 @@ def check_tables(
 
 
 def tables_from_dict(label: str, data: Any) -> tuple[WeightTable, ...]:
-    """Tables from plain values: ``{popular: "pow(clicks, 0.75)"}``, or with ``{expression: ..,
-    invalid: zero}``.
+    """Return weight tables from plain values.
+
+    Parameters
+    ----------
+    label : str
+        The owner of the tables, as text for messages.
+    data : mapping of str to str or mapping
+        ``{popular: "pow(clicks, 0.75)"}``, or ``{popular: {expression: .., invalid: zero}}``.
     """
     tables = []
     for name, value in as_mapping(f"{label} tables", data).items():
@@ -125,8 +136,7 @@ def tables_from_dict(label: str, data: Any) -> tuple[WeightTable, ...]:
 
 
 def tables_to_dict(tables: Sequence[WeightTable]) -> dict[str, Any]:
-    """Plain values under ``tables``, as `tables_from_dict` reads them; nothing where there are
-    none."""
+    """Return ``{"tables": ..}`` in the form of `tables_from_dict`; {} if there are no tables."""
     plain = {
         t.name: t.expression
         if t.invalid == "fail"
@@ -137,7 +147,7 @@ def tables_to_dict(tables: Sequence[WeightTable]) -> dict[str, Any]:
 
 
 def tables_to_proto(tables: Sequence[WeightTable]) -> list[common_pb.WeightTable]:
-    """As they travel."""
+    """Return weight tables as messages."""
     return [
         common_pb.WeightTable(name=t.name, expression=t.expression, invalid=t.invalid.upper())
         for t in tables
@@ -145,7 +155,7 @@ def tables_to_proto(tables: Sequence[WeightTable]) -> list[common_pb.WeightTable
 
 
 def tables_from_proto(messages: Iterable[common_pb.WeightTable]) -> tuple[WeightTable, ...]:
-    """Tables from the wire."""
+    """Return the weight tables in messages."""
     return tuple(
         WeightTable(
             name=t.name,
