@@ -1,2 +1,2 @@
-"""Parts that tests share: clusters, reference answers, small graphs, assertions.
+"""Shared parts of the tests: clusters, references, small graphs, assertions.
 Tests do not belong here."""

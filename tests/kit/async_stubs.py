@@ -1,8 +1,9 @@
-"""Writes ``asterism/aio/wrappers.pyi``: the asynchronous classes as readers and type checkers see
-them, from the signatures of the client's own.
+"""Generator of ``asterism/aio/wrappers.pyi``, the stub of the asynchronous classes.
 
-``python -m tests.kit.async_stubs`` (in `make stubs`) writes it; `tests/structure` holds it to what
-this makes."""
+It derives their signatures from those of the synchronous client. ``python -m
+tests.kit.async_stubs`` (in `make stubs`) writes the file; `tests/structure` checks that it is
+current.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class _WrapperNames(ast.NodeTransformer):
-    """Names of classes that have a face, as the face's; a face has no parameters of its own."""
+    """Replace the names of wrapped classes by their wrappers', without type parameters."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if isinstance(node.value, ast.Name) and node.value.id in WRAPPER_NAMES:
@@ -51,7 +52,7 @@ def _without_body(node: Function) -> list[ast.stmt]:
 
 
 def _wrapper_method(function: Any, *, is_call: bool) -> Function:
-    """A method of the client as its face has it."""
+    """Return a method of the client with the signature of its wrapper."""
     node = _read(function)
     returned = None if node.returns is None else _WrapperNames().visit(node.returns)
     kind = ast.AsyncFunctionDef if is_call else ast.FunctionDef
@@ -80,7 +81,7 @@ def _members(wrapper: type, wrapped: type) -> list[ast.stmt]:
 
 
 def _own_members(node: ast.ClassDef) -> list[ast.stmt]:
-    """What a face says itself: its attributes, read only, and special methods."""
+    """Return a wrapper's own members: read-only attributes and special methods."""
     statements: list[ast.stmt] = []
     for part in node.body:
         if isinstance(part, ast.AnnAssign):
@@ -95,7 +96,7 @@ def _own_members(node: ast.ClassDef) -> list[ast.stmt]:
 
 
 def _collect_imports(modules: list[str]) -> dict[str, str]:
-    """Where names of modules come from, as import statements."""
+    """Return the import statement of each name that modules import."""
     import_statements: dict[str, str] = {}
     for module in modules:
         source = Path(importlib.import_module(module).__file__ or "").read_text()
@@ -128,7 +129,7 @@ def _collect_imports(modules: list[str]) -> dict[str, str]:
 
 
 def stub_text() -> str:
-    """The stub file, formatted."""
+    """Return the formatted text of the stub file."""
     tree = ast.parse(inspect.getsource(wrappers))
     classes: list[ast.stmt] = []
     modules = set()

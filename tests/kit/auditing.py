@@ -1,4 +1,4 @@
-"""Audits of what a build left, whole or altered."""
+"""Audits of the images of a build, intact or altered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kit.waiting import HANG_S
 
 
 def audit_build(built_images: BuildResult, schema: Schema, images: dict[int, str]) -> None:
-    """Audit what a build left; raises what that finds."""
+    """Audit the images of a build; raise what the audit finds."""
     task = VersionTask(
         kind="audit",
         space="s",
@@ -42,9 +42,7 @@ def audit_build(built_images: BuildResult, schema: Schema, images: dict[int, str
 
 
 def alter_value(built_images: BuildResult, name: str, index: int, value: float) -> str:
-    """Write one value of a file of part 1 anew, as if it had been sealed so; gives the image's
-    digest.
-    """
+    """Overwrite and reseal one value of a file of partition 1; return the image's digest."""
     folder = built_images.output / "parts/p00001"
     manifest = json.loads((folder / "manifest.json").read_bytes())
     content = np.fromfile(folder / f"{name}.bin", manifest["files"][name]["dtype"])

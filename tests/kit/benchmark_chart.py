@@ -1,7 +1,7 @@
-"""Draws ``docs/pictures/benchmarks.svg`` from the first table of ``docs/benchmarks.md``.
+"""Generator of ``docs/pictures/benchmarks.svg``, a chart of the first table in
+``docs/benchmarks.md``.
 
-``python -m tests.kit.benchmark_chart`` writes it; `tests/structure` compares the file with what
-this draws.
+``python -m tests.kit.benchmark_chart`` writes it; `tests/structure` checks that it is current.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEADING = "| Work | Asterism | DGL |"
 SERIES = ("Asterism, embedded", "Asterism, direct", "Asterism, over gRPC", "GraphBolt", "PyG")
 CLASSES = ("embedded", "direct", "grpc", "bolt", "pyg")
 LOWEST, HIGHEST = 0.05, 1000.0
-"""Ends of the logarithmic axis, in times the speed of DGL."""
+"""Ends of the logarithmic axis, as multiples of the speed of DGL."""
 LEFT, RIGHT, TOP, WIDTH = 206, 60, 84, 900
 BAR, STEP, GAP = 13, 16, 12
 STYLE = """
@@ -46,7 +46,7 @@ class Bar:
     series: int
     """Index in `SERIES`."""
     speed: float
-    """In times the speed of DGL in the same run."""
+    """Multiple of the speed of DGL in the same run."""
 
 
 def read_bars(page: str) -> dict[str, list[Bar]]:
@@ -79,18 +79,18 @@ def read_bars(page: str) -> dict[str, list[Bar]]:
 
 
 def number(cell: str) -> float:
-    """Return the number that a cell shows, with commas between thousands."""
+    """Return the number in a cell, which may have commas between thousands."""
     return float(cell.replace(",", ""))
 
 
 def position(speed: float) -> float:
-    """Return where a speed lies on the axis, in pixels."""
+    """Return the position of a speed on the axis, in pixels."""
     share = math.log(speed / LOWEST) / math.log(HIGHEST / LOWEST)
     return LEFT + share * (WIDTH - LEFT - RIGHT)
 
 
 def label(speed: float) -> str:
-    """Return a speed in two or three digits, as the page writes it."""
+    """Return a speed as text with two or three digits, in the format of the page."""
     return f"{speed:.2g}" if speed < 1 else f"{speed:.3g}"
 
 
@@ -145,7 +145,7 @@ def draw(bars: dict[str, list[Bar]]) -> str:
 
 
 def describe(bars: dict[str, list[Bar]]) -> str:
-    """Return what the chart shows, for readers who do not see it."""
+    """Return a description of the chart, for readers who cannot see it."""
     return "; ".join(
         f"{work}: "
         + ", ".join(f"{SERIES[own_bar.series]} {label(own_bar.speed)}" for own_bar in own_bars)

@@ -1,8 +1,8 @@
-"""Test bodies that any cluster must pass, whatever it is made of: processes, containers, or one
-process.
+"""Test bodies that every kind of cluster must pass: processes, containers, or one process.
 
-Each takes a client, or a cluster's `client`, and a graph whose answers are known. `shop` makes that
-graph."""
+Each takes a client, or a cluster's `client`, and a graph with known content. `shop` creates that
+graph.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.kit.waiting import HANG_S
 
 USERS, ITEMS, EDGES = 300, 40, 3000
 SPACE_PARTS = 6
-ITEM_WEIGHTS = (np.arange(ITEMS) % 7).astype(np.float32)  # every seventh weighs nothing
+ITEM_WEIGHTS = (np.arange(ITEMS) % 7).astype(np.float32)  # every seventh item weighs 0
 ALPHA = 1e-6
-"""Chance that a law test fails on right code."""
+"""Probability that a distribution test fails on correct code."""
 
 
 def shop_schema() -> dict[str, object]:
-    """Users who buy items: weights on items and edges, features of each kind."""
+    """Return the schema of users who buy items: weights on both, features of each kind."""
     return {
         "parts": SPACE_PARTS,
         "direction": "both",
@@ -45,7 +45,7 @@ def shop_schema() -> dict[str, object]:
 
 
 def shop_edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sources, destinations and weights of all edges; row i has edge id i."""
+    """Return the sources, destinations and weights of all edges; row i has edge id i."""
     rng = np.random.default_rng(5)
     return (
         rng.integers(0, USERS, EDGES),
@@ -55,7 +55,7 @@ def shop_edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def shop(client: Client, space: str) -> Job:
-    """Load the shop into a new space, and build it."""
+    """Load the shop into a new graph space, and build it."""
     client.create_space(space, shop_schema())
     src, dst, weights = shop_edges()
     load = client.begin_load(space, source="bodies")
@@ -105,8 +105,10 @@ def shop(client: Client, space: str) -> Job:
 
 
 def assert_follows_weights(outcomes: np.ndarray, weights: np.ndarray) -> None:
-    """Check that outcomes follow weights: never one of none, and a chi-square over the rest with
-    expected counts of 5 or more.
+    """Check that outcomes follow weights.
+
+    Outcomes of weight 0 must not occur. The rest must pass a chi-square test over bins with an
+    expected count of at least 5.
     """
     counts = np.bincount(outcomes, minlength=len(weights))
     assert not counts[weights == 0].any(), "an outcome of weight zero was drawn"
@@ -119,7 +121,7 @@ def assert_follows_weights(outcomes: np.ndarray, weights: np.ndarray) -> None:
 
 
 def assert_build_published(client: Client, space: str) -> None:
-    """A build publishes what was loaded, with its counts and weights."""
+    """Check that a build publishes the loaded data, with its counts and weights."""
     job = shop(client, space)
     assert job.state == "FINISHED", job.cause
     manifest = client.manifest(space)
@@ -132,7 +134,7 @@ def assert_build_published(client: Client, space: str) -> None:
 
 
 def assert_draws_follow_weights(graph: Graph) -> None:
-    """Nodes, edges and neighbors come as often as they weigh; uniform ones all alike."""
+    """Check that nodes, edges and neighbors follow their weights, or are uniform."""
     src, dst, weights = shop_edges()
     assert_follows_weights(graph.sample_nodes(20_000, "item", seed=1).nodes, ITEM_WEIGHTS)
     assert_follows_weights(
@@ -151,7 +153,7 @@ def assert_draws_follow_weights(graph: Graph) -> None:
 
 
 def assert_reads_match_input(graph: Graph) -> None:
-    """Neighbors, features and scans are the input."""
+    """Check that neighbors, features and scans equal the input."""
     src, dst, _ = shop_edges()
     users = np.array([7, 0, 7, 123_456_789])
     neighbors = graph.neighbors(users, "buys")
@@ -176,8 +178,9 @@ def assert_reads_match_input(graph: Graph) -> None:
 
 
 def result_bytes(graph: Graph, *, version: int | None = None) -> list[bytes]:
-    """What a fixed set of requests gives, as bytes: equal wherever content, request and seed
-    are.
+    """Return the results of a fixed set of requests as bytes.
+
+    They are equal whenever content, requests and seeds are equal.
     """
     users = np.arange(0, USERS, 7)
     nodes = graph.sample_nodes(500, seed=11, version=version)
@@ -196,7 +199,7 @@ def result_bytes(graph: Graph, *, version: int | None = None) -> list[bytes]:
 
 
 def assert_bad_requests_rejected(client: Client, space: str) -> None:
-    """What can not be answered is an error of the right class that names the value."""
+    """Check that invalid requests raise errors of the right class that show the value."""
     graph = client.graph(space)
     with pytest.raises(asterism.errors.NotFound, match="no-such-space"):
         client.describe("no-such-space")

@@ -1,6 +1,4 @@
-"""A real Chromium, and what is looked at on every page: what a reader who does not see it, or sees
-it badly, needs of it.
-"""
+"""A Chromium browser, and accessibility checks for every page."""
 
 from __future__ import annotations
 
@@ -16,25 +14,25 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 LOADED_SELECTOR = "main[aria-busy=false]"
-"""There once a page has what it shows."""
+"""Selector that matches once a page has rendered its content."""
 
 FINDINGS = (Path(__file__).parent / "findings.js").read_text()
-"""Gives what is wrong with a page, in words."""
+"""Script that returns the accessibility problems of a page as text."""
 
 
 def browser_path() -> str | None:
-    """A Chromium of this system."""
+    """Return the path of a Chromium on this system, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class MonitoredPage:
-    """A page in a context of its own, with all that it fetches and complains of.
+    """A page in its own context, with the record of its requests and errors.
 
     Parameters
     ----------
     context : BrowserContext
     address : str
-        http://host:port of the pages; whatever goes elsewhere is `foreign_requests`.
+        http://host:port of the pages; `foreign_requests` lists requests to other hosts.
     """
 
     def __init__(self, context: BrowserContext, address: str) -> None:
@@ -56,23 +54,23 @@ class MonitoredPage:
 
     @property
     def foreign_requests(self) -> list[str]:
-        """What was asked of another host."""
+        """URLs requested from other hosts."""
         host = urlsplit(self.address).netloc
         return [url for url in self.requests if urlsplit(url).netloc != host]
 
     def open(self, path: str) -> Page:
-        """Go to a page, and wait for what it shows."""
+        """Open a page, and wait until it has rendered its content."""
         self.page.goto(self.address + path)
         self.page.locator(LOADED_SELECTOR).wait_for()
         return self.page
 
     def findings(self) -> list[str]:
-        """What is wrong with the page that is shown."""
+        """Return the problems of the current page."""
         problems: list[str] = self.page.evaluate(FINDINGS)
         return problems
 
     def rows(self, table: str) -> list[list[str]]:
-        """The texts of a table's rows."""
+        """Return the texts of the rows of a table."""
         texts: list[list[str]] = self.page.locator(f"#{table} tbody tr").evaluate_all(
             "rows => rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
         )
@@ -81,7 +79,7 @@ class MonitoredPage:
 
 @contextmanager
 def chromium(path: str) -> Iterator[Browser]:
-    """The browser, without a window."""
+    """Start a headless browser."""
     driver = sync_playwright().start()
     try:
         sandbox = [] if os.geteuid() else ["--no-sandbox"]
@@ -100,7 +98,7 @@ def chromium(path: str) -> Iterator[Browser]:
 def monitored_page(
     browser: Browser, address: str, *, width: int = 1280, scheme: Any = "light"
 ) -> Iterator[MonitoredPage]:
-    """A page of its own: nothing is kept from others."""
+    """Open a page in a fresh context, which shares no state with others."""
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )

@@ -1,6 +1,4 @@
-"""Loads as plain operations: written to a graph store as graphd would, applied to an oracle, built
-in this process.
-"""
+"""Loads as plain operations: stored as by graphd, applied to an oracle, built here."""
 
 from __future__ import annotations
 
@@ -32,15 +30,17 @@ class Op:
     """NODES, OUT_EDGES, NODE_DELETES or OUT_EDGE_DELETES, as a client writes them."""
     type_id: int
     arrays: dict[str, NDArray[np.generic]]
-    """NODES: ids, weight?, f:x (float32 [n, 2])?, f:l (lists, as `lists`)?; OUT_EDGES: src, dst,
-    eid, weight?, f:y?; deletes as on the wire.
+    """Sections of the chunk.
+
+    NODES: ids, weight?, f:x (float32 [n, 2])?, f:l (lists, as `lists`)?; OUT_EDGES: src, dst, eid,
+    weight?, f:y?; deletes as in messages.
     """
 
 
 def select_rows(
     arrays: dict[str, NDArray[np.generic]], mask: NDArray[np.bool_]
 ) -> dict[str, NDArray[np.generic]]:
-    """The kept rows of every section, lists included."""
+    """Return the selected rows of every section, lists included."""
     rows: dict[str, NDArray[np.generic]] = {}
     for name, array in arrays.items():
         if name.endswith(".indptr"):
@@ -54,7 +54,7 @@ def select_rows(
 
 
 def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
-    """What graphd makes of a chunk: a block per part and copy."""
+    """Return the blocks that graphd makes of a chunk: one per partition and copy."""
     blocks: list[Block] = []
 
     def send(
@@ -116,7 +116,7 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
 
 
 def write_loads(store: BlockStore, schema: Schema, loads: Sequence[Sequence[Op]]) -> list[int]:
-    """Write every load, chunk by chunk; gives their ids, in commit order."""
+    """Write every load, chunk by chunk; return their ids, in commit order."""
     for load_id, ops in enumerate(loads, 1):
         for chunk, op in enumerate(ops):
             store.write(blocks_of(schema, load_id, chunk, op))
@@ -142,7 +142,7 @@ def write_loads(store: BlockStore, schema: Schema, loads: Sequence[Sequence[Op]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """What a build left."""
+    """Output of a build."""
 
     output: Path
     results: list[PartResult]
@@ -164,10 +164,10 @@ def run_build(
     sources: Sequence[BuildResult] = (),
     indexes: Sequence[Index] = (),
 ) -> BuildResult:
-    """Write the loads (once per folder), take a checkpoint, build every part here, and open the
-    images.
+    """Write the loads, build every partition in this process, and open the images.
 
-    With ``commit`` only so many of the loads count; units are linked from ``sources``.
+    The loads are written to a folder once; the build reads a checkpoint of it. With ``commit``,
+    only the first ``commit`` loads count. Units are linked from ``sources``.
     """
     checkpoint = folder / "checkpoint"
     if not checkpoint.exists():
@@ -199,19 +199,19 @@ def run_build(
 
 @dataclass(slots=True)
 class Oracle:
-    """What the operations mean, one row at a time."""
+    """Reference semantics of the operations, one row at a time."""
 
     schema: Schema
     nodes: list[dict[int, dict[str, object]]] = field(default_factory=list)
     edges: list[list[tuple[int, int, int, float]]] = field(default_factory=list)
-    """(src, dst, eid, weight) of each type."""
+    """(src, dst, eid, weight) of the edges of each type."""
     edge_features: list[dict[int, float]] = field(default_factory=list)
     deleted: list[set[int]] = field(default_factory=list)
-    """Of each type, those that were deleted and not written again."""
+    """Node ids of each type that were deleted and not written again."""
 
     @classmethod
     def from_loads(cls, schema: Schema, loads: Sequence[Sequence[Op]]) -> Oracle:
-        """The state behind ``loads``."""
+        """Return the state after ``loads``."""
         oracle = cls(
             schema,
             [{} for _ in schema.node_types],
@@ -247,10 +247,11 @@ class Oracle:
     def live_edges(
         self, type_id: int, *, incoming: bool = False
     ) -> list[tuple[int, int, int, float]]:
-        """Edges whose near end exists and whose far end is not deleted, by (near, far, eid).
+        """Return live edges as (local, remote, eid, weight), in this order.
 
-        A far end that never was is let through: graphd asks for it at the door, and a part can not
-        know."""
+        The local end exists and the remote end is not deleted. A remote end that never existed is
+        accepted: graphd checks it when the edge is written, and a partition cannot know it.
+        """
         edge_type = self.schema.edge_types[type_id]
         src_type, dst_type = (
             self.schema.node_type_id(edge_type.src_type),

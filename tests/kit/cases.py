@@ -1,5 +1,6 @@
-"""A small graph of every kind (two node types, skewed weights, sparse ids, each kind of feature),
-and every reading call.
+"""A small graph of every kind, and every call that reads.
+
+It has two node types, skewed weights, sparse ids and each kind of feature.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SEED = 99
 
 
 def schema(placement: str = "mix64") -> dict[str, Any]:
-    """People with sparse ids write papers with dense ones, and papers cite papers."""
+    """Return the schema: people (sparse ids) write papers (dense ids), papers cite papers."""
     return {
         "parts": PARTS,
         "placement": placement,
@@ -66,12 +67,12 @@ def schema(placement: str = "mix64") -> dict[str, Any]:
 
 
 def person_ids() -> np.ndarray:
-    """Ids far apart, in no order."""
+    """Return sparse ids in random order."""
     return (np.arange(PEOPLE, dtype=np.int64) * 7_919_993 + 3)[::-1].copy()
 
 
 def edges() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Sources, destinations and weights by relation."""
+    """Return sources, destinations and weights by relation."""
     rng = np.random.default_rng(17)
     people, papers = person_ids(), np.arange(PAPERS)
     skewed = (rng.random(WRITES) ** 8 * 1000).astype(np.float32)
@@ -92,7 +93,7 @@ def load(client: Client, space: str, placement: str = "mix64") -> Graph:
     people, rng = person_ids(), np.random.default_rng(3)
     weights = np.concatenate(
         [[4e4], rng.random(PEOPLE - 1)]
-    )  # one draw in two hundred is anybody else
+    )  # all other people together get one draw in two hundred
     open_load = client.begin_load(space, source="cases")
     names = [f"person {i}" for i in range(PEOPLE)]
     open_load.write_nodes(
@@ -131,7 +132,7 @@ def load(client: Client, space: str, placement: str = "mix64") -> Graph:
 
 @cache
 def _built_folder() -> Path:
-    """Build the graph in a folder of this process, which goes with it."""
+    """Build the graph in a temporary folder that is removed with this process."""
     folder = tempfile.TemporaryDirectory(prefix="asterism-cases-")
     atexit.register(folder.cleanup)
     with asterism.open(Path(folder.name) / "graphs") as client:
@@ -140,17 +141,17 @@ def _built_folder() -> Path:
 
 
 def copy_built_graph(folder: Path) -> Path:
-    """Return ``folder`` with the graph in it, as the space ``cases`` at version 1 of an embedded
-    service.
+    """Copy the built graph to ``folder`` and return it.
 
-    It is built once in a process and copied from then on, which takes a tenth of the time.
+    The graph is version 1 of the space ``cases`` of an embedded service. It is built once per
+    process and then copied, which takes a tenth of the time.
     """
     shutil.copytree(_built_folder(), folder, dirs_exist_ok=True)
     return folder
 
 
 def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
-    """Every call that reads, by a name that says what it is."""
+    """Return every call that reads, by a descriptive name."""
     people = np.concatenate([person_ids()[:60], [-1, 5, 10**15], person_ids()[:20]])
     papers = np.concatenate([np.arange(0, PAPERS, 2), [-1, 12345, 0, 0]])
     mixed = np.concatenate([people, papers])
@@ -646,9 +647,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
 def _filtered_calls(
     graph: Graph, people: np.ndarray, papers: np.ndarray, mixed: np.ndarray, types: np.ndarray
 ) -> dict[str, Callable[[], Any]]:
-    """Calls under conditions that read what is kept with the rows, at either end of them, and
-    elsewhere.
-    """
+    """Return calls with filters on columns stored with the rows, at either end, and elsewhere."""
     edge_filter = (
         "type == 'writes' and when < 2000 and dst.vec[0] > 20 or type == 'cites' and "
         "dst.vec[2] < 150 or type == 'by' and dst.name != 'person 7'"
@@ -819,13 +818,15 @@ def _filtered_calls(
 
 
 def call_digests(graph: Graph) -> dict[str, str]:
-    """A digest of what every call gives."""
+    """Return a digest of the result of every call."""
     return {name: digest(call()) for name, call in calls(graph).items()}
 
 
 def digest(value: Any) -> str:
-    """Of every array in a record, mapping or list, with its dtype and shape; versions, seeds and
-    names of parts too.
+    """Return a digest of a record, mapping or list.
+
+    It covers every array with its dtype and shape, and also versions, seeds and names of
+    partitions.
     """
     state = hashlib.sha256()
     _update_digest(state.update, value)
@@ -848,14 +849,14 @@ def _update_digest(update: Callable[[bytes], None], value: Any) -> None:
                 "version",
                 "token",
                 "cursor",
-            ):  # not part of the promise: rebuilt content has another one
+            ):  # not part of the contract: it differs after a rebuild
                 _update_digest(update, getattr(value, name))
     else:
         update(repr(value).encode())
 
 
 def rows_of(column: FeatureValue) -> list[Any]:
-    """A feature column as one value per row."""
+    """Return a feature column with one value per row."""
     if isinstance(column, tuple):
         indptr, values = column
         return [values[indptr[i] : indptr[i + 1]].tolist() for i in range(len(indptr) - 1)]

@@ -1,6 +1,4 @@
-"""Clusters that hold the graph of `tests.kit.cases` from their start: built once in a process,
-copied from then on.
-"""
+"""Clusters that start with the graph of `tests.kit.cases`, built once per process."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ from tests.kit.waiting import wait_until
 
 @cache
 def _built_folder(storageds: int) -> Path:
-    """Build the graph on a number of storageds; return the folder with the data of metad and
-    storageds, which goes with this process.
+    """Build the graph on a number of storageds and return the folder with their data.
+
+    The folder, which also has the data of metad, is removed with this process.
     """
     folder = tempfile.TemporaryDirectory(prefix="asterism-cases-")
     atexit.register(folder.cleanup)
@@ -37,10 +36,11 @@ def _built_folder(storageds: int) -> Path:
 
 @contextmanager
 def cases_cluster(storageds: int, graphds: int = 1) -> Iterator[LocalCluster]:
-    """Start a cluster with the graph in the space ``cases``, at version 1, served by all graphds.
+    """Start a cluster with the graph in the space ``cases``, at version 1, on all graphds.
 
-    For tests that read the graph: that it is built the same on any number of hosts is tested in
-    `test_cluster_equality`."""
+    It serves tests that only read the graph. `test_cluster_equality` tests that builds are equal on
+    any number of hosts.
+    """
     with tempfile.TemporaryDirectory(prefix="asterism-cluster-") as name:
         for data in ("metad", *(f"storaged-{i}" for i in range(storageds))):
             shutil.copytree(_built_folder(storageds) / data, Path(name) / data)

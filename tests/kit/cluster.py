@@ -1,5 +1,6 @@
-"""A cluster of real processes: one metad, some storageds, some graphds, on reserved ports in a
-folder of their own.
+"""A cluster of real processes: one metad, some storageds and graphds.
+
+They use reserved ports and their own folder.
 """
 
 from __future__ import annotations
@@ -29,15 +30,16 @@ from tests.mutants import planting
 
 _POLL_INTERVAL_S = 0.05
 STOP_S = HANG_S / 5
-"""After which a daemon that does not end is killed."""
+"""Seconds after SIGTERM until a daemon is killed."""
 LOG_TAIL = 60
 FAST_HEARTBEATS = ("--heartbeat-interval-s", "0.2")
-"""Heartbeats of a test cluster: what is gone is noticed soon."""
+"""Options for short heartbeat intervals, so that lost daemons are noticed soon."""
 
 
 def _online_addresses(client: asterism.Client) -> set[str]:
-    """Addresses of the daemons that metad hears; none while no graphd has found a metad that was
-    just started.
+    """Return the addresses of the daemons that metad considers online.
+
+    The set is empty while no graphd has connected to a metad that was just started.
     """
     try:
         return {host.address for host in client.hosts() if host.online}
@@ -56,11 +58,10 @@ class Daemon:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
-        # A child's environment is ours and more.
+        # The child inherits this environment.
         self.environment = {**os.environ, **(environment or {})}  # noqa: TID251
-        """What its process is started with."""
-        # Reserved for its life, so that a daemon that is started again is found where the others
-        # know it.
+        """Environment of the process."""
+        # Reserved until `release`, so that a restarted daemon keeps its addresses.
         self._ports = ReservedPort(), ReservedPort()
         self.port, self.http_port = (port.number for port in self._ports)
         self.log = folder / f"{name}.log"
@@ -76,33 +77,34 @@ class Daemon:
         self._command = [sys.executable, "-m", *command, *listen]
         self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.cold = False
-        """Execute it instead of forking it: for what is measured from an interpreter's start on,
-        memory above all.
+        """Execute the daemon instead of forking it.
+
+        Needed for measurements that include the start of the interpreter, above all of memory.
         """
         self.prefix: Sequence[str] = ()
-        """Words before its command line, from its next start on."""
+        """Arguments before the command line, from the next start on."""
 
     @property
     def address(self) -> str:
-        """host:port of its gRPC door."""
+        """host:port of the gRPC endpoint."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def http_address(self) -> str:
-        """host:port of its HTTP door."""
+        """host:port of the HTTP endpoint."""
         return f"127.0.0.1:{self.http_port}"
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
+        """Process id of the running daemon."""
         assert self.process is not None, f"{self.name} was not started"
         return self.process.pid
 
     def start(self) -> None:
-        """Start it; its log goes on."""
+        """Start the daemon; it appends to its log."""
         self._report.unlink(missing_ok=True)
         with self.log.open("ab") as log:
-            # A session of its own, so that what it starts ends with it.
+            # In its own session, so that child processes end with it.
             if not self.cold and not self.prefix and ZYGOTE.can_fork(self.environment):
                 self.process = ZYGOTE.fork(
                     self._command[2:], environment=self.environment, output=log.fileno()
@@ -117,8 +119,8 @@ class Daemon:
                 )
 
     def is_ready(self) -> bool:
-        """Whether it says so."""
-        if not self._report.exists():  # it does not listen yet
+        """Return whether the daemon reports that it is ready."""
+        if not self._report.exists():  # not listening yet
             return False
         try:
             with urllib.request.urlopen(f"http://{self.http_address}/readyz", timeout=2) as reply:
@@ -127,27 +129,27 @@ class Daemon:
             return False
 
     def exit_status(self) -> int | None:
-        """Its exit status, once it has ended."""
+        """Return the exit status once the daemon has ended."""
         return self.process.poll() if self.process is not None else 0
 
     def kill(self) -> None:
-        """SIGKILL it and what it started."""
+        """Send SIGKILL to the daemon and its child processes."""
         self._signal(signal.SIGKILL)
         if self.process is not None:
             self.process.wait(STOP_S)
 
     def terminate(self) -> None:
-        """SIGTERM it, where it runs."""
+        """Send SIGTERM if the daemon runs."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
 
     def stop(self) -> int:
-        """SIGTERM it and give its exit status; SIGKILL where it does not go."""
+        """Send SIGTERM and return the exit status; send SIGKILL if the daemon does not end."""
         self.terminate()
         return self.wait_exit()
 
     def wait_exit(self) -> int:
-        """Wait until it is, and give its exit status; SIGKILL where it does not go."""
+        """Wait for the end and return the exit status; send SIGKILL if the daemon does not end."""
         if self.process is None:
             return 0
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -156,12 +158,12 @@ class Daemon:
         return self.process.returncode
 
     def tail(self) -> str:
-        """The end of its log."""
+        """Return the end of the log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return "\n".join([f"--- {self.name} (exit {self.exit_status()})", *lines[-LOG_TAIL:]])
 
     def release(self) -> None:
-        """Let others have its ports."""
+        """Release the reserved ports."""
         for port in self._ports:
             port.close()
 
@@ -172,48 +174,47 @@ class Daemon:
 
 
 class LocalCluster:
-    """Real processes, gone when the block ends.
+    """A cluster of real processes that ends with the block.
 
     Parameters
     ----------
     storageds, graphds : int
-        How many of each.
+        Number of each.
     folder : Path, optional
-        Where data and logs go; a temporary one otherwise.
+        Folder for data and logs; default: a temporary one.
     flags : mapping
-        More flags by role: ``{"storaged": ["--memory-limit-mib", "64"]}``.
+        Additional flags by role: ``{"storaged": ["--memory-limit-mib", "64"]}``.
     environment : mapping
-        Of every process, beside this one's.
+        Variables of every process, in addition to this process's.
     proxies : bool
-        Let each storaged speak to metad over a line of its own that a test can cut:
+        Connect each storaged to metad through a proxy that a test can interrupt:
         ``proxies["storaged-0"]``.
     relay : bool
-        Let storageds speak to metad over a network that a test can make wild: ``relay.wild``.
+        Connect storageds to metad through a `FaultyRelay`: ``relay.is_faulty``.
     faults : bool
-        Let a test say what goes wrong inside a daemon: ``faults["storaged-0"].set(...)``.
+        Let a test inject faults into a daemon: ``faults["storaged-0"].set(...)``.
     data : mapping
-        Folders of daemons that are not to lie under ``folder``, by name.
+        Data folders, by daemon, that are not under ``folder``.
     allowed : sequence of str, optional
         Addresses that jobs may name; None: the folder's siblings, which are the other temporary
         folders of the test run, or the cluster's own temporary folder.
     fast : bool
-        Have hosts noticed within a second that are gone; False: beat as often as daemons do by
-        themselves.
+        Use short heartbeat intervals, so that lost hosts are noticed within a second; False: use
+        the daemons' default.
     cold : bool
-        Execute daemons instead of forking them from a process that has imported and compiled
-        already: where memory is measured.
+        Execute daemons instead of forking them from the zygote, for tests that measure memory.
     mutants : collection of str, or mapping
         Names of mutants of `tests.mutants.catalogue` to plant in the daemons that import their
         modules, or in those of the given roles: ``{"storaged": ["stale totals"]}``. Their child
-        processes have them too. Kernels are interpreted where a mutant needs that.
+        processes have them too. Kernels are interpreted if a mutant needs that.
 
     Raises
     ------
     LookupError
-        Where a mutant is unknown, or does not fit the sources any more.
+        If a mutant is unknown, or no longer fits the sources.
     ValueError
-        Where no daemon of the roles imports a mutant's module, or with ``faults``: an interpreter
-        has one startup module.
+        If no daemon of the roles imports a mutant's module, or together with ``faults``, because
+        an interpreter has only one startup module.
     """
 
     def __init__(
@@ -300,34 +301,35 @@ class LocalCluster:
 
     @property
     def addresses(self) -> str:
-        """Of all graphds, as `asterism.connect` takes them."""
+        """Addresses of all graphds, in the format of `asterism.connect`."""
         return ",".join(
             daemon.address for name, daemon in self.daemons.items() if name.startswith("graphd")
         )
 
     def client(self, *, timeout_s: float = 30.0, direct: bool = False) -> asterism.Client:
-        """A client of all graphds, or, direct, of the storageds too; closed with the cluster."""
+        """Return a client of all graphds; closed with the cluster.
+
+        With ``direct``, the client also calls the storageds.
+        """
         client = asterism.connect(self.addresses, timeout_s=timeout_s, direct=direct)
         self._clients.append(client)
         return client
 
     def kill(self, name: str) -> None:
-        """SIGKILL a daemon."""
+        """Send SIGKILL to a daemon."""
         self.daemons[name].kill()
 
     def restart(self, name: str) -> None:
-        """Start a daemon again on its folder and ports, and wait for it."""
+        """Restart a daemon on its folder and ports, and wait until it is ready."""
         self.daemons[name].start()
         self.wait_ready()
 
     def folder_of(self, name: str) -> Path:
-        """The data folder of a daemon."""
+        """Return the data folder of a daemon."""
         return self._folders[name]
 
     def wait_ready(self) -> None:
-        """Wait until every daemon that runs says that it is ready, and metad has heard all
-        storageds.
-        """
+        """Wait until all running daemons are ready and all storageds have reported to metad."""
         pending = [daemon for daemon in self.daemons.values() if daemon.exit_status() is None]
 
         def all_ready() -> bool:
@@ -357,18 +359,18 @@ class LocalCluster:
             )
 
     def get(self, name: str, path: str) -> Any:
-        """A daemon's JSON answer over HTTP."""
+        """Return the JSON reply of a daemon over HTTP."""
         with urllib.request.urlopen(
             f"http://{self.daemons[name].http_address}{path}", timeout=HANG_S
         ) as reply:
             return json.load(reply)
 
     def all_ready(self) -> bool:
-        """Whether every daemon says that it is ready."""
+        """Return whether every daemon reports that it is ready."""
         return all(daemon.is_ready() for daemon in self.daemons.values())
 
     def missing(self, name: str) -> str:
-        """What a daemon says that it is missing before it can answer; empty when it can."""
+        """Return what a daemon reports as missing before it can serve; empty if it is ready."""
         try:
             with urllib.request.urlopen(
                 f"http://{self.daemons[name].http_address}/readyz", timeout=HANG_S
@@ -379,12 +381,13 @@ class LocalCluster:
                 return error.read().decode()
 
     def logs(self) -> str:
-        """The end of every log."""
+        """Return the end of every log."""
         return "\n".join(daemon.tail() for daemon in self.daemons.values())
 
     def close(self) -> None:
-        """End everything; graphds first, metad last, so that nobody complains about the others;
-        those of a kind together.
+        """Stop all daemons, those of one role together.
+
+        graphds stop first and metad last, so that no daemon logs errors about the others.
         """
         for client in self._clients:
             client.close()
@@ -420,7 +423,7 @@ class LocalCluster:
         environment: Mapping[str, str], mutants: Collection[str] | Mapping[str, Collection[str]]
     ) -> dict[str, dict[str, str]]:
         names = planting.names_by_role(mutants)
-        # A child's environment is ours and more.
+        # The child inherits this environment.
         inherited = {**os.environ, **environment}  # noqa: TID251
         return {
             role: {

@@ -1,4 +1,4 @@
-"""Graphs with communities, so that a partitioner has something to find."""
+"""Graphs with communities, which a partitioner can find."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 def communities(
     nodes: int, edges: int, *, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sources, ascending, and destinations: eight in ten edges lead to one of the next thousandth
-    of the nodes.
+    """Return sources, ascending, and destinations.
+
+    Eight in ten edges lead to one of the next thousandth of the nodes.
     """
     generator = np.random.default_rng(seed)
     src = np.sort(generator.integers(0, nodes, edges))

@@ -1,6 +1,4 @@
-"""A cluster of containers from `docker-compose.yml`, driven as `tests.kit.cluster.LocalCluster`
-drives processes.
-"""
+"""A cluster of containers from `docker-compose.yml`, with `LocalCluster`'s interface."""
 
 from __future__ import annotations
 
@@ -30,27 +28,25 @@ PUBLISHED = {
     "GRAPHD_1_PORT": ("graphd-1", 9669),
     "GRAPHD_1_HTTP_PORT": ("graphd-1", 19669),
 }
-"""The compose file's variables for ports of the host, with the service and the port inside its
-container.
-"""
+"""Variables of the compose file for host ports, by (service, port in its container)."""
 
 
 class ComposeCluster:
-    """The compose file's cluster on ports of its own, gone with its volumes when the block ends.
+    """The compose file's cluster on its own ports; removed with its volumes after the block.
 
     Parameters
     ----------
     root : Path
         The checkout.
     command : list of str
-        What runs compose: ``["docker", "compose"]`` or ``["docker-compose"]``.
+        Command of compose: ``["docker", "compose"]`` or ``["docker-compose"]``.
     folder : Path
-        Where its environment file goes.
+        Folder of its environment file.
     """
 
     def __init__(self, root: Path, command: list[str], folder: Path) -> None:
         self.ports: dict[str, int] = {}
-        """Of the host, which the engine picks, by the compose file's variable."""
+        """Host ports, which the engine picks, by variable of the compose file."""
         environment = folder / "ports.env"
         environment.write_text("".join(f"{name}=0\n" for name in PUBLISHED))
         self.root = root
@@ -67,7 +63,7 @@ class ComposeCluster:
 
     def __enter__(self) -> Self:
         self.compose("build", "--quiet", timeout_s=BUILD_S)
-        # Containers are the engine's children, not ours.
+        # Containers are children of the engine, not of this process.
         self._cleanup.enter_context(
             reaper.start().on_end(*self._command, "down", "-v", "--timeout", "1")
         )
@@ -92,7 +88,7 @@ class ComposeCluster:
         self.down()
 
     def compose(self, *arguments: str, timeout_s: float = 120) -> str:
-        """What a compose command printed; its stderr is in the error where it fails."""
+        """Run a compose command and return its output; errors include its stderr."""
         done = subprocess.run(
             [*self._command, *arguments],
             cwd=self.root,
@@ -109,7 +105,7 @@ class ComposeCluster:
         return done.stdout
 
     def logs(self) -> str:
-        """The end of what all containers logged."""
+        """Return the end of the logs of all containers."""
         return self.compose("logs", "--no-color", "--tail", "40")
 
     def down(self) -> None:
@@ -118,11 +114,11 @@ class ComposeCluster:
         self._cleanup.close()
 
     def _port(self, service: str, port: int) -> int:
-        """Return the host's port that leads to a port of a service."""
+        """Return the host port that is mapped to a port of a service."""
         return int(self.compose("port", service, str(port)).strip().rpartition(":")[2])
 
     def wait_ready(self) -> None:
-        """Wait until every door says that it is ready, and every storaged is online."""
+        """Wait until every endpoint reports that it is ready, and every storaged is online."""
         pending = {
             "metad": self.metad_url(),
             **{name: self.graphd_url(i) for i, name in enumerate(GRAPHDS)},
@@ -151,21 +147,21 @@ class ComposeCluster:
             )
 
     def client(self) -> asterism.Client:
-        """A client of both graphds."""
+        """Return a client of both graphds."""
         return asterism.connect(
             f"127.0.0.1:{self.ports['GRAPHD_0_PORT']},127.0.0.1:{self.ports['GRAPHD_1_PORT']}"
         )
 
     def metad_url(self) -> str:
-        """Where metad's HTTP door is."""
+        """Address of metad's HTTP endpoint."""
         return f"http://127.0.0.1:{self.ports['METAD_HTTP_PORT']}"
 
     def graphd_url(self, index: int) -> str:
-        """Where a graphd's HTTP door is."""
+        """Return the address of a graphd's HTTP endpoint."""
         return f"http://127.0.0.1:{self.ports[f'GRAPHD_{index}_HTTP_PORT']}"
 
     def ask(self, url: str, body: object = None, *, method: str | None = None) -> tuple[int, Any]:
-        """The status and the JSON of an HTTP answer, whatever the status."""
+        """Return the status and the JSON of an HTTP reply, for any status."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
             url, data, {"Content-Type": "application/json"}, method=method

@@ -1,4 +1,4 @@
-"""A shop whose every column is known, and conditions on it with what NumPy makes of them."""
+"""A shop with known columns, and filters on it with their results by NumPy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BRANDS = ("a", "b", "", "it's", "ü")
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Every column of the shop, by row: what NumPy is asked."""
+    """Every column of the shop, by row, as input for NumPy."""
 
     user: dict[str, np.ndarray]
     item: dict[str, np.ndarray]
@@ -53,9 +53,9 @@ class Columns:
 
 
 def columns() -> Columns:
-    """The columns; an edge's row is its id."""
+    """Return the columns; the row of an edge is its id."""
     rng = np.random.default_rng(12)
-    user_ids = np.sort(rng.choice(10**6, USERS, replace=False))  # sparse
+    user_ids = np.sort(rng.choice(10**6, USERS, replace=False))  # sparse ids
     item = {
         "id": np.arange(ITEMS),
         "weight": rng.integers(0, 5, ITEMS).astype(np.float32),
@@ -66,7 +66,7 @@ def columns() -> Columns:
         "sold": rng.random(ITEMS) < 0.5,
         "size": rng.normal(size=(ITEMS, 3)),
         "brand": np.array([BRANDS[i] for i in rng.integers(0, len(BRANDS), ITEMS)]),
-        "tags": rng.integers(0, 3, ITEMS),  # how many there are
+        "tags": rng.integers(0, 3, ITEMS),  # number of tags
     }
     user = {
         "id": user_ids,
@@ -75,7 +75,7 @@ def columns() -> Columns:
     }
     user["home"] = np.array([BRANDS[i] for i in rng.integers(0, len(BRANDS), USERS)])
     user_rows, item_rows = rng.integers(0, USERS, EDGES), rng.integers(0, ITEMS, EDGES)
-    user_rows[:800] = 3  # somebody buys a lot
+    user_rows[:800] = 3  # one user has many purchases
     buys = {
         "id": np.arange(EDGES),
         "src": user_ids[user_rows],
@@ -109,7 +109,7 @@ def _texts(values: np.ndarray) -> list[bytes]:
 
 
 def load(client: asterism.Client, space: str) -> Graph:
-    """Load the shop into a new space, and build it."""
+    """Load the shop into a new graph space, and build it."""
     client.create_space(space, SCHEMA)
     graph, data = client.graph(space), columns()
     graph.upsert_nodes(
@@ -135,7 +135,7 @@ def load(client: asterism.Client, space: str) -> Graph:
 
 
 def item_filters(item: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Conditions on items, and which satisfy each."""
+    """Return filters on items, with the mask of matching items."""
     price, stock, brand, size = item["price"], item["stock"], item["brand"], item["size"]
     with np.errstate(all="ignore"):
         return {
@@ -168,7 +168,7 @@ def item_filters(item: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def purchase_filters(buys: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Conditions on what is bought, and which edges satisfy each."""
+    """Return filters on purchases, with the mask of matching edges."""
     with np.errstate(all="ignore"):
         return {
             "rating >= 4": buys["rating"] >= 4,

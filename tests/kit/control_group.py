@@ -1,5 +1,6 @@
-"""Control groups with a limit on memory, page cache included, or on processor time, where the
-machine lets one be made.
+"""Control groups with a limit on memory (page cache included) or on processor time.
+
+Not every machine allows a process to create one.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ _PERIOD_US = 10_000
 
 @contextmanager
 def memory_group(limit_bytes: int) -> Iterator[tuple[str, ...]]:
-    """The words that run a command in a new group below this process's own; OSError where none can
-    be made.
+    """Yield the arguments that run a command in a new group below this process's group.
+
+    Raises OSError if no group can be created.
     """
     with _group(
         "memory", {"memory.limit_in_bytes": str(limit_bytes)}, {"memory.max": str(limit_bytes)}
@@ -30,8 +32,9 @@ def memory_group(limit_bytes: int) -> Iterator[tuple[str, ...]]:
 
 @contextmanager
 def core_group(share: float) -> Iterator[Path]:
-    """A new group that gets this share of a core; what is written to its ``cgroup.procs`` is in it.
-    OSError where none can be made.
+    """Create a group that gets this share of a core and yield its folder.
+
+    A process joins it by its ``cgroup.procs``. Raises OSError if no group can be created.
     """
     quota = str(int(share * _PERIOD_US))
     with _group(
@@ -46,7 +49,7 @@ def core_group(share: float) -> Iterator[Path]:
 def _group(
     controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]
 ) -> Iterator[Path]:
-    """A group with these limits: of the first version's names, or of the second's."""
+    """Create a group with limits, named as in version 1 or version 2 of cgroups."""
     parent, limits = _own_group(controller, v1_limits, v2_limits)
     group = parent / f"asterism-{os.getpid()}-{time.monotonic_ns()}"
     group.mkdir()
@@ -55,7 +58,7 @@ def _group(
             (group / name).write_text(value)
         yield group
     finally:
-        # Its processes are being reaped.
+        # The kernel may still be reaping its processes.
         wait_until(lambda: _is_removed(group), f"{group} is removed", ignored=OSError)
 
 
@@ -68,7 +71,7 @@ def _is_removed(group: Path) -> bool:
 def _own_group(
     controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]
 ) -> tuple[Path, Mapping[str, str]]:
-    """The folder of this process's group, and which of the limits it takes."""
+    """Return the folder of this process's group, and the limits in its version's names."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):

@@ -1,5 +1,7 @@
-"""A catalog of ten thousand jobs and a space of a thousand parts: a real metad on its real store, a
-graphd's pages, storageds that beat by hand.
+"""A catalog of ten thousand jobs and a graph space of a thousand partitions.
+
+It has a real metad on its real store, the pages of a graphd, and storageds with simulated
+heartbeats.
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ SCHEMA = Schema(
 FAILED_CAUSE = (
     "task 7 on s1, attempt 3: <b>part 12</b>: the disk is full; free some and recover the job"
 )
-"""With what would be markup, were it read as such."""
+"""Text with characters that would be markup if they were not escaped."""
 
 
 class LargeCatalog:
-    """What `graphd` serves pages of.
+    """The large catalog, with a graphd that serves its pages.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ class LargeCatalog:
         self.metad = self._start_metad()
         self.metad_client = self._send_heartbeats(self.metad)
         to_metad = LocalTransport(self.metad.handlers)
-        # Its kernels are not compiled and it hears no news: pages ask metad.
+        # It compiles no kernels and receives no change feed: pages query metad.
         self.graphd = Graphd(
             GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1),
             to_metad,
@@ -76,11 +78,11 @@ class LargeCatalog:
 
     @property
     def hosts(self) -> list[str]:
-        """uuids of the storageds."""
+        """uuids of the storageds, in order."""
         return [f"s{i}" for i in range(HOSTS)]
 
     def close(self) -> None:
-        """End both daemons."""
+        """Stop both daemons."""
         self.graphd.stop()
         self.metad.stop()
 
@@ -97,7 +99,7 @@ class LargeCatalog:
 
 
 def _write_jobs(folder: Path, space_id: int) -> None:
-    """Write the jobs where metad keeps them."""
+    """Write the jobs into metad's store."""
     store = RocksStore(folder / "catalog")
     now_ms = int(time.time() * 1000)
     changes: dict[bytes, bytes | None] = {}
@@ -147,7 +149,7 @@ def _write_jobs(folder: Path, space_id: int) -> None:
 
 
 def finish_tasks(counter: MetadClient, *uuids: str) -> None:
-    """Let storageds finish what they are ordered to do."""
+    """Let storageds finish their assigned tasks."""
     for uuid in uuids:
         counter.heartbeat(
             uuid, *(finished_report(order) for order in counter.poll(uuid).task_assignments)
@@ -157,7 +159,7 @@ def finish_tasks(counter: MetadClient, *uuids: str) -> None:
 def report_running(
     counter: MetadClient, uuid: str, *, done: int, total: int
 ) -> list[metad_pb.TaskAssignment]:
-    """Have a storageds' orders be under way."""
+    """Report the assigned tasks of a storaged as running."""
     task_orders = list(counter.poll(uuid).task_assignments)
     counter.heartbeat(
         uuid,

@@ -1,5 +1,6 @@
-"""A metad, storageds and a graphd in this process; tests stop and start each, and replace its
-folder.
+"""A metad, storageds and a graphd in this process.
+
+Tests stop and start each of them, and replace metad's folder.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from storaged.settings import StoragedSettings
 from tests.kit.waiting import HANG_S, wait_until
 
 WAIT_S = HANG_S
-"""Seconds of a wait, as a guard against hanging."""
+"""Longest wait in seconds, as a guard against hanging."""
 
 
 class _SwitchedTransport(LocalTransport):
-    """Calls to the daemon that serves ``find`` at the moment; without one they are Unavailable."""
+    """Transport to the daemon that ``find`` returns; Unavailable while there is none."""
 
     def __init__(self, find: Callable[[], dict[str, Handler]]) -> None:
         super().__init__({})
@@ -53,9 +54,9 @@ class Deployment:
     folder : Path
     storageds : int
     heartbeat_interval_s, poll_wait_s : float
-        Of all daemons.
+        Settings of all daemons.
     settings : Any
-        Of the storageds.
+        Further settings of the storageds.
     """
 
     def __init__(
@@ -96,11 +97,11 @@ class Deployment:
 
     @property
     def metad_folder(self) -> Path:
-        """The folder that a metad is started on."""
+        """Folder of the metad."""
         return self.folder / "metad"
 
     def start_metad(self) -> Metad:
-        """Start a metad on its folder."""
+        """Start metad on its folder."""
         settings = MetadSettings(
             data=self.metad_folder,
             listen="127.0.0.1:0",
@@ -115,7 +116,7 @@ class Deployment:
         return self.metad
 
     def stop_metad(self) -> None:
-        """Stop it; calls to it are Unavailable from then on."""
+        """Stop metad; calls to it then fail as Unavailable."""
         assert self.metad is not None
         self._handlers.clear()
         self.metad.stop()
@@ -155,7 +156,7 @@ class Deployment:
         self.storageds.pop(name).stop()
 
     def stop(self) -> None:
-        """Stop everything."""
+        """Stop all daemons."""
         self.client.close()
         self.graphd.stop()
         for name in list(self.storageds):
@@ -164,7 +165,7 @@ class Deployment:
             self.stop_metad()
 
     def wait_ready(self) -> None:
-        """Wait until all that run are ready."""
+        """Wait until all running daemons are ready."""
         wait_until(lambda: not self._missing(), lambda: f"nothing is missing: {self._missing()}")
 
     def _missing(self) -> list[str]:
@@ -182,13 +183,13 @@ class Deployment:
         shutil.copytree(self.metad_folder, self.folder / name)
 
     def restore_catalog(self, name: str) -> None:
-        """Stop metad, put a copy of its folder in the place of its folder, and start it again."""
+        """Stop metad, replace its folder by a copy, and start it again."""
         self.stop_metad()
         shutil.rmtree(self.metad_folder)
         shutil.copytree(self.folder / name, self.metad_folder)
         self.start_metad()
 
-    # What clients do.
+    # Calls of clients.
 
     def publish(self, space: str, *, first: int = 0, nodes: int = 30) -> int:
         """Write nodes to a space, which is created if needed, and publish them; return the
@@ -204,10 +205,10 @@ class Deployment:
         return job.version
 
     def version(self, space: str) -> int:
-        """Return the version that samples are drawn from."""
+        """Return the version that sampling uses."""
         with Client(
             FolderTransport(self.folder, self.graphd.handlers)
-        ) as client:  # one that has seen no newer version
+        ) as client:  # a new client, which has seen no newer version
             return client.graph(space).sample_nodes(3, "n", seed=1).version
 
     def state(self) -> metad_pb.CatalogState:
@@ -232,10 +233,10 @@ class Deployment:
         )
         return state
 
-    # What lies in the folders of storageds.
+    # Content of the folders of storageds.
 
     def spaces(self, name: str) -> set[int]:
-        """The spaces in a storaged's folder."""
+        """Return the ids of the spaces in a storaged's folder."""
         return {
             int(path.name)
             for path in (self.folder / name / "spaces").glob("*")
@@ -243,7 +244,7 @@ class Deployment:
         }
 
     def builds(self, name: str, space_id: int) -> set[int]:
-        """The builds in a space's folder."""
+        """Return the ids of the builds in a space's folder."""
         return {
             int(path.name)
             for path in (self.folder / name / "spaces" / str(space_id) / "builds").glob("*")
@@ -251,5 +252,5 @@ class Deployment:
         }
 
     def quarantined(self, name: str) -> list[str]:
-        """Where the quarantined folders of a storaged were."""
+        """Return the original locations of a storaged's quarantined folders."""
         return [entry["origin"] for entry in self.storageds[name].status()["quarantine"]]

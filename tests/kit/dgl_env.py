@@ -1,5 +1,6 @@
-"""Real DGL, in an interpreter of its own: scripts of `tests/kit/dgl` run there, and speak through
-files and output.
+"""Runner of DGL scripts in a separate interpreter.
+
+Scripts are in `tests/kit/dgl`; they exchange data through files and output.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ def run(
     timeout_s: float = 240.0,
     extra_environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Run a script with DGL at hand and give its output; a failure shows the end of it.
+    """Run a script with DGL and return its output; a failure shows the end of it.
 
-    ``home`` is where DGL may leave its settings.
+    DGL keeps its settings in ``home``.
     """
     settings = {
         "DGLBACKEND": "pytorch",

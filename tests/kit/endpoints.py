@@ -1,4 +1,4 @@
-"""A daemon of one method in this process, with a gRPC door and a stream door, and the way to it."""
+"""A daemon of one method in this process, with gRPC and binary RPC endpoints, and clients."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def echo(frame: Frame, call: CallContext) -> Frame:
 
 @dataclass
 class Endpoints:
-    """A daemon of one method with both doors, and the way to it."""
+    """A daemon of one method with both endpoints, and clients for it."""
 
     stream: TcpServer
     grpc: GrpcServer
     transport: TcpTransport
     transports_used: list[str]
     announced: list[TcpEndpoint]
-    """Where the stream door is, as gRPC tells it."""
+    """Address of the binary RPC endpoint, as announced over gRPC."""
 
     def ask(self, *values: int, timeout_s: float = 10) -> list[int]:
         reply = self.transport.call(METHOD, request(*values), timeout_s)

@@ -1,8 +1,8 @@
-"""Euler's own test graph: six nodes of types "1" (odd) and "0" (even), every kind of feature on
-nodes and edges.
+"""Euler's test graph: six nodes of types "1" (odd) and "0" (even), with all features.
 
-A node weighs its id, an edge what the node weighs that it leads to. Edges to even nodes are of type
-"0", those to odd ones of type "1"."""
+The weight of a node is its id; that of an edge is the weight of its destination. Edges to even
+nodes are of type "0", those to odd nodes of type "1".
+"""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SCHEMA = {
 
 
 def features(row_id: int) -> list[dict[str, Any]]:
-    """What the node or edge of a number has: 12 has f1 [121, 122], f3 [12.1, 12.2] and f5 "12a"."""
+    """Return the features of a node or edge: 12 has f1 [121, 122], f3 [12.1, 12.2], f5 "12a"."""
     ten = 10 * row_id
     return [
         {"name": "f1", "type": "sparse", "value": [ten + 1, ten + 2]},
@@ -67,7 +67,7 @@ def features(row_id: int) -> list[dict[str, Any]]:
 
 
 def as_json() -> dict[str, Any]:
-    """The graph as Euler's tools read it."""
+    """Return the graph in the JSON format of Euler's tools."""
     nodes = [
         {
             "id": i,
@@ -93,7 +93,7 @@ NUMBERED_NAMES = {
     "f6": "binary_1",
     "graph_label": "binary_2",
 }
-"""The features by their kinds and numbers, as Euler 1.x has them."""
+"""Names of features in Euler 1.x, by kind and number."""
 META = {
     "node_type_num": 2,
     "edge_type_num": 2,
@@ -104,11 +104,11 @@ META = {
     "edge_float_feature_num": 2,
     "edge_binary_feature_num": 2,
 }
-"""The meta of Euler 1.x."""
+"""Meta file of Euler 1.x."""
 
 
 def as_blocks() -> list[dict[str, Any]]:
-    """The graph as tools of Euler 1.x read it, a block for each node."""
+    """Return the graph in the format of Euler 1.x's tools, one block per node."""
 
     def numbered_features(row: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {"uint64_feature": {}, "float_feature": {}, "binary_feature": {}}
@@ -143,7 +143,7 @@ def as_blocks() -> list[dict[str, Any]]:
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Features of rows of the JSON, as writes take them."""
+    """Return the features of JSON rows in the format of writes."""
     features_by_name = [
         {feature["name"]: feature["value"] for feature in row["features"]} for row in rows
     ]
@@ -156,7 +156,7 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def write(client: Client, space: str) -> Graph:
-    """The graph in a space, written by hand and built."""
+    """Write the graph to a new graph space without the importer, and build it."""
     client.create_space(space, SCHEMA)
     graph, graph_json = client.graph(space), as_json()
     for type_number in (1, 0):
@@ -183,8 +183,9 @@ def write(client: Client, space: str) -> Graph:
 
 
 def meta(graph_json: dict[str, Any], node_types: list[str], edge_types: list[str]) -> bytes:
-    """The euler.meta that Euler's converter writes of a graph, with these types in the order of
-    their numbers.
+    """Return the euler.meta that Euler's converter writes for a graph.
+
+    The types are in the order of their numbers.
     """
 
     def text(value: str) -> bytes:

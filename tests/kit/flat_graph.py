@@ -1,6 +1,4 @@
-"""A graph of flat arrays that can be scanned as a space can: what exports are tried on without a
-service.
-"""
+"""A graph of flat arrays that can be scanned like a graph space, for testing exports."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ class FlatEdges:
 
 @dataclass(frozen=True, kw_only=True)
 class FlatGraph:
-    """Nodes and edges by type, scanned part after part in a space's canonical order."""
+    """Nodes and edges by type, scanned partition by partition in canonical order."""
 
     schema: Schema
     nodes: Mapping[str, FlatNodes]
@@ -49,7 +47,7 @@ class FlatGraph:
     space: str = "flat"
 
     def without_nodes(self, ntype: str, ids: NDArray[np.int64]) -> FlatGraph:
-        """The graph less some nodes and every edge at them."""
+        """Return the graph without some nodes and every edge at them."""
         nodes, edges = dict(self.nodes), dict(self.edges)
         nodes[ntype] = _select_rows(nodes[ntype], ~np.isin(nodes[ntype].ids, ids))
         for edge_type in self.schema.edge_types:
@@ -134,9 +132,7 @@ def _select_rows(rows: Any, mask: NDArray[np.bool_]) -> Any:
 
 
 def publish(client: Client, flat: FlatGraph) -> tuple[Graph, FlatGraph]:
-    """A service's graph with this content, and the content with the edge ids that the service
-    gave.
-    """
+    """Publish the content and return the graph and the content with the assigned edge ids."""
     client.create_space(flat.space, flat.schema)
     load, edges = client.begin_load(flat.space, source="flat arrays"), {}
     for index, node_type in enumerate(flat.schema.node_types):
@@ -183,8 +179,10 @@ def generate(
     sparse: bool = False,
     space: str = "flat",
 ) -> FlatGraph:
-    """A random graph of a schema: ids 0, 1, ... or sparse ones, some weights zero, some edges
-    twice, a few loops.
+    """Return a random graph of a schema.
+
+    Ids are 0, 1, ... or sparse. Some weights are zero, some edges occur twice, and there are a few
+    loops.
     """
     generator = np.random.default_rng(seed)
     flat_nodes, flat_edges = {}, {}

@@ -1,4 +1,4 @@
-"""A program that forks while a client of it is in use: each child draws what its parent drew."""
+"""Check of forks during use of a client: each child samples the same as its parent."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)
 def assert_forks_draw_correctly(
     addresses: str, threads: int, *, direct: bool = False, pause_s: float = 0.02
 ) -> None:
-    """Fork six times, with that many threads calling, so many seconds apart; of the graph
-    ``cases``.
+    """Fork six times while threads call, and check the results on the graph ``cases``.
+
+    ``threads`` threads call concurrently; the forks are ``pause_s`` seconds apart.
 
     Raises
     ------

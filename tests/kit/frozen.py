@@ -1,4 +1,4 @@
-"""A process that answers nobody and is still there."""
+"""Processes that are alive but do not respond."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.kit.waiting import wait_until
 
 @contextmanager
 def stopped_process(pid: int) -> Iterator[None]:
-    """A process that is stopped, not ended, while the block runs."""
+    """Stop a process by SIGSTOP while the block runs."""
     os.kill(pid, signal.SIGSTOP)
     tasks = Path(f"/proc/{pid}/task")
-    wait_until(  # a thread stops when it is given a turn
+    wait_until(  # a thread stops only once it is scheduled
         lambda: all(" T " in task.read_text() for task in tasks.glob("*/stat")),
         f"every thread of process {pid} is stopped",
     )

@@ -1,6 +1,4 @@
-"""Strategies of small graphs and of what is written to them: upserts and deletes over several
-loads.
-"""
+"""Hypothesis strategies of small graphs and of upserts and deletes over several loads."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 @st.composite
 def loads_of(draw: st.DrawFn) -> list[list[Op]]:
-    """Up to four loads of up to five chunks; ids are few, so that they meet."""
+    """Draw up to four loads of up to five chunks each; ids are few, so that they collide."""
     stride = draw(st.sampled_from([1, 1, 7, 10**12]))
     next_eid = [0, 0]
 

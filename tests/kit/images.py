@@ -1,6 +1,4 @@
-"""Part images in memory, from plain arrays: the slow and plain counterpart of a build, for any
-number of parts.
-"""
+"""Partition images in memory, from plain arrays: a slow, simple counterpart of a build."""
 
 from __future__ import annotations
 
@@ -50,23 +48,24 @@ Values = NDArray[Any] | tuple[NDArray[np.int64], NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Nodes:
-    """The nodes of one type; ``dense=None`` takes the dense form where the ids are 0 .. n - 1 and
-    placement is mod.
+    """The nodes of one type.
+
+    ``dense=None`` selects the dense form if the ids are 0 .. n - 1 and the placement is mod.
     """
 
     ids: NDArray[np.int64]
     weights: NDArray[np.float32] | None = None
     features: Mapping[str, Values] = field(default_factory=dict)
     extra_weights: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    """Further weights, by name."""
+    """Weight tables, by name."""
     dense: bool | None = None
     indexes: tuple[tuple[str, str], ...] = ()
-    """(column, kind) of each: a scalar feature, ``id`` or ``weight``."""
+    """(column, kind) of each index; a column is a scalar feature, ``id`` or ``weight``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edges:
-    """The edges of one type; ``eids=None`` numbers them."""
+    """The edges of one type; ``eids=None`` numbers them from 0."""
 
     src: NDArray[np.int64]
     dst: NDArray[np.int64]
@@ -74,11 +73,12 @@ class Edges:
     eids: NDArray[np.int64] | None = None
     features: Mapping[str, Values] = field(default_factory=dict)
     extra_weights: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    """As those of nodes."""
+    """Weight tables, by name."""
     times: NDArray[Any] | None = None
     indexed: bool = True
-    """Whether it has the indexes that its type declares; features of these lie beside the edges in
-    any case.
+    """True to create the indexes that the type declares.
+
+    Indexed features are stored with the edges in any case.
     """
 
     @property
@@ -87,7 +87,7 @@ class Edges:
 
 
 def _column(values: Values, indices: NDArray[np.int64]) -> FeatureColumn:
-    """Rows ``indices`` of a feature (-1: a hole, zeros or an empty row)."""
+    """Return rows ``indices`` of a feature; -1 is a hole: zeros or an empty row."""
     if isinstance(values, tuple):
         indptr, flat = values
         lengths = np.where(indices < 0, 0, np.diff(indptr)[indices])
@@ -102,7 +102,7 @@ def _column(values: Values, indices: NDArray[np.int64]) -> FeatureColumn:
 
 
 def table_of(weights: NDArray[np.float32] | None, rows: NDArray[np.int64], size: int) -> AliasTable:
-    """The alias table over ``rows`` (ascending) of ``size`` rows in all; weights per row of
+    """Return the alias table over ``rows`` (ascending) of ``size`` rows; weights align with
     ``rows``.
     """
     values = np.ones(rows.size, np.float32) if weights is None else weights
@@ -124,7 +124,7 @@ def table_of(weights: NDArray[np.float32] | None, rows: NDArray[np.int64], size:
 
 
 def with_keyed_columns(table: AliasTable, ids: NDArray[np.int64]) -> AliasTable:
-    """With the ids of its columns' rows beside its thresholds, where it has these."""
+    """Return the table with the row ids of its columns next to its thresholds, if any."""
     column_ids = ids[table.row_of] if table.row_of.size else ids[: table.hot.size]
     return replace(
         table,
@@ -191,7 +191,7 @@ def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImag
 def _index(
     nodes: Nodes, part_nodes: NDArray[np.int64], row: NDArray[np.int64], name: str, kind: str
 ) -> ColumnIndex:
-    """The index of some nodes, which have these rows, by a sort of all of them."""
+    """Return an index of nodes with the given rows, by a full sort."""
     builtin_columns = {
         "id": nodes.ids,
         "weight": nodes.weights
@@ -236,7 +236,7 @@ def _index(
 
 
 def _blocks(weights: NDArray[np.float32]) -> IndexTables:
-    """Alias tables over blocks of an order."""
+    """Return alias tables over the blocks of a sorted order."""
     levels = []
     for step in level_block_sizes(weights.size):
         thresholds, alias_indices, sums = alias.build_rows(
@@ -253,7 +253,7 @@ def _blocks(weights: NDArray[np.float32]) -> IndexTables:
 
 
 def _labels(column: FeatureColumn, rows: int) -> dict[str, Any]:
-    """The index of a label."""
+    """Return the index of a graph label."""
     assert column.indptr is not None
     labelled = np.flatnonzero(np.diff(column.indptr))
     hashes = graph_labels.hash_strings(column.indptr, column.values, 0, rows)
@@ -308,9 +308,7 @@ def _adjacency(
 
 
 def with_packed_columns(side: AdjacencyImage) -> AdjacencyImage:
-    """With its ids, and what its columns decide between, once more; all of it as far as ids fit
-    into 32 bits.
-    """
+    """Return the side with packed ids and columns, as far as ids fit into 32 bits."""
     if (side.nbr >= NO_NEIGHBOR).any():
         return side
     if (side.eid < NO_NEIGHBOR).all():
@@ -330,7 +328,7 @@ def with_packed_columns(side: AdjacencyImage) -> AdjacencyImage:
 
 
 def without_packed_columns(version: LocalVersion) -> LocalVersion:
-    """The same version without anything twice over."""
+    """Return the version without packed copies."""
 
     def without_copies(side: AdjacencyImage) -> AdjacencyImage:
         return replace(
@@ -372,7 +370,7 @@ def without_packed_columns(version: LocalVersion) -> LocalVersion:
 def _edge_times(
     schema: Schema, type_id: int, edges: Edges, nodes: Mapping[str, Nodes], *, incoming: bool
 ) -> NDArray[Any] | None:
-    """The time of each edge followed this way: its own, its neighbor's, or the later of both."""
+    """Return the time of each edge in this direction: its own, the neighbor's, or the later."""
     remote_time = neighbor_time(schema, type_id, incoming=incoming)
     if remote_time is None:
         return edges.times
@@ -494,8 +492,9 @@ def _edge_index(
     into: AdjacencyImage | None,
     named: Mapping[str, NDArray[np.float32]],
 ) -> ColumnIndex:
-    """The index of some edges by value, by a sort of all of them; orders at the other end have
-    their own weights only.
+    """Return an index of edges by value, by a full sort.
+
+    Orders at the remote end have the edges' own weights only.
     """
     values, slots = _values_of(column, out), np.arange(out.nbr.size)
     order = np.lexsort((slots, values))
@@ -528,7 +527,7 @@ def _values_of(column: str, side: AdjacencyImage) -> NDArray[Any]:
 def _sorted_edges(
     column: str, side: AdjacencyImage, weights: Mapping[str, NDArray[np.float32]]
 ) -> SortedEdges:
-    """The order of each node's edges, with its trees of sums put together from the leaves."""
+    """Return each node's edges in sorted order, with sum trees computed from the leaves."""
     values, rows = (
         _values_of(column, side),
         np.repeat(np.arange(side.indptr.size - 1), np.diff(side.indptr)),
@@ -555,7 +554,7 @@ def part_images(
     edges: Mapping[str, Edges],
     parts: Iterable[int] | None = None,
 ) -> dict[int, PartImage]:
-    """The images of some parts (all, when None) of a graph given as plain arrays by type name."""
+    """Return the images of partitions (None: all) of a graph of plain arrays by type name."""
     images = {}
     seen = {
         t.name: [
@@ -590,7 +589,7 @@ def part_images(
 
 
 def totals_of(images: Mapping[int, PartImage]) -> dict[TotalsKey, PartitionTotals]:
-    """What the parts would have reported."""
+    """Return the totals that a build of the partitions would report."""
     totals = {}
     for part, image in images.items():
         for type_id, node in enumerate(image.nodes):
@@ -607,7 +606,7 @@ def totals_of(images: Mapping[int, PartImage]) -> dict[TotalsKey, PartitionTotal
 def version_of(
     schema: Schema, nodes: Mapping[str, Nodes], edges: Mapping[str, Edges] | None = None
 ) -> LocalVersion:
-    """A version that holds all parts of a graph given as plain arrays by type name."""
+    """Return a version with all partitions of a graph of plain arrays by type name."""
     images = part_images(schema, nodes, edges or {})
     names = {
         name
@@ -631,7 +630,7 @@ def version_of(
 
 
 def restrict_to_parts(version: LocalVersion, parts: Iterable[int]) -> LocalVersion:
-    """The same version on a host that holds only ``parts``."""
+    """Return the version as seen by a host that holds only ``parts``."""
     return LocalVersion(
         space_id=version.space_id,
         version=version.version,

@@ -1,8 +1,9 @@
-"""What holds of a cluster whatever went wrong in it, looked at while it happens and after it.
+"""Invariants of a cluster under any faults, checked during a test and after it.
 
-`ConsistencyMonitor` asks the same questions of every version that it sees, from the start to the
-end of a test: an answer that differs from the first one of its version is torn, mixed or changed.
-`assert_settled` is what is left when all is over."""
+`ConsistencyMonitor` sends the same requests to every version throughout a test. A result that
+differs from the first one of its version is torn, mixed or changed. `assert_settled` checks the
+final state.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from tests.kit.task_processes import find_builds, name_of
 from tests.kit.waiting import HANG_S, wait_until
 
 MAX_AUDIT_TV = 1e-9
-"""Total variation between a published law and its weights."""
+"""Largest total variation distance between a published distribution and its weights."""
 _INTERVAL_S = 0.05
 
 
 def edges_of(graph: Graph, etype: str, *, version: int | None = None) -> list[tuple[int, int, int]]:
-    """(src, dst, edge id) of every edge of a version, sorted."""
+    """Return (src, dst, edge id) of every edge of a version, sorted."""
     batches = [
         np.stack((batch.src, batch.dst, batch.edge_ids), axis=1)
         for batch in graph.scan_edges(etype, version=version)
@@ -35,13 +36,13 @@ def edges_of(graph: Graph, etype: str, *, version: int | None = None) -> list[tu
 
 
 class ConsistencyMonitor:
-    """Draws from a space all the time, and remembers what each version said.
+    """Samples from a graph space continuously, and compares results of each version.
 
     Parameters
     ----------
     cluster : LocalCluster
     space : str
-        With nodes and edges of positive weight.
+        Graph space with nodes and edges of positive weight.
     """
 
     def __init__(self, cluster: LocalCluster, space: str) -> None:
@@ -55,7 +56,7 @@ class ConsistencyMonitor:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
         self.answered_count = 0
-        """Requests that were answered."""
+        """Number of requests with a result."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -82,7 +83,7 @@ class ConsistencyMonitor:
                 asterism.Stale,
                 asterism.Busy,
             ):
-                continue  # an error that says so is no wrong answer
+                continue  # a typed error is not a wrong result
             except Exception as error:
                 self._faults.append(repr(error))
                 return
@@ -108,7 +109,7 @@ class ConsistencyMonitor:
 
 
 def assert_settled(cluster: LocalCluster, client: Client, spaces: Iterable[str] = ()) -> None:
-    """Check what must hold once nothing is under way: jobs, versions, processes, files."""
+    """Check the state of jobs, versions, processes and files once nothing is under way."""
     active_jobs = [job for job in client.jobs() if job.state in ("QUEUE", "RUNNING")]
     assert active_jobs == [], "a job goes on for ever"
     for space in spaces:
@@ -126,12 +127,12 @@ def assert_settled(cluster: LocalCluster, client: Client, spaces: Iterable[str] 
 def _find_leftovers(cluster: LocalCluster, client: Client) -> list[str]:
     try:
         return _list_leftovers(cluster, client)
-    except FileNotFoundError as error:  # it goes while it is looked at
+    except FileNotFoundError as error:  # removed during the scan
         return [repr(error)]
 
 
 def _list_leftovers(cluster: LocalCluster, client: Client) -> list[str]:
-    """Processes and files that nobody needs."""
+    """Return processes and files that are no longer needed."""
     live_jobs = {
         str(info.space_id): {str(version.job_id) for version in client.versions(info.name)}
         for info in client.spaces()

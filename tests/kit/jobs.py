@@ -1,4 +1,4 @@
-"""A job machine that is told stories: short events in, its state and last commands out."""
+"""A job machine driven by short events, with access to its state and last commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EDGE = "n:to:n"
 
 
 def outcome(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> TaskOutcome:
-    """What a build of ``parts`` reports, with five edges in each part."""
+    """Return the outcome of a build of ``parts``, with five edges in each partition."""
     totals = [
         PartitionStats(
             part=p,
@@ -39,7 +39,7 @@ def outcome(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> Tas
 
 
 class Scenario:
-    """A machine, its clock, and two hosts that are there from the start."""
+    """A job machine, its clock, and two hosts that are online from the start."""
 
     def __init__(self, rules: JobPolicy | None = None, hosts: Sequence[HostId] = (A, B)) -> None:
         self.state = MachineState(policy=rules or JobPolicy())
@@ -49,7 +49,7 @@ class Scenario:
             self.host_seen(host)
 
     def feed(self, event: jobs.Event) -> list[Command]:
-        """Let the machine decide."""
+        """Feed an event to the machine and return its commands."""
         self.state, self.commands = machine.handle(self.state, event)
         return self.commands
 
@@ -65,7 +65,7 @@ class Scenario:
         version: int = 0,
         index: Index | None = None,
     ) -> Job:
-        """Ask for a job of a space whose part i is at ``hosts[i]``."""
+        """Submit a job of a space with partition i on ``hosts[i]``."""
         self.feed(
             jobs.SubmitJob(
                 now_ms=self.now_ms,
@@ -85,20 +85,20 @@ class Scenario:
         )
 
     def submit_index(self, index: Index, *, cut: int = 1, **more: str) -> Job:
-        """Ask for a job that adds an index, or with ``drop`` takes it away."""
+        """Submit a job that adds an index or, with ``drop``, removes it."""
         options = {"type": str(index.type_id), "on": index.column, "kind": index.kind, **more}
         return self.submit(kind="index", cut=cut, options=options, index=index)
 
     def host_seen(self, host: HostId, incarnation: int = 1) -> None:
-        """The host came, came back or restarted."""
+        """Report that a host joined, returned or restarted."""
         self.feed(jobs.HostSeen(now_ms=self.now_ms, host=host, incarnation=incarnation))
 
     def host_lost(self, host: HostId) -> None:
-        """The host's lease is over."""
+        """Report that the lease of a host expired."""
         self.feed(jobs.HostLost(now_ms=self.now_ms, host=host))
 
     def heartbeat(self, host: HostId, *reports: jobs.TaskReport, incarnation: int = 1) -> None:
-        """The host's whole word on its tasks."""
+        """Report all tasks of a host in a heartbeat."""
         self.feed(
             jobs.TasksReported(
                 now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports
@@ -106,32 +106,32 @@ class Scenario:
         )
 
     def advance_clock(self, seconds: float) -> None:
-        """Time goes by, and the driver looks at the clock."""
+        """Advance the clock, and run the driver's timer."""
         self.now_ms += int(seconds * 1000)
         self.feed(jobs.Tick(now_ms=self.now_ms))
 
     def stop(self, job: Job) -> None:
-        """Ask for the job's end."""
+        """Request that the job stops."""
         self.feed(jobs.StopJob(now_ms=self.now_ms, job_id=job.job_id))
 
     def recover(self, job: Job) -> None:
-        """Ask to go on with it."""
+        """Request that the job resumes."""
         self.feed(jobs.RecoverJob(now_ms=self.now_ms, job_id=job.job_id))
 
     def drop_space(self, space: int = 1) -> None:
-        """The space is gone."""
+        """Report that the graph space was dropped."""
         self.feed(jobs.SpaceDropped(now_ms=self.now_ms, space_id=SpaceId(space)))
 
     def job(self, job_id: int) -> Job:
-        """The job as it is."""
+        """Return the current state of the job."""
         return self.state.jobs[JobId(job_id)]
 
     def task(self, job: Job, host: HostId) -> Task:
-        """The job's share on a host, as it is."""
+        """Return the current state of the job's task on a host."""
         return next(task for task in self.job(job.job_id).tasks if task.host == host)
 
     def assigned_tasks(self, host: HostId) -> list[tuple[TaskId, int]]:
-        """(task, attempt) that the host is told to work on."""
+        """Return (task, attempt) of the task assignments of a host."""
         return [
             (task.task_id, task.attempt) for _, task in machine.assigned_tasks(self.state, host)
         ]
@@ -139,7 +139,7 @@ class Scenario:
     def make_report(
         self, job: Job, host: HostId, state: JobState, *, attempt: int = 0, **more: object
     ) -> jobs.TaskReport:
-        """The host's word on its share of the job, by default on the current attempt."""
+        """Return a report of a host on its task, by default for the current attempt."""
         task = self.task(job, host)
         if state is JobState.FINISHED:
             more.setdefault("outcome", outcome(task.parts))
@@ -148,7 +148,7 @@ class Scenario:
         )  # type: ignore[arg-type]
 
     def report_finished(self, job: Job, *hosts: HostId) -> None:
-        """The hosts report their shares finished, one after the other."""
+        """Report the tasks of hosts as finished, one after the other."""
         for host in hosts or tuple(task.host for task in job.tasks):
             self.heartbeat(
                 host,
@@ -157,5 +157,5 @@ class Scenario:
             )
 
     def commands_of(self, kind: type[Command]) -> list[Command]:
-        """The commands of the last event that are of one kind."""
+        """Return the commands of one kind from the last event."""
         return [command for command in self.commands if isinstance(command, kind)]

@@ -1,6 +1,4 @@
-"""A small graph whose ids are global, so that no request says a type; and the calls that look types
-up.
-"""
+"""A small graph with global ids, so that requests have no types, and calls on it."""
 
 from __future__ import annotations
 
@@ -42,15 +40,16 @@ _FILTER = "type == 'item' and price < 0.5 or type == 'user' and `in` != 'graph 3
 
 
 def item_ids() -> np.ndarray:
-    """Ids between those of users and far beyond."""
+    """Return item ids between those of users and far above."""
     return np.concatenate(
         [np.arange(USERS, USERS + ITEMS // 2), np.arange(ITEMS // 2) * 977_123 + 10**9]
     ).astype(np.int64)
 
 
 def load(client: Client, space: str) -> Graph:
-    """Write the graph in one load, and build it: graphs of nodes of both types, parallel edges,
-    nodes without any.
+    """Write the graph in one load, and build it.
+
+    It has graph labels on nodes of both types, parallel edges, and nodes without edges.
     """
     client.create_space(space, SCHEMA)
     rng, users, items = np.random.default_rng(29), np.arange(USERS), item_ids()
@@ -93,9 +92,7 @@ def load(client: Client, space: str) -> Graph:
 
 
 def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
-    """Calls whose nodes are of any type, unknown ones and -1 among them, by a name that says what
-    it is.
-    """
+    """Return calls with nodes of any type, unknown ones and -1 included, by descriptive name."""
     nodes = np.concatenate(
         [np.arange(0, USERS, 3), item_ids()[::2], [10**12, -1, 5 * 10**12], np.arange(4)]
     )
@@ -171,5 +168,5 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
 
 
 def call_digests(graph: Graph) -> dict[str, str]:
-    """A digest of what every call gives."""
+    """Return a digest of the result of every call."""
     return {name: digest(call()) for name, call in calls(graph).items()}

@@ -1,9 +1,9 @@
-"""``python -m tests.kit.killed_build TASK.json STEP EVENTS``: a build that kills itself in the
-middle of a step.
+"""Build that kills itself in the middle of a step.
 
-It is `storaged.build` itself; only what it does is counted: blocks of tables, rows appended to
-files, values read. After so many of them within the step it sends itself SIGKILL. With EVENTS -1 it
-lives, and says how many events each step had."""
+``python -m tests.kit.killed_build TASK.json STEP EVENTS`` runs `storaged.build` and counts events:
+blocks of tables, rows appended to files, values read. After EVENTS events within the step it sends
+itself SIGKILL. With EVENTS -1 it finishes, and prints the number of events of each step.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from storaged.store.tables import TableWriter
 
 
 class KillSwitch:
-    """Counts the events of the step under way."""
+    """Counts the events of the current step."""
 
     def __init__(self, step: str, events: int) -> None:
         self._step, self._events = step, events
         self._current_step, self._seen = "", 0
 
     def count_calls(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """``method``, and then an event."""
+        """Wrap ``method`` so that each call counts as an event."""
 
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             result = method(*args, **kwargs)
@@ -39,7 +39,7 @@ class KillSwitch:
         return wrapped
 
     def track_steps(self, report: Callable[..., None]) -> Callable[..., None]:
-        """``report``, noting which step begins."""
+        """Wrap ``report`` to record which step begins."""
 
         def wrapped(progress: ProgressReporter, line: dict[str, Any]) -> None:
             if line.get("is") == "done" and self._events < 0:
@@ -52,7 +52,7 @@ class KillSwitch:
         return wrapped
 
     def track_phases(self, phase: Callable[..., None]) -> Callable[..., None]:
-        """``phase``; that of sealing the part is no step, but counts as one."""
+        """Wrap ``phase`` to count the sealing of a partition, which is a phase, as a step."""
 
         def wrapped(progress: ProgressReporter, name: str) -> None:
             phase(progress, name)

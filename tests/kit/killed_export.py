@@ -1,11 +1,11 @@
-"""``python -m tests.kit.killed_export FOLDER``: an export that is killed at every boundary between
-files, and gone on with each time.
+"""Export that is killed at every boundary between files.
 
-A boundary is the moment before a file or folder gets its name or loses it, so it is the one after
-the last time that this happened too. A child of this process exports and sends itself SIGKILL at
-the first one; another child resumes that export; then the same with the second one, until a child
-lives to the end. Prints JSON: how many boundaries there were, the digests of the manifests after
-kills, that of the one that lived, and what was left beside the exports."""
+``python -m tests.kit.killed_export FOLDER``. A boundary is the moment before a file or folder is
+created, renamed or removed, and the one after the last such change. A child of this process exports
+and sends itself SIGKILL at the first boundary; another child resumes that export. This repeats with
+the next boundary until a child finishes. Prints JSON: the number of boundaries, the digests of the
+manifests after kills, the digest of the uninterrupted export, and leftovers in the folder.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA = Schema.from_dict(
 
 
 class KillSwitch:
-    """Counts the moments before a method that changes something; dies at one of them."""
+    """Counts the calls that change files, and kills the process before one of them."""
 
     def __init__(self, kill_at: int) -> None:
         self.moment, self.seen = kill_at, 0
@@ -66,7 +66,7 @@ def write(out: Path) -> None:
 
 
 def export_in_child(out: Path, *, kill_at: int | None) -> int:
-    """Export in a child; give how it ended, below 0 by a signal."""
+    """Export in a child process and return its exit status, negative for a signal."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -83,7 +83,7 @@ def export_in_child(out: Path, *, kill_at: int | None) -> int:
 
 
 def main(folder: Path) -> None:
-    write(folder / "first")  # so that no child has to load kernels
+    write(folder / "first")  # compiles the kernels before the children need them
     shutil.rmtree(folder / "first")
     out = folder / "out"
     digests, leftovers, kill_at = [], set(), 0

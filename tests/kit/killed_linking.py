@@ -1,5 +1,6 @@
-"""``python -m tests.kit.killed_linking TASK.json LINKS``: a build that kills itself after so many
-hard links of its own.
+"""Build that kills itself after LINKS hard links.
+
+``python -m tests.kit.killed_linking TASK.json LINKS``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A graph that is made up while it is scanned, and so may be larger than memory: half of its edges
-lead to one node.
+"""A graph that is generated during the scan, so that it may exceed memory.
+
+Half of its edges lead to one node.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Generated loads of any size, and a build of them in a process of its own that is watched: time,
-memory, disk.
+"""Generated loads of any size, and builds of them with measured resources.
+
+These are time, memory and disk usage of a build in its own process.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.kit.building import Op, blocks_of
 
 CHUNK = 1 << 18
 HUB = 6
-"""The row of the node with the most neighbors."""
+"""Row of the node with the most neighbors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +34,16 @@ class GeneratedGraph:
     nodes: int
     edges: int = 0
     hub: int = 0
-    """How many of the edges have the hub as source."""
+    """Number of edges with the hub as source."""
     deleted: int = 0
-    """How many nodes are deleted by a later load, the last ones."""
+    """Number of nodes, the last ones, that a later load deletes."""
     parts: int = 1
     stride: int = 1
-    """Between ids; large ones make the type sparse."""
+    """Distance between ids; large values make the type sparse."""
     equal_weights: bool = False
-    """Whether all edges weigh 1."""
+    """True if all edges weigh 1."""
     tables: int = 0
-    """Of further weights, of the node type and of the edge type."""
+    """Number of weight tables of the node type and of the edge type."""
 
     @property
     def schema(self) -> Schema:
@@ -63,7 +64,7 @@ class GeneratedGraph:
         )
 
     def ops(self) -> list[Op]:
-        """Its chunks, one after another."""
+        """Return the chunks of the graph, in order."""
         return list(self._chunks())
 
     def _chunks(self) -> Any:
@@ -97,8 +98,9 @@ class GeneratedGraph:
             yield 2, Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": ids})
 
     def write(self, folder: Path, *, memory_limit_mib: int, checkpoint_rows: int = 0) -> Path:
-        """Write it to a graph database as graphd would, take a checkpoint; gives the path of the
-        build's task.
+        """Write the graph to a graph database as graphd does and take a checkpoint.
+
+        Returns the path of the build's task.
         """
         store = BlockStore.open(folder / "graph", self.schema)
         for chunk, (load_id, op) in enumerate(self._chunks()):
@@ -126,17 +128,17 @@ class GeneratedGraph:
 
 @dataclass(slots=True, kw_only=True)
 class BuildMeasurement:
-    """What a build took."""
+    """Resources used by a build."""
 
     seconds: float = 0.0
     core_seconds: float = 0.0
     anonymous_bytes: int = 0
-    """Peak of memory that is nobody's file, in bytes."""
+    """Peak of anonymous memory, in bytes."""
     disk_bytes: int = 0
-    """Peak of what its folder took, in bytes; 0 where nobody looked."""
+    """Peak size of the folder, in bytes; 0 if it was not measured."""
     result: dict[str, Any] = field(default_factory=dict)
     steps: list[tuple[float, str]] = field(default_factory=list)
-    """When each step ended, in seconds from the start, and its name."""
+    """End of each step, in seconds from the start, and its name."""
 
 
 def run(
@@ -146,8 +148,9 @@ def run(
     prefix: tuple[str, ...] = (),
     deadline_s: float = 3600.0,
 ) -> BuildMeasurement:
-    """Run a build and watch it; ``prefix`` are words before its command line. Past the deadline it
-    is killed.
+    """Run a build and measure it; it is killed after the deadline.
+
+    ``prefix`` is a list of arguments before its command line.
     """
     measured, started = BuildMeasurement(), time.perf_counter()
     child = subprocess.Popen(
@@ -195,7 +198,7 @@ def run(
 def measure_idle(
     folder: Path, generated: GeneratedGraph, *, memory_limit_mib: int
 ) -> BuildMeasurement:
-    """A build with nothing to do: a few rows of the same kinds, so that every kernel is loaded."""
+    """Measure a build of a few rows of the same kinds, which loads every kernel."""
     minimal = GeneratedGraph(
         nodes=100,
         edges=200 if generated.edges else 0,
@@ -206,13 +209,13 @@ def measure_idle(
     )
     folder.mkdir()
     task = minimal.write(folder, memory_limit_mib=memory_limit_mib)
-    run(task)  # kernels that are compiled now are loaded from the cache later
+    run(task)  # compiles the kernels, which later runs load from the cache
     (folder / "out").rename(folder / "first")
     return run(task)
 
 
 def anonymous_bytes(pid: int) -> int:
-    """What a process holds that is nobody's file, in bytes; 0 once it is gone."""
+    """Return the anonymous memory of a process in bytes; 0 after its end."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -221,13 +224,13 @@ def anonymous_bytes(pid: int) -> int:
 
 
 def allocated_bytes(folder: Path) -> int:
-    """Bytes of disk that a folder takes; a file of several names counts once."""
+    """Return the disk usage of a folder in bytes; hard links count once."""
     bytes_by_inode: dict[int, int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
                 status = os.stat(os.path.join(parent, name))
-            except OSError:  # it went meanwhile
+            except OSError:  # removed during the scan
                 continue
             bytes_by_inode[status.st_ino] = status.st_blocks * 512
     return sum(bytes_by_inode.values())

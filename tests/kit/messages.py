@@ -1,8 +1,8 @@
-"""Hypothesis strategies: valid-shaped protobuf messages and frames, with values at and beyond every
-edge.
+"""Hypothesis strategies of well-formed messages and frames, with extreme values.
 
-`KnownValues`, by the names of fields, are what a server really holds: most requests name them, so
-that they come far."""
+`KnownValues`, by field name, are values that a server really has. Most requests use them, so that
+they pass the first checks.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _scalar(field: Field, depth: int, known_values: KnownValues) -> st.SearchStr
 def messages(
     kind: type[Message], known_values: KnownValues, depth: int = 3
 ) -> st.SearchStrategy[Message]:
-    """Messages of a kind with any subset of its fields set."""
+    """Generate messages of a kind with any subset of their fields set."""
     required, optional = {}, {}
     for field in kind.DESCRIPTOR.fields:
         if field.cpp_type == Field.CPPTYPE_MESSAGE and depth == 0:
@@ -144,13 +144,13 @@ def _sections(draw: st.DrawFn) -> dict[str, np.ndarray]:
 
 
 def requests(method: Method, known_values: KnownValues) -> st.SearchStrategy[Content]:
-    """Requests of a method that its server can parse, if not answer."""
+    """Generate requests that the server of a method can parse, though it may refuse them."""
     heads = messages(method.request, known_values)
     return st.builds(Frame, heads, _sections()) if method.is_framed else heads
 
 
 def payloads(method: Method, known_values: KnownValues) -> st.SearchStrategy[bytes]:
-    """What may arrive: any bytes, a request, a request with a bit of damage or cut short."""
+    """Generate payloads: any bytes, a request, or a request that is damaged or truncated."""
     packed = requests(method, known_values).map(method.pack)
 
     def flip_bits(parts: tuple[bytes, int, int]) -> bytes:

@@ -1,5 +1,6 @@
-"""Daemons that beat by hand, at a metad without doors over a store that a test can take away, or at
-a real one's doors.
+"""Simulated daemons of a metad, which runs in process or as a real daemon.
+
+In process, a test can make its store fail.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ SCHEMA = Schema(
 
 
 class MetadClient:
-    """What clients and daemons ask of a metad."""
+    """Calls of clients and daemons to a metad."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def ask(self, name: str, request: Any) -> Any:
-        """A call of the catalog."""
+        """Call a method of the catalog service."""
         return self._transport.call(CATALOG[name], request, 10.0)
 
     def heartbeat(
@@ -48,7 +49,7 @@ class MetadClient:
         role: int = metad_pb.STORAGED,
         **fields: Any,
     ) -> metad_pb.HeartbeatReply:
-        """A daemon's word."""
+        """Send the heartbeat of a daemon."""
         request = metad_pb.HeartbeatRequest(
             role=cast(metad_pb.Role, role),
             uuid=uuid,
@@ -71,7 +72,7 @@ class MetadClient:
         role: int = metad_pb.STORAGED,
         **fields: Any,
     ) -> metad_pb.PollReply:
-        """The desired state of a daemon."""
+        """Poll the desired state of a daemon."""
         request = metad_pb.PollRequest(
             role=cast(metad_pb.Role, role),
             uuid=uuid,
@@ -83,11 +84,11 @@ class MetadClient:
         return cast(metad_pb.PollReply, self._transport.call(HEARTBEATS["poll"], request, 10.0))
 
     def report(self, name: str, request: Any) -> Any:
-        """A call of the daemons' service."""
+        """Call a method of the daemons' service."""
         return self._transport.call(HEARTBEATS[name], request, 10.0)
 
     def find_dead_loads(self, uuid: str, *loads: int, space_id: int = 1) -> list[int]:
-        """Which of the loads that a storaged holds blocks of may go."""
+        """Return the loads of a storaged with blocks that may be removed."""
         request = metad_pb.FindDeadLoadsRequest(uuid=uuid, space_id=space_id, loads=loads)
         return list(
             cast(
@@ -99,7 +100,7 @@ class MetadClient:
     def report_inventory(
         self, uuid: str, spaces: Sequence[metad_pb.InventorySpace], **fields: Any
     ) -> None:
-        """Report what a storaged holds."""
+        """Report the inventory of a storaged."""
         self._transport.call(
             HEARTBEATS["report_inventory"],
             metad_pb.Inventory(uuid=uuid, spaces=spaces, **fields),
@@ -109,7 +110,7 @@ class MetadClient:
     def create(
         self, name: str = "graph", schema: Schema = SCHEMA, *, if_not_exists: bool = False
     ) -> common_pb.Space:
-        """A space."""
+        """Create a graph space."""
         return cast(
             common_pb.Space,
             self.ask(
@@ -123,7 +124,7 @@ class MetadClient:
     def begin(
         self, space: str = "graph", *, resume_key: str = "", source: str = "test"
     ) -> metad_pb.Load:
-        """A load."""
+        """Begin a load."""
         return cast(
             metad_pb.Load,
             self.ask(
@@ -135,7 +136,7 @@ class MetadClient:
     def register(
         self, load: metad_pb.Load, *chunks: metad_pb.Chunk, written: Sequence[int] = ()
     ) -> list[metad_pb.Chunk]:
-        """Chunks with their bases."""
+        """Register chunks and return them with their base ids."""
         return list(
             self.ask(
                 "register_chunks",
@@ -146,7 +147,7 @@ class MetadClient:
         )
 
     def commit(self, load: metad_pb.Load, *written: int) -> metad_pb.Load:
-        """A load's commit; hosts that have to be sealed before hold nothing of it."""
+        """Commit a load; hosts that must be sealed first hold none of its blocks."""
         request = metad_pb.CommitLoadRequest(load_id=load.load_id, written=written)
         committed = cast(metad_pb.Load, self.ask("commit_load", request))
         if committed.unsealed_hosts:
@@ -158,22 +159,22 @@ class MetadClient:
         return committed
 
     def load(self, space: str = "graph") -> int:
-        """A load that is begun and committed; its commit number."""
+        """Begin and commit a load; return its commit number."""
         return self.commit(self.begin(space)).commit
 
     def submit(self, space: str = "graph") -> common_pb.Job:
-        """A build."""
+        """Submit a build."""
         return cast(
             common_pb.Job,
             self.ask("submit_job", metad_pb.SubmitJobRequest(space=space, kind="build")),
         )
 
     def job(self, job_id: int) -> common_pb.Job:
-        """A job as it is."""
+        """Return the current state of a job."""
         return cast(common_pb.Job, self.ask("get_job", metad_pb.JobRequest(job_id=job_id)))
 
     def build(self, *uuids: str, incarnation: int = 1) -> None:
-        """Let the storageds finish whatever they are ordered to build."""
+        """Let the storageds finish all builds assigned to them."""
         for uuid in uuids:
             self.heartbeat(
                 uuid,
@@ -186,7 +187,7 @@ class MetadClient:
 
 
 class InProcessMetad(MetadClient):
-    """A metad that is asked in process; its time is a number that the test moves."""
+    """A metad in this process, with a clock that the test controls."""
 
     def __init__(
         self,
@@ -204,7 +205,7 @@ class InProcessMetad(MetadClient):
         )
         for host in (
             self.components.cluster.online(Role.STORAGED) if confirmed else ()
-        ):  # as if each had confirmed the catalog; its lease is as it was
+        ):  # as if each had confirmed the catalog; leases do not change
             self.components.followers.record_follower(
                 Follower(
                     uuid=host.uuid, role=host.role, cluster="", position=None, highest=HighestIds()
@@ -217,20 +218,20 @@ class InProcessMetad(MetadClient):
         )
 
     def advance_clock(self, seconds: float) -> None:
-        """Time goes by, and upkeep does what is due."""
+        """Advance the clock, and run the maintenance that is due."""
         self.now_ms += int(seconds * 1000)
         self.components.maintenance.tick()
 
 
 def edge_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> metad_pb.Chunk:
-    """A chunk of edges."""
+    """Return a chunk of edges."""
     return metad_pb.Chunk(
         index=index, element=common_pb.EDGE, type_id=type_id, rows=rows, digest=digest
     )
 
 
 def node_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> metad_pb.Chunk:
-    """A chunk of nodes."""
+    """Return a chunk of nodes."""
     return metad_pb.Chunk(
         index=index, element=common_pb.NODE, type_id=type_id, rows=rows, digest=digest
     )
@@ -239,8 +240,9 @@ def node_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) 
 def finished_report(
     order: metad_pb.TaskAssignment, *, weight_name: str = ""
 ) -> metad_pb.TaskReport:
-    """A storaged's word that an order is done: three nodes and two edges in each part, copies
-    agreeing.
+    """Return a report of a finished task: three nodes and two edges per partition.
+
+    The copies of the edges agree.
     """
     totals = []
     for part in order.parts:

@@ -1,6 +1,4 @@
-"""An object store of S3's kind: moto's server, a real process on a free port, looked into over
-plain HTTP.
-"""
+"""An S3 object store: a moto server process on a free port, inspected over plain HTTP."""
 
 from __future__ import annotations
 
@@ -21,16 +19,16 @@ _AUTH_HEADERS = {
     "Authorization": "AWS somebody:signature",
     "Content-Type": "application/octet-stream",
 }
-"""The server asks that requests be signed, not how."""
+"""Headers of a signed request; the server does not verify signatures."""
 
 
 class ObjectStore:
-    """A store with one bucket, gone when the block ends.
+    """An object store with one bucket that is removed after the block.
 
     Parameters
     ----------
     folder : Path
-        Where its log goes.
+        Folder of its log.
     """
 
     bucket = "kept"
@@ -43,12 +41,12 @@ class ObjectStore:
 
     @property
     def address(self) -> str:
-        """Of the bucket, as fsspec names it."""
+        """Address of the bucket, in the format of fsspec."""
         return f"s3://{self.bucket}"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to reach it."""
+        """Environment variables that a process needs to access the store."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
             "AWS_ACCESS_KEY_ID": "AKIATESTTESTTESTTEST",
@@ -73,7 +71,7 @@ class ObjectStore:
         return self
 
     def _has_bucket(self) -> bool:
-        """Create the bucket."""
+        """Create the bucket; return whether it exists."""
         if self._process is not None and self._process.poll() is not None:
             raise RuntimeError(f"the object store has ended; {self._log.read_text()[-2000:]}")
         self._ask("PUT", "")
@@ -91,7 +89,7 @@ class ObjectStore:
         self._reserved.close()
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The names of all objects that begin so."""
+        """Return the names of all objects with a prefix."""
         names: list[str] = []
         token = ""
         while True:
@@ -104,22 +102,22 @@ class ObjectStore:
             token = f"&continuation-token={following}"
 
     def uploads(self) -> list[str]:
-        """The names of objects whose upload in pieces has begun and not ended."""
+        """Return the names of objects with an unfinished multipart upload."""
         page = ElementTree.fromstring(self._ask("GET", "?uploads"))
         return [str(key.text) for key in page.iter(page.tag.partition("}")[0] + "}Key")]
 
     def buckets(self) -> int:
-        """How many buckets there are."""
+        """Return the number of buckets."""
         with self._send("GET", "") as reply:
             page = ElementTree.fromstring(reply.read())
         return sum(1 for _ in page.iter(page.tag.partition("}")[0] + "}Bucket"))
 
     def get(self, key: str) -> bytes:
-        """An object's content."""
+        """Return the content of an object."""
         return self._ask("GET", f"/{key}")
 
     def modified_at(self, key: str) -> str:
-        """When an object was written last."""
+        """Return the time of the last write of an object."""
         with self._send("HEAD", f"{self.bucket}/{key}") as reply:
             return str(reply.headers["Last-Modified"])
 

@@ -1,4 +1,4 @@
-"""Pages of the documentation as programs: their blocks, by how they run, and who runs them."""
+"""Documentation pages as programs: their code blocks, by kind, and a runner for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ KINDS = {
     "yaml": "is read",
     "text": "is no code",
 }
-"""What may stand behind the fence of a block; ``file=NAME`` behind it has it written to a file."""
+"""Allowed text after the fence of a block.
+
+``file=NAME`` after it writes the block to a file.
+"""
 _CHILD = """
 import json, sys
 names = {"__name__": "__main__"}
@@ -45,14 +48,14 @@ class Block:
 
     kind: str
     file: str
-    """The file that it is written to; "" is none."""
+    """File that the block is written to; "" for none."""
     code: str
     line: int
-    """Of the page, from 0: where its fence stands."""
+    """Line of the fence in the page, from 0."""
 
 
 def blocks(page: Path) -> list[Block]:
-    """The blocks of a page, in their order."""
+    """Return the blocks of a page, in order."""
     text = page.read_text()
     page_blocks = []
     for match in BLOCK.finditer(text):
@@ -69,18 +72,18 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Runner:
-    """Runs blocks in a folder, those of a kind of Python in one process.
+    """Runs blocks in a folder; blocks for the same Python share one process.
 
     Parameters
     ----------
     page : Path
-        Named where a block fails.
+        The page, shown in failures.
     folder : Path
-        Where they run.
+        Working directory of the blocks.
     pythons : mapping
-        The interpreter of each kind of block.
+        Interpreter of each kind of block.
     replacements : mapping
-        Texts of the page, and what stands there when it runs: addresses and sizes.
+        Texts of the page and their replacements when it runs, such as addresses and sizes.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class Runner:
             child.communicate()
 
     def run(self, block: Block) -> str:
-        """What a block prints; AssertionError with all of it where it fails."""
+        """Run a block and return its output; AssertionError includes the output of a failure."""
         code = block.code
         for text, replacement in self._replacements.items():
             code = code.replace(text, replacement)
@@ -176,5 +179,5 @@ class Runner:
 
 
 def all_pages() -> list[Path]:
-    """Every page that has blocks, and the README."""
+    """Return every page with blocks, and the README."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -1,6 +1,4 @@
-"""What a partition on disk must hold, given the graph that it was made from: one check for our
-readers and for DGL's.
-"""
+"""Checks of exported partitions against their graph, for our readers and for DGL's."""
 
 from __future__ import annotations
 
@@ -18,19 +16,24 @@ from asterism.export.dgl_graphs import read_graphs
 from tests.kit.flat_graph import FlatEdges, FlatGraph
 
 Arrays = Mapping[str, NDArray[Any]]
-"""A part: src, dst, ndata/*, edata/*, nfeat|*, efeat|*."""
+"""Arrays of one partition: src, dst, ndata/*, edata/*, nfeat
+
+*, efeat
+
+*.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenPartition:
-    """A configuration, and the content of its parts as some reader gave it."""
+    """A partition configuration, and the content of its partitions as returned by a reader."""
 
     folder: Path
     config: Mapping[str, Any]
     parts: Sequence[Arrays]
 
     def original_ids(self, letter: str) -> dict[str, NDArray[np.int64]]:
-        """The stored ids by type-wise id, for each node (n) or edge (e) type."""
+        """Return the stored ids by type-wise id, for each node (n) or edge (e) type."""
         part_tensors = [
             read_tensors(self.folder / f"part{part}/orig_{letter}ids.dgl")
             for part in range(len(self.parts))
@@ -42,7 +45,7 @@ class WrittenPartition:
 
 
 def read_partition(config: Path) -> WrittenPartition:
-    """A partition through our own readers."""
+    """Read a partition with our own readers."""
     content = json.loads(config.read_text())
     parts = []
     for part in range(content["num_parts"]):
@@ -67,7 +70,7 @@ def read_partition(config: Path) -> WrittenPartition:
 
 
 def read_dump(config: Path, folder: Path) -> WrittenPartition:
-    """A partition as DGL itself loaded it, from what `tests/kit/dgl/load_parts.py` left."""
+    """Read a partition as loaded by DGL, from the output of `tests/kit/dgl/load_parts.py`."""
     content = json.loads(config.read_text())
     parts = [dict(np.load(folder / f"part{part}.npz")) for part in range(content["num_parts"])]
     return WrittenPartition(folder=config.parent, config=content, parts=parts)
@@ -76,8 +79,9 @@ def read_dump(config: Path, folder: Path) -> WrittenPartition:
 def write_input(
     graph: FlatGraph, path: Path, *, weight: str = "weight", names: Mapping[str, str] | None = None
 ) -> None:
-    """Write a graph of dense ids as `check_distributed.py` takes its input; ``names`` maps the
-    schema's to written ones.
+    """Write a graph of dense ids in the input format of `check_distributed.py`.
+
+    ``names`` maps the schema's names to written ones.
     """
     label_names, content = names or {}, {}
     for node_type in graph.schema.node_types:
@@ -97,7 +101,7 @@ def write_input(
 
 @dataclass(frozen=True, kw_only=True)
 class IdRanges:
-    """The ids of all nodes, or of all edges: ranges by part and type."""
+    """Id ranges of all nodes, or of all edges, by partition and type."""
 
     kinds: list[str]
     starts: NDArray[np.int64]
@@ -121,7 +125,7 @@ class IdRanges:
     def locate(
         self, gids: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Part, type and type-wise id of global ids."""
+        """Return the partition, type and type-wise id of global ids."""
         positions = np.searchsorted(self.ends.reshape(-1), gids, side="right")
         part, kind = np.divmod(positions, len(self.kinds))
         before = np.concatenate(
@@ -139,11 +143,11 @@ def assert_partition(
     names: Mapping[str, str] | None = None,
     trainers: int = 1,
 ) -> None:
-    """Assert that a partition holds this graph, each node and edge once, where and how DGL wants
-    it.
+    """Assert that a partition has this graph, each node and edge once, in DGL's layout.
 
-    ``names`` maps written names to the schema's, where they differ. With several ``trainers`` to a
-    part, theirs are looked at."""
+    ``names`` maps written names to the schema's, where they differ. With several ``trainers`` per
+    partition, the assignment to trainers is checked.
+    """
     nodes, edges = (
         IdRanges.from_config(written.config, "node"),
         IdRanges.from_config(written.config, "edge"),
@@ -202,8 +206,8 @@ def _expected_edges(
     edges: IdRanges,
     hops: int,
 ) -> list[set[int]]:
-    """The global ids of the edges that each part must hold, found the slow way."""
-    ends: list[tuple[int, int, int]] = []  # gid, source's gid, destination's gid
+    """Return the global ids of the edges that each partition must have, by a slow method."""
+    ends: list[tuple[int, int, int]] = []  # edge gid, source gid, destination gid
     for kind, flat in edges_by_kind:
         kind_index = edges.kinds.index(kind)
         row = {int(eid): i for i, eid in enumerate(flat.eids)}
@@ -280,7 +284,7 @@ def _assert_ends(
     nodes: IdRanges,
     edges: IdRanges,
 ) -> None:
-    """Each stored edge joins, by original ids and types, what the input's edge joins."""
+    """Assert that each stored edge joins the original nodes of the input's edge."""
     _, kinds, typewise = edges.locate(eid)
     for kind_index, (kind, flat) in enumerate(edges_by_kind):
         of_kind = kinds == kind_index
@@ -298,7 +302,10 @@ def _assert_ends(
 def _drop_trainer_ids(
     arrays: Arrays, part: int, nodes: IdRanges, edges: IdRanges, trainers: int
 ) -> Arrays:
-    """The part less its trainers, who are of this part, and an edge's its destination's."""
+    """Return the partition without its trainer ids.
+
+    A node's trainer must belong to the partition; an edge's trainer is that of its destination.
+    """
     node_trainers = np.concatenate([arrays[f"nfeat|{kind}|trainer_id"] for kind in nodes.kinds])
     edge_trainers = np.concatenate([arrays[f"efeat|{kind}|trainer_id"] for kind in edges.kinds])
     assert node_trainers.dtype == edge_trainers.dtype == np.int64

@@ -1,5 +1,6 @@
-"""A small graph as PGLBox has it: node files of all types together, a folder of edges for each
-type, a configuration; and what is in it.
+"""A small graph in PGLBox's format, and its expected content.
+
+It has node files of all types together, a folder of edges for each type, and a configuration.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ BUYS = [(user, 101 + (user * step) % 20, 0.5 + step) for user in USERS for step 
 KNOWS = [(user, user + 1) for user in USERS if user < 30]
 HAS = [(item, 201 + item % 5) for item in ITEMS]
 SLOTS = {item: [item % 7, *range(item % 4)] for item in ITEMS}
-"""Slot 11 of items; of users slot 12 is the id."""
+"""Values of slot 11 of items; for users, slot 12 is the id."""
 
 PLAIN: dict[str, Any] = {
     "graph_data_local_path": "data",
@@ -38,8 +39,9 @@ PLAIN: dict[str, Any] = {
 
 
 def write(folder: Path, **keys: Any) -> Path:
-    """The files and the configuration, some keys other than `PLAIN`'s, or (None) left out; gives
-    the configuration's path.
+    """Write the files and the configuration; return the configuration's path.
+
+    ``keys`` replace those of `PLAIN`; a key of None is left out.
     """
     data = folder / "data"
     for name in ("node_types", "u2buy2i", "i2t"):
@@ -71,8 +73,9 @@ def write(folder: Path, **keys: Any) -> Path:
 
 
 def write_parts(folder: Path, parts: int, *, symmetric: bool = True) -> None:
-    """The edges of u2buy2i as PGLBox's tool shards them: into the parts of their sources, where
-    symmetric into those of their destinations too.
+    """Write the edges of u2buy2i, sharded like PGLBox's tool by source partition.
+
+    If ``symmetric``, edges are also written to the partitions of their destinations.
     """
     target = folder / "data/u2buy2i"
     for old_file in target.iterdir():

@@ -1,5 +1,6 @@
-"""Ports for processes that tests start: reserved by the kernel, so that no other process gets them
-between two starts.
+"""Reserved ports for processes that tests start.
+
+The kernel reserves them, so that no other process gets them between two starts.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ class ReservedPort:
     """A port of the loopback interface that stays reserved until `close`.
 
     The kernel picks it (port 0). The socket that holds it is bound and does not listen: with
-    SO_REUSEADDR on both, a daemon may bind and listen beside it, again after each restart. No other
-    process gets it: the kernel gives a bound port neither to a bind to port 0 nor to an outgoing
-    connection, and a second listener is refused while the first one listens."""
+    SO_REUSEADDR on both, a daemon may bind and listen on the same port, also after a restart. No
+    other process gets the port: the kernel gives a bound port neither to a bind to port 0 nor to an
+    outgoing connection, and it refuses a second listener while the first one listens.
+    """
 
     def __init__(self) -> None:
         self._socket = socket.socket()

@@ -1,4 +1,4 @@
-"""A line between two daemons that a test can cut in either direction, and mend again."""
+"""A proxy between two daemons that a test can interrupt in either direction."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _POLL_S = 0.02
 
 
 class CuttableProxy:
-    """A TCP port that leads to another one.
+    """A TCP port that forwards to another one.
 
-    What is sent into a direction that is cut waits, as it does on a network that drops packets: it
-    goes on when the line is mended, unless somebody has given the connection up by then."""
+    Data sent in a blocked direction waits, as on a network that drops packets. It is forwarded when
+    the direction is unblocked, unless an end has closed the connection by then.
+    """
 
     def __init__(self, target: str) -> None:
         host, port = target.rsplit(":", 1)
@@ -25,17 +26,17 @@ class CuttableProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.blocked: set[str] = set()
-        """Of "there" (to the target) and "back" (from it)."""
+        """Blocked directions: "there" (to the target) and "back" (from it)."""
         self.forwarded_bytes = 0
-        """Bytes that went to the target."""
+        """Number of bytes forwarded to the target."""
         self._stopped = threading.Event()
         self._accept_thread = threading.Thread(target=self._accept, name="line", daemon=True)
         self._accept_thread.start()
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         self._stopped.set()
-        self._accept_thread.join(HANG_S)  # it looks at the door until then
+        self._accept_thread.join(HANG_S)  # the thread accepts connections until then
         self._listener.close()
 
     def _accept(self) -> None:

@@ -1,6 +1,8 @@
-"""Real PyG, in an interpreter of its own, and real TensorFlow in another: programs run there with
-this checkout's sources; modules of `tests/kit/pyg` and `tests/kit/tensorflow` are tests that run
-there."""
+"""Runners of PyG and TensorFlow programs, each in a separate interpreter.
+
+They run with the sources of this checkout. Modules of `tests/kit/pyg` and `tests/kit/tensorflow`
+are tests that run there.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,7 @@ def run(
     timeout_s: float = 240.0,
     extra_environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Run a program with the framework at hand and give its output; a failure shows the end of
-    it.
-    """
+    """Run a program with the framework and return its output; a failure shows the end of it."""
     completed = _run_process(
         python, *arguments, home=home, timeout_s=timeout_s, extra_environment=extra_environment
     )
@@ -41,8 +41,9 @@ def run(
 
 
 def list_tests(module: str, scripts: Path = SCRIPTS) -> list[str]:
-    """The tests of a module of `tests/kit/pyg`, or of another folder, read without running it: what
-    it imports is not here.
+    """Return the tests of a module of `tests/kit/pyg`, or of another folder.
+
+    The module is parsed but not run, because its imports are not available here.
     """
     tree = ast.parse((scripts / module).read_text())
     return [
@@ -54,15 +55,15 @@ def list_tests(module: str, scripts: Path = SCRIPTS) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """How the tests of a module ended."""
+    """Outcomes of the tests of a module."""
 
     failures: Mapping[str, str]
-    """What was told of each that failed."""
+    """Failure messages, by test name."""
     passed: frozenset[str]
     output: str
 
     def require(self, name: str) -> None:
-        """Fail where a test of that name failed, was skipped or did not run."""
+        """Fail if a test of that name failed, was skipped or did not run."""
         assert name not in self.failures, self.failures[name]
         assert name in self.passed, f"{name} did not run:\n{self.output[-4000:]}"
 
@@ -75,9 +76,9 @@ def run_tests(
     timeout_s: float = 840.0,
     scripts: Path = SCRIPTS,
 ) -> Outcomes:
-    """Run the tests of a module of `tests/kit/pyg`, or of another folder, all in one process."""
+    """Run the tests of a module of `tests/kit/pyg`, or of another folder, in one process."""
     report_path = home / f"{module}.xml"
-    # The frameworks warn about themselves: only there warnings are no failures.
+    # Warnings of the frameworks about themselves are not failures.
     completed = _run_process(
         python,
         "-m",
@@ -138,7 +139,7 @@ def _run_process(
         try:
             output, _ = running.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            running.send_signal(signal.SIGINT)  # so that it ends the daemons that it started
+            running.send_signal(signal.SIGINT)  # lets it stop the daemons that it started
             with contextlib.suppress(subprocess.TimeoutExpired):
                 running.communicate(timeout=STOP_S)
             running.kill()

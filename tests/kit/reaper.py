@@ -1,11 +1,11 @@
-"""The reaper: a process beside a test process that ends whatever that one leaves running, however
-it ended.
+"""Reaper: a process that ends all leftovers of a test process, however that one ended.
 
-`start` marks this process's environment, which everything it starts inherits: daemons, their
-children, trainers, browsers, also those in sessions of their own. The reaper waits for this process
-to end, a SIGKILL included, then kills every process that bears the mark, with all descendants, and
-runs the commands that were registered with `on_end` (what runs under a Docker engine is nobody's
-descendant here)."""
+`start` adds a mark to this process's environment, which all descendants inherit: daemons, their
+children, trainers, browsers, also those in their own sessions. The reaper waits for this process to
+end, even by SIGKILL. It then kills every process with the mark, with all descendants, and runs the
+commands that were registered with `on_end`, because containers of a Docker engine are not
+descendants.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +24,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 MARK = "ASTERISM_TEST_RUN"
-"""Environment variable with the tokens of all test processes that a process descends from."""
+"""Environment variable with the tokens of all test processes among a process's ancestors."""
 _SWEEPS_S = 60.0
-"""Seconds that the reaper keeps searching for processes that were started while it killed
-others.
-"""
+"""Seconds that the reaper searches for processes that start while it kills others."""
 _COMMAND_S = 300.0
 
 
 class Process(NamedTuple):
-    """One line of the process table."""
+    """One entry of the process table."""
 
     pid: int
     parent: int
     started: int
-    """In clock ticks since the machine's start."""
+    """Start time in clock ticks since boot."""
 
 
 class Reaper:
@@ -70,10 +68,10 @@ def start() -> Reaper:
     if not _running:
         token = uuid.uuid4().hex
         command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), token]
-        # In a session of its own: a signal to the test run's process group must not end it too. Its
-        # own environment bears no mark of this process.
+        # In its own session: a signal to the test run's process group must not end it. Its own
+        # environment has no mark of this process.
         read, write = os.pipe()
-        # A child's environment is ours.
+        # The child inherits this environment.
         environment = {name: value for name, value in os.environ.items() if name != MARK}  # noqa: TID251
         os.posix_spawn(
             sys.executable,
@@ -101,8 +99,9 @@ def processes() -> list[Process]:
 
 
 def find_marked(token: str) -> set[int]:
-    """Return the ids of all processes whose environment bears a token, and of their descendants; no
-    reapers, which have commands to run.
+    """Return the ids of all processes with a token in their environment and descendants.
+
+    Reapers, which have commands to run, are excluded.
     """
     table = [process for process in processes() if not _is_reaper(process.pid)]
     marked_pids = {
@@ -131,8 +130,9 @@ def _read(pid: int, file_name: str) -> bytes:
 
 
 def _find_orphans(cmdline: bytes, started_after: int) -> set[int]:
-    """Return the orphans that the test process forked without exec: they bear its command line, and
-    the same process adopted them as this one.
+    """Return the orphans that the test process forked without exec.
+
+    They have its command line, and the same process adopted them as this one.
     """
     if not cmdline:
         return set()
@@ -153,7 +153,7 @@ def _kill(pids: set[int]) -> None:
 
 
 def _wait(parent: int) -> list[list[str]]:
-    """Wait for the test process to end; return the commands that are registered then."""
+    """Wait for the test process to end; return the commands registered by then."""
     try:
         pidfd = os.pidfd_open(parent)
     except ProcessLookupError:
@@ -166,7 +166,7 @@ def _wait(parent: int) -> list[list[str]]:
     while os.getppid() == parent and pidfd not in (ready_fds := dict(end_poll.poll())):
         if 0 in ready_fds:
             data += (received := os.read(0, 1 << 16))
-            if not received:  # its end is closed; the process lives on for a moment
+            if not received:  # the pipe is closed, but the process may live for a moment
                 end_poll.unregister(0)
     while message_poll.poll(0) and (received := os.read(0, 1 << 16)):
         data += received
@@ -181,7 +181,7 @@ def _wait(parent: int) -> list[list[str]]:
 
 
 def main(parent: int, token: str) -> None:
-    """Wait for the test process to end, then end what it left."""
+    """Wait for the test process to end, then end its leftovers."""
     for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signal_number, signal.SIG_IGN)
     cmdline = _read(parent, "cmdline")

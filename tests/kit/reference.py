@@ -1,8 +1,9 @@
-"""An oracle of draws: the law of system.md in plain Python integers and lists, from edge lists,
-without CSR or images.
+"""Reference sampler: the distributions of system.md in plain Python integers and lists.
 
-Only alias tables come from asterism_graphkit (their bits are part of the answer;
-`tests/distributions` checks their law on its own)."""
+It works on edge lists, without CSR or images. Only alias tables come from asterism_graphkit,
+because their bits are part of the result; `tests/distributions` checks their distribution
+separately.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def mix64(x: int) -> int:
 
 
 def unmix64(x: int) -> int:
-    """What `mix64` gives ``x`` for."""
+    """Return the inverse of `mix64`."""
 
     def unshift(y: int, shift: int) -> int:
         result = y
@@ -65,12 +66,12 @@ def unit_float(w: int) -> float:
 
 
 def key_with_word(target_word: int, i: int = 0) -> int:
-    """A key whose word ``i`` is ``target_word``."""
+    """Return a key with ``target_word`` as word ``i``."""
     return (unmix64(target_word) - (i + 1) * GOLDEN) & MASK
 
 
 def parent_key(target_key: int, tag: int) -> int:
-    """A key under which the key of ``tag`` is ``target_key``."""
+    """Return a key from which the key of ``tag`` is ``target_key``."""
     return (
         unmix64((unmix64(target_key) - mix64((tag + 1) * GOLDEN & MASK)) & MASK)
         ^ 0xD6E8FEB86659FD93
@@ -78,7 +79,7 @@ def parent_key(target_key: int, tag: int) -> int:
 
 
 def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
-    """The column that a word draws from the table of ``weights``."""
+    """Return the column that a word selects in the alias table of ``weights``."""
     n = len(weights)
     column, coin = w * n >> 64, w * n & MASK
     thresholds, alias_indices = alias.pack_thresholds(*alias.build(np.asarray(weights, np.float64)))
@@ -88,7 +89,7 @@ def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A graph as lists, and its draws."""
+    """A graph as lists, with reference sampling."""
 
     schema: Schema
     nodes: Mapping[str, Nodes]
@@ -98,8 +99,9 @@ class Reference:
         return (node if self.schema.placement == "mod" else mix64(node)) % self.schema.parts
 
     def rows(self, element: int, type_id: int, part: int) -> list[tuple[Any, float]]:
-        """What is drawn from in one (type, part), in canonical order, with weights: ids, or (src,
-        dst, eid).
+        """Return the rows of one (type, partition) in canonical order, with weights.
+
+        A row is a node id, or (src, dst, eid).
         """
         if element == 1:
             nodes = self.nodes[self.schema.node_types[type_id].name]
@@ -129,7 +131,7 @@ class Reference:
         count: int,
         uniform: bool,
     ) -> list[tuple[int, int, Any]]:
-        """(type, part, row) of every draw."""
+        """Return (type, partition, row) of every draw."""
         entries = [(t, p) for t in sorted(set(types)) for p in range(self.schema.parts)]
         rows_by_entry = [self.rows(element, t, p) for t, p in entries]
         entry_weights = [
@@ -155,7 +157,7 @@ class Reference:
     def row_probability(
         self, element: int, *, types: Sequence[int], target_row: tuple[int, Any], uniform: bool
     ) -> float:
-        """The probability of a row (type, row) in one draw."""
+        """Return the probability of a row (type, row) in one draw."""
         rows = [
             (t, row, w)
             for t in set(types)
@@ -178,7 +180,10 @@ class Reference:
         excluded: set[tuple[int, int]],
         uniform: bool,
     ) -> list[tuple[float, int, int]]:
-        """(key, type, id) of the first ``count`` arrivals; ``excluded`` holds (type, id)."""
+        """Return (key, type, id) of the ``count`` smallest exponential keys.
+
+        ``excluded`` has (type, id).
+        """
         arrivals = []
         for t in set(types):
             key = key_of(seed, EXPONENTIAL_KEY, element, t)
@@ -196,7 +201,7 @@ class Reference:
         return sorted(arrivals)[:count]
 
     def adjacency(self, edge_type: int, node: int, direction: int) -> list[tuple[int, int, float]]:
-        """(neighbor, edge id, weight) by neighbor and edge id."""
+        """Return (neighbor, edge id, weight), ordered by neighbor and edge id."""
         edges = self.edges[self.schema.edge_types[edge_type].name]
         local, remote = (edges.src, edges.dst) if direction == 1 else (edges.dst, edges.src)
         weights = np.ones(edges.src.size) if edges.weights is None else edges.weights
@@ -223,8 +228,9 @@ class Reference:
         seed: int,
         hop: int,
     ) -> list[tuple[int, int, int, float]]:
-        """(edge type, neighbor, edge id, weight) of each draw; fewer than ``count`` where there are
-        no more.
+        """Return (edge type, neighbor, edge id, weight) of each draw.
+
+        There are fewer than ``count`` if the node has no more neighbors.
         """
         types_here = [t for t in edge_types if self.local_type(t, direction) == node_type]
         rows = {t: self.adjacency(t, node, direction) for t in types_here}
@@ -263,7 +269,7 @@ class Reference:
             remaining = [
                 c for c in range(len(rows[t])) if weights[t][c] > 0 and (t, c) not in selected
             ]
-            # Ties go by the type's place in the union, then by slot.
+            # Ties are broken by the position of the type in the union, then by slot.
             candidates += [
                 (
                     -math.log(unit_float(word(exponential_key, c))) / weights[t][c],
@@ -290,8 +296,9 @@ class Reference:
         uniform: bool,
         direction: int,
     ) -> list[float]:
-        """The probability of each of a node's draws, in their order: given the earlier ones where
-        they are without replacement.
+        """Return the probability of each draw of a node, in order.
+
+        Without replacement, it is conditional on the earlier draws.
         """
         edges = [
             w
@@ -325,8 +332,10 @@ def _pick_type(types: Sequence[int], sums: Sequence[float], u: float) -> int:
 def _successive_draws(
     key: int, edge_type: int, weights: Sequence[float], count: int, *, all_equal: bool
 ) -> list[tuple[int, int]]:
-    """Successive draws of one row: a shuffle of it, or its table with repeats rejected until too
-    many in a row.
+    """Draw without replacement from one row.
+
+    The method is a shuffle of the row, or its alias table with repeats rejected until too many
+    occur in a row.
     """
     if all_equal:
         pool = list(range(len(weights)))

@@ -1,5 +1,6 @@
-"""A network that loses, doubles, delays and reorders what storageds tell metad: between them, on
-real gRPC.
+"""A gRPC relay between storageds and metad that loses and repeats heartbeats.
+
+It also delays and reorders them.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ import grpc
 from asterism_proto.methods import HEARTBEATS
 
 LOST = 0.1
-"""Share of beats, and of answers, that do not arrive."""
+"""Share of heartbeats, and of replies, that are lost."""
 _MAX_REMEMBERED = 60
-"""Heartbeats that may come again."""
+"""Number of past heartbeats that may be repeated."""
 _WORKERS = 16
 
 
 class FaultyRelay(grpc.GenericRpcHandler):
-    """A port that leads to a metad's doors.
+    """A port that forwards to a metad.
 
-    Calls pass as they are, but for beats while ``is_faulty`` is set: then one may be lost, its
-    answer may be lost, it may come twice, and any earlier one, of whatever sender, may come again
+    Calls pass unchanged except for heartbeats while ``is_faulty`` is set. Then a heartbeat or its
+    reply may be lost, it may arrive twice, and any earlier heartbeat of any sender may be repeated
     before or after it.
 
     Parameters
@@ -35,15 +36,15 @@ class FaultyRelay(grpc.GenericRpcHandler):
     target : str
         host:port of metad.
     seed : int
-        Of what happens.
+        Seed of the faults.
     """
 
     def __init__(self, target: str, seed: int = 0) -> None:
         self.is_faulty = False
         self.repeated = 0
-        """Heartbeats that came once more."""
+        """Number of repeated heartbeats."""
         self.lost = 0
-        """Heartbeats, or answers to them, that did not arrive."""
+        """Number of lost heartbeats and replies."""
         self._random, self._lock = random.Random(seed), threading.Lock()
         self._heartbeats: list[bytes] = []
         self._channel = grpc.insecure_channel(target)
@@ -52,7 +53,7 @@ class FaultyRelay(grpc.GenericRpcHandler):
         self._server.start()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """How a call is carried."""
+        """Return the handler of a call."""
         path: str = handler_call_details.method
         forward = partial(self._call, path)
 
@@ -72,7 +73,7 @@ class FaultyRelay(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(handle)
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Release the port."""
         self._server.stop(0)
         self._channel.close()
 
@@ -114,13 +115,13 @@ class FaultyRelay(grpc.GenericRpcHandler):
         forward: Callable[[bytes, float | None], bytes],
     ) -> None:
         for heartbeat in heartbeats:
-            with contextlib.suppress(grpc.RpcError):  # of an incarnation that is over
+            with contextlib.suppress(grpc.RpcError):  # of an incarnation that has ended
                 forward(heartbeat, timeout_s)
             self.repeated += 1
 
 
 class _LostError(grpc.RpcError):
-    """What a caller sees of a message that did not arrive."""
+    """Error of a call with a lost message."""
 
     def code(self) -> grpc.StatusCode:
         return grpc.StatusCode.UNAVAILABLE

@@ -1,4 +1,4 @@
-"""Doors of graphds that answer one call as a test says, over real gRPC, and what they saw."""
+"""Stub endpoints of graphds over real gRPC: one configurable call, with a record."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from tests.kit.waiting import wait_until
 
 READ, WRITE = CATALOG["describe_space"], CATALOG["drop_space"]
 Answer = Callable[[CallContext], None]
-"""What an answer waits for, or raises."""
+"""Function that a handler runs before it replies; it may wait or raise."""
 
 
 @dataclass
 class StubGraphd:
-    """One graphd's."""
+    """Record of one stub graphd."""
 
     address: str = ""
     calls: list[str] = field(default_factory=list)
-    """Names of the calls that came."""
+    """Names of the received calls."""
     call_arrived: threading.Event = field(default_factory=threading.Event)
-    """Set once one did."""
+    """Set once a call arrived."""
     hung_up: threading.Event = field(default_factory=threading.Event)
-    """Set once a caller did."""
+    """Set once a caller hung up."""
 
 
 def request(method: Method) -> metad_pb.SpaceRequest | metad_pb.DropSpaceRequest:
-    """One that the doors answer."""
+    """Return a request that the stubs answer."""
     return (
         metad_pb.SpaceRequest(space="shop")
         if method is READ
@@ -43,11 +43,11 @@ def request(method: Method) -> metad_pb.SpaceRequest | metad_pb.DropSpaceRequest
 
 
 def answer_at_once(call: CallContext) -> None:
-    """An answer that waits for nothing."""
+    """Reply immediately."""
 
 
 def answer_never(server: StubGraphd) -> Answer:
-    """An answer that does not come before its caller hangs up, which is noted."""
+    """Return a handler that does not reply until its caller hangs up, and records this."""
 
     def wait_for_cancel(call: CallContext) -> None:
         wait_until(lambda: not call.is_active(), "the caller has hung up")
@@ -57,12 +57,12 @@ def answer_never(server: StubGraphd) -> Answer:
 
 
 def answer_after(seconds: float) -> Answer:
-    """An answer that takes so long."""
+    """Return a handler that replies after a delay."""
     return lambda call: time.sleep(seconds)
 
 
 def answer_with_error(error: Exception) -> Answer:
-    """An error."""
+    """Return a handler that raises an error."""
 
     def raise_error(call: CallContext) -> None:
         raise error
@@ -77,7 +77,7 @@ def stub_graphd(
     workers: int = 16,
     queue: int = 256,
 ) -> Iterator[StubGraphd]:
-    """A door that answers `READ` and `WRITE`; what ``make_handler`` gives for it is done before."""
+    """Serve `READ` and `WRITE`; the result of ``make_handler`` runs before each reply."""
     stub = StubGraphd()
     respond = answer_at_once if make_handler is None else make_handler(stub)
 

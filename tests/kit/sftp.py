@@ -1,6 +1,4 @@
-"""An SFTP server over one folder, in a thread of its own: what a machine's sshd is to whoever
-writes there.
-"""
+"""An SFTP server over one folder, in its own thread, in place of a host's sshd."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ class _Login(paramiko.ServerInterface):
 
 
 class _Files(paramiko.SFTPServerInterface):
-    """Names below one folder, which clients see as the root."""
+    """Files below one folder, which is the root for clients."""
 
     def __init__(self, server: Any, *arguments: Any, root: Path, **options: Any) -> None:
         super().__init__(server, *arguments, **options)
@@ -86,12 +84,12 @@ class _Files(paramiko.SFTPServerInterface):
 
 
 class SftpServer:
-    """The server, gone when the block ends.
+    """The server, which stops after the block.
 
     Parameters
     ----------
     root : Path
-        What clients see as ``/``.
+        Folder that clients see as ``/``.
     """
 
     def __init__(self, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""The folder of real graphs and DGL truth sets that lies beside the checkout."""
+"""Access to the folder next to the checkout with real graphs and DGL reference data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARED = ROOT.parent / "shared"
 
 
 def shared_or_skip(*parts: str) -> Path:
-    """A path in the shared folder; where it is not there the test is skipped."""
+    """Return a path in the shared folder; skip the test if it does not exist."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"{'/'.join(('shared', *parts))} is not beside the checkout")

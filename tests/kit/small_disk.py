@@ -1,4 +1,4 @@
-"""A file system of a few megabytes, that a test fills."""
+"""A file system of a few megabytes that a test fills."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ import pytest
 
 
 class SmallDisk:
-    """A mounted tmpfs: the kernel's own ENOSPC, for writes and for mapped pages."""
+    """A mounted tmpfs, which raises the kernel's own ENOSPC for writes and for mapped pages."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._ballast = path / "ballast"
 
     def fill(self, *, keep_free: int = 0) -> None:
-        """Take all its room but ``keep_free`` bytes."""
+        """Use all space except ``keep_free`` bytes."""
         with self._ballast.open("ab") as file:
             while (remaining := (self.free() - keep_free) // 4096 * 4096) > 0:
-                # Others write meanwhile.
+                # Other processes may write at the same time.
                 with contextlib.suppress(OSError):
                     os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, remaining)
 
     def empty(self) -> None:
-        """Give the room back."""
+        """Free the used space."""
         self._ballast.unlink(missing_ok=True)
 
     def free(self) -> int:
-        """Bytes that are left."""
+        """Return the free bytes."""
         statistics = os.statvfs(self.path)
         return statistics.f_bavail * statistics.f_frsize
 
 
 @contextmanager
 def small_disk(path: Path, size_mib: int) -> Iterator[SmallDisk]:
-    """A disk at ``path`` until the block ends; a skip where this host does not let its users mount
-    one.
+    """Mount a disk at ``path`` until the block ends.
+
+    Skips the test if users of this host may not mount one.
     """
     path.mkdir(parents=True, exist_ok=True)
     mounted = subprocess.run(

@@ -1,7 +1,7 @@
-"""Damage to the files of storaged and metad: every kind of file, what reads it, and what single
-altered bits come to.
+"""Damage to the files of storaged and metad, and the outcomes of reading them.
 
-``python -m tests.kit.storage_faults [POSITIONS]`` prints the table of outcomes.
+It covers every kind of file, its readers, and single flipped bits. ``python -m
+tests.kit.storage_faults [POSITIONS]`` prints the table of outcomes.
 """
 
 from __future__ import annotations
@@ -63,19 +63,22 @@ class Subject:
     moment: str
     folder: Path
     files: tuple[Path, ...]
-    """Below the folder."""
+    """Paths relative to the folder."""
     read: Callable[[Path], object]
-    """Gives what the files of a folder say, as something that compares; raises what a daemon would
-    report.
+    """Function that returns the content of a folder as a comparable value.
+
+    It raises what a daemon would report.
     """
     copied: bool = False
-    """Whether reading changes files: then each reading gets a copy."""
+    """True if reading changes files; each reading then gets a copy."""
     open_before_damage: Callable[[Path], Callable[[], object]] | None = None
-    """Opens a folder, whose files are altered after that; gives what reads them then."""
+    """Function that opens a folder before its files are altered, and returns the reader to use
+    after.
+    """
 
 
 def flip(path: Path, bit: int) -> None:
-    """Alter one bit of a file, in place."""
+    """Flip one bit of a file, in place."""
     with path.open("r+b") as file:
         file.seek(bit // 8)
         byte = file.read(1)[0]
@@ -84,8 +87,9 @@ def flip(path: Path, bit: int) -> None:
 
 
 def positions(size: int, count: int, seed: int) -> list[int]:
-    """Return bits of a file of ``size`` bytes: of its first and last bytes, and others at random;
-    ascending.
+    """Return bit positions in a file of ``size`` bytes, ascending.
+
+    They cover its first and last bytes, and random others.
     """
     bits = 8 * size
     if bits <= count:
@@ -95,9 +99,7 @@ def positions(size: int, count: int, seed: int) -> list[int]:
 
 
 def outcomes(subject: Subject, count: int) -> Counter[str]:
-    """Alter ``count`` single bits of a subject's files, one at a time, and count what reading comes
-    to.
-    """
+    """Flip ``count`` single bits of a subject's files, one at a time, and count the outcomes."""
     counts: Counter[str] = Counter()
     with _scratch() as scratch:
         expected = _read(subject, scratch, None, 0)
@@ -151,7 +153,7 @@ def _read(subject: Subject, scratch: Path, file: Path | None, bit: int) -> objec
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    """A folder in memory where there is one: thousands of small databases are opened in it."""
+    """Create a folder, in memory if possible: thousands of small databases are opened in it."""
     with tempfile.TemporaryDirectory(
         dir=_SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
     ) as folder:
@@ -166,14 +168,12 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 def _rewrite(path: Path, content: bytes) -> None:
-    path.unlink()  # it may be a hard link: the others stay as they are
+    path.unlink()  # it may be a hard link; the other links keep their content
     path.write_bytes(content)
 
 
 def damage_outcomes(subject: Subject) -> dict[tuple[str, str], str]:
-    """Damage each file of a closed subject in each way; what reading comes to, by (damage,
-    file).
-    """
+    """Damage each file of a closed subject in each way; return outcomes by (damage, file)."""
     outcomes_by_file = {}
     with _scratch() as scratch:
         copied_subject = replace(subject, copied=True)
@@ -241,7 +241,7 @@ def _open_graph(folder: Path) -> Callable[[], object]:
 
 
 def image_content(image: PartImage) -> object:
-    """Return everything that an image says."""
+    """Return the entire content of an image."""
     return (
         image.digest,
         hashlib.sha256(repr(image).encode()).hexdigest(),
@@ -345,7 +345,7 @@ def _read_published(folder: Path) -> object:
 
 
 def generate_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]:
-    """A load of nodes with texts, and of edges."""
+    """Return a load of nodes with strings, and of edges."""
     rng = np.random.default_rng(seed)
     ids = np.arange(nodes)
     texts = np.arange(nodes * 4, dtype=np.uint8)
@@ -390,14 +390,14 @@ def _names(folder: Path, *patterns: str) -> tuple[Path, ...]:
 
 
 def _copied_while_open(folder: Path, name: str) -> Path:
-    """A copy as a killed process leaves it: nothing was flushed as a database was closed."""
+    """Copy a folder as a killed process leaves it: nothing is flushed by closing a database."""
     copy = folder.with_name(name)
     shutil.copytree(folder, copy)
     return copy
 
 
 def catalogs(folder: Path) -> list[Subject]:
-    """A catalog with a log, and one that was closed."""
+    """Return a catalog with a log, and one that was closed."""
     catalog = folder / "catalog"
     for first_key in (0, 60):
         store = RocksStore(catalog)
@@ -443,7 +443,7 @@ def _write(store: BlockStore, load_id: int, load: Sequence[Op]) -> None:
 
 
 def graphs(folder: Path) -> list[Subject]:
-    """A graph database with a log, and one that was closed."""
+    """Return a graph database with a log, and one that was closed."""
     database = folder / "graph"
     store = BlockStore.open(database, SCHEMA)
     _write(store, 1, generate_load(1))
@@ -474,7 +474,7 @@ def graphs(folder: Path) -> list[Subject]:
 
 
 def builds(folder: Path) -> list[Subject]:
-    """An image, the stat database and the mark of a part that was built."""
+    """Return the image, the stat database and the completion mark of a built partition."""
     (folder / "built").mkdir()
     built_images = run_build(folder / "built", SCHEMA, [generate_load(1)])
     image, digest = part_folder(built_images.output, 0), built_images.digests[0]
@@ -525,7 +525,7 @@ def builds(folder: Path) -> list[Subject]:
 
 
 def small_files(folder: Path) -> list[Subject]:
-    """Files of a few words."""
+    """Return files of a few words."""
     target = folder / "small"
     open_folder(target, "storaged").release()
     ClusterIdentity(target / "cluster").check(_CLUSTER)
@@ -547,7 +547,7 @@ def small_files(folder: Path) -> list[Subject]:
 
 
 def subjects(folder: Path) -> list[Subject]:
-    """Every kind of file."""
+    """Return subjects of every kind of file."""
     return [*catalogs(folder), *graphs(folder), *builds(folder), *small_files(folder)]
 
 
@@ -555,14 +555,14 @@ Row = tuple[str, str, Counter[str]]
 
 
 def matrix(folder: Path, count: int) -> list[Row]:
-    """Alter ``count`` bits of each kind of file at each moment."""
+    """Flip ``count`` bits of each kind of file at each moment."""
     return [
         (subject.kind, subject.moment, outcomes(subject, count)) for subject in subjects(folder)
     ]
 
 
 def unexpected_rows(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """Return what is neither equal nor a typed error that names its file."""
+    """Return the rows that are neither equal nor a typed error with the name of the file."""
     return [
         (kind, moment, outcome)
         for kind, moment, counts in rows
@@ -572,7 +572,7 @@ def unexpected_rows(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The outcomes as a Markdown table."""
+    """Return the outcomes as a Markdown table."""
     lines = [
         "| file | moment | bits | equal | typed error | other |",
         "| --- | --- | --- | --- | --- | --- |",

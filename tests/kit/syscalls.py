@@ -1,9 +1,9 @@
-"""System calls of daemons: recorded, held against what must be durable, made to fail, or shown
-another wall clock.
+"""Recorder of daemons' system calls, which can also make them fail.
 
-The recorder is a library in C (`preload/syscalls.c`) that is compiled where it is needed and
-preloaded into daemons; it needs gcc, and no rights to trace processes. What a process writes
-through mapped memory it does not see."""
+It checks durability and can shift the wall clock. The recorder is a C library
+(`preload/syscalls.c`) that is compiled on demand and preloaded into daemons. It needs gcc, and no
+rights to trace processes. It does not record writes through mapped memory.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOURCE = Path(__file__).with_name("preload") / "syscalls.c"
 
 @functools.cache
 def _library() -> Path:
-    """The compiled library; a skip where there is no compiler."""
+    """Return the compiled library; skip the test if there is no compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("system calls are recorded by a library that needs gcc to be compiled")
@@ -45,10 +45,10 @@ def _library() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One call on a path below the root."""
+    """One system call on a path below the root."""
 
     begin_ns: int
-    """By the monotonic clock, as `time.monotonic_ns` gives it in any process."""
+    """Start on the monotonic clock, as `time.monotonic_ns` returns it in any process."""
     end_ns: int
     pid: int
     result: int
@@ -58,18 +58,18 @@ class Event:
     """
     path: str
     other: str
-    """The new name of a ``rename`` or ``link``."""
+    """New name of a ``rename`` or ``link``."""
 
 
 class Syscalls:
-    """What the processes that have `environment` do below a folder.
+    """Record of the system calls below a folder, of processes with `environment`.
 
     Parameters
     ----------
     root : Path
-        Paths below it count.
+        Folder below which system calls are recorded.
     folder : Path
-        For the record and what controls the calls; not below ``root``.
+        Folder for the record and the control file; not below ``root``.
     """
 
     def __init__(self, root: Path, folder: Path) -> None:
@@ -83,15 +83,16 @@ class Syscalls:
         }
 
     def control(self, *lines: str) -> None:
-        """Let these hold from now on: ``fail ERRNO CALL TEXT``, ``wait MILLISECONDS CALL TEXT``,
-        ``clock SECONDS``.
+        """Replace the control lines.
+
+        They are ``fail ERRNO CALL TEXT``, ``wait MILLISECONDS CALL TEXT`` or ``clock SECONDS``.
         """
         temporary = self._control.with_suffix(".making")
         temporary.write_text("\n".join(lines))
         temporary.rename(self._control)
 
     def events(self) -> list[Event]:
-        """What was recorded until now, in the order of the ends."""
+        """Return the events recorded so far, ordered by their ends."""
         events = []
         for line in self._record.read_text().splitlines() if self._record.exists() else ():
             begin, end, pid, result, call, path, other_path = line.split("\t")
@@ -102,17 +103,17 @@ class Syscalls:
 
 
 class Durability:
-    """What of a recorded folder would be there after a power failure.
+    """Content of a recorded folder that would survive a power failure.
 
-    A name is durable once its folder was synced after the name was made; content is durable once
-    the file was synced after it was written. Calls that overlap are taken as they are worst.
+    A name is durable once its folder was synced after the name was created; content is durable once
+    the file was synced after the write. For overlapping calls, the worst order is assumed.
 
     Parameters
     ----------
     events : sequence of Event
-        From before anything was made.
+        Events since before anything in the folder was created.
     root : Path
-        Was there before.
+        The recorded folder, which existed before.
     """
 
     def __init__(self, events: Sequence[Event], root: Path) -> None:
@@ -120,8 +121,9 @@ class Durability:
         self._events = [event for event in events if event.result >= 0]
 
     def losses(self, path: Path, at_ns: int | None = None) -> list[str]:
-        """Describe what a power failure at a time (now) would take of a file or folder, and of the
-        folders above it.
+        """Describe the losses of a power failure at a time (default: now) for a path.
+
+        The path is a file or folder; its parent folders count too.
         """
         cutoff_ns = time.monotonic_ns() if at_ns is None else at_ns
         path = path.resolve()
@@ -159,8 +161,10 @@ class Durability:
         ]
 
     def _names(self, path: str, cutoff_ns: int) -> dict[str, int]:
-        """What a file or folder was called, with the folders above it, and until when: a former
-        name may be another file's by now.
+        """Return the names of a path and its parent folders, and the time until which each was
+        valid.
+
+        A former name may belong to another file by now.
         """
         names = {path: cutoff_ns}
         name = path

@@ -1,4 +1,4 @@
-"""The processes that carry out tasks of a local cluster."""
+"""Processes that run the tasks of a local cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUILD = "storaged.build"
 def task_processes(
     cluster: LocalCluster, name: str, names: Collection[str] = tuple(PROCESS_NAMES.values())
 ) -> list[psutil.Process]:
-    """Return the processes of a storaged that carry out tasks, by their names."""
+    """Return the processes of a storaged that run tasks, by their names."""
     return [
         child
         for child in psutil.Process(cluster[name].pid).children(recursive=True)
@@ -24,8 +24,9 @@ def task_processes(
 
 
 def find_builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.Process]:
-    """Return the build processes of a storaged; of all storageds, orphans too, where none is
-    named.
+    """Return the build processes of a storaged.
+
+    Without a name, those of all storageds, orphans included.
     """
     if name is not None:
         return task_processes(cluster, name, (BUILD,))
@@ -43,7 +44,7 @@ def find_builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.P
 
 
 def name_of(process: psutil.Process) -> str:
-    """Return the name of a process, empty where it has ended."""
+    """Return the name of a process; empty if it has ended."""
     try:
         return process.name()
     except psutil.NoSuchProcess:

@@ -1,6 +1,4 @@
-"""A real terminal that a program runs in: what is typed goes through its line discipline, and what
-it shows is read.
-"""
+"""A pseudo-terminal for programs: input passes its line discipline, and output is read."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ from typing import Self
 from tests.kit.waiting import HANG_S
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][0-9A-B]|[=>78])")
-# A shell's own terminal leaves Ctrl-C to programs; what runs in the background, as tests may, has
-# it ignored, and its children too.
+# In a shell's own terminal Ctrl-C reaches programs. Background processes, such as tests, may ignore
+# it, and so would their children.
 _CONTROLLING = (
     "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     "signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -31,23 +29,22 @@ _CONTROLLING = (
 
 
 class Terminal:
-    """A program of this checkout under a pseudo-terminal of its own, so that Ctrl-C is a signal
-    there.
+    """A program of this checkout in its own pseudo-terminal, so that Ctrl-C is a signal there.
 
     Parameters
     ----------
     program : str
-        Python.
+        Python code to run.
     arguments : str
-        Of the program.
+        Arguments of the program.
     home : Path
-        The user's folder, where the program finds no settings of others.
+        Home folder of the user, without settings.
     """
 
     def __init__(self, program: str, *arguments: str, home: Path, columns: int = 120) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        # A terminal that can not say where its cursor is, as the one here; the rest is xterm's.
+        # A terminal that, like this one, cannot report its cursor position; otherwise xterm.
         settings = [
             "-u",
             "NO_COLOR",
@@ -65,7 +62,7 @@ class Terminal:
         )
         os.close(slave)
         self.raw = ""
-        """Everything that was shown, with colours and movements."""
+        """All output, with colors and cursor movements."""
         self._output = 0
 
     def __enter__(self) -> Self:
@@ -88,8 +85,9 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def wait_for_text(self, pattern: str, seconds: float = HANG_S) -> str:
-        """What was shown since the last key, once it has the pattern; AssertionError where it has
-        it not in time.
+        """Wait for a pattern in the output since the last key, and return the output.
+
+        Raises AssertionError after the timeout.
         """
         deadline = time.monotonic() + seconds
         while not (match := re.search(pattern, self.text)):
@@ -105,9 +103,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What was shown since the last key, without colours and movements, and without the blanks
-        that it ends with.
-        """
+        """Output since the last key, without colors, cursor movements and trailing blanks."""
         return (
             _ESCAPES.sub("", self.raw[self._output :])
             .replace("\r", "")
@@ -116,7 +112,7 @@ class Terminal:
         )
 
     def wait_exit_code(self, seconds: float = HANG_S) -> int:
-        """The exit code, once the program has ended."""
+        """Wait for the end of the program and return its exit code."""
         deadline = time.monotonic() + seconds
         while self._process.poll() is None:
             assert time.monotonic() < deadline, (
@@ -130,7 +126,7 @@ class Terminal:
     def _read(self, seconds: float) -> bool:
         if not select.select([self._master], [], [], seconds)[0]:
             return False
-        with contextlib.suppress(OSError):  # the other end is closed
+        with contextlib.suppress(OSError):  # the other end may be closed
             data = os.read(self._master, 1 << 16)
             self.raw += data.decode(errors="replace")
             return bool(data)

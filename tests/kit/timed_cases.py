@@ -1,4 +1,4 @@
-"""Calls until times on the graph of `tests.kit.cases`."""
+"""Calls with temporal filters on the graph of `tests.kit.cases`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asterism import Graph
 def temporal_calls(
     graph: Graph, people: np.ndarray, papers: np.ndarray, writes: int, seed: int
 ) -> dict[str, Callable[[], Any]]:
-    """Calls in which every node sees edges until a time of its own."""
+    """Return calls in which every node has its own temporal filter."""
     people_times, paper_times = (
         np.arange(len(people)) * 31 % writes,
         np.arange(len(papers)) * 53 % writes,

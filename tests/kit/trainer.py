@@ -1,4 +1,4 @@
-"""A process of trainers that call without a pause and hold every answer against what it has to be.
+"""A process of trainers that call continuously and check every result.
 
     python -m tests.kit.trainer ADDRESSES SPACE SECONDS THREADS SEED < expected.json
 
@@ -28,19 +28,19 @@ TIMEOUT_S = 20.0
 
 @dataclass
 class ThreadReport:
-    """What one thread saw."""
+    """Observations of one thread."""
 
     calls: int = 0
     wrong: list[str] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    """Of calls: a scan is as many requests as it has batches."""
+    """Seconds of each request; a scan is one request per batch."""
 
 
 def run_calls(
     graph: asterism.Graph, expected: dict[str, str], deadline: float, seed: int, seen: ThreadReport
 ) -> None:
-    """Call until the time is up."""
+    """Call until the deadline."""
     calls = cases.calls(graph)
     names = sorted(expected)
     order = np.random.default_rng(seed)
@@ -59,7 +59,7 @@ def run_calls(
 
 
 class TimedTransport:
-    """A client's transport that notes the seconds of every request."""
+    """A client's transport that records the seconds of every request."""
 
     def __init__(self, transport: ClientTransport) -> None:
         self._inner, self.piece_bytes = transport, transport.piece_bytes
@@ -77,7 +77,7 @@ class TimedTransport:
 
 
 def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> None:
-    """Run and report."""
+    """Run the threads and print the report."""
     expected: dict[str, str] = json.load(sys.stdin)
     all_seen = [ThreadReport() for _ in range(int(threads))]
     with asterism.connect(addresses, timeout_s=TIMEOUT_S) as client:

@@ -1,4 +1,4 @@
-"""Processor time and memory of the daemons of a cluster, as the kernel counts them."""
+"""Processor time and memory of the daemons of a cluster, as counted by the kernel."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def resident_bytes(cluster: LocalCluster, name: str) -> int:
 
 
 def reset_peak(cluster: LocalCluster, name: str) -> int:
-    """Start to measure the peak of a daemon's memory again, and return its memory now."""
+    """Reset the peak of a daemon's memory, and return its current memory."""
     Path(f"/proc/{cluster[name].pid}/clear_refs").write_text("5")
     return resident_bytes(cluster, name)
 
 
 def peak_bytes(cluster: LocalCluster, name: str) -> int:
-    """Return the most memory of a daemon since `reset_peak`, in bytes."""
+    """Return the peak memory of a daemon since `reset_peak`, in bytes."""
     status = Path(f"/proc/{cluster[name].pid}/status").read_text()
     return next(
         int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")
@@ -39,7 +39,7 @@ def peak_bytes(cluster: LocalCluster, name: str) -> int:
 
 
 def in_flight(cluster: LocalCluster, name: str) -> int:
-    """Return the calls that a daemon answers now."""
+    """Return the number of calls in progress in a daemon."""
     with urllib.request.urlopen(
         f"http://{cluster[name].http_address}/metrics", timeout=HANG_S
     ) as reply:
@@ -54,16 +54,14 @@ def in_flight(cluster: LocalCluster, name: str) -> int:
 
 
 def wait_idle(cluster: LocalCluster, *names: str) -> None:
-    """Wait until daemons answer no call."""
+    """Wait until daemons have no call in progress."""
     wait_until(
         lambda: not any(in_flight(cluster, name) for name in names), f"{names} answer no call"
     )
 
 
 def drain_cpu_s(cluster: LocalCluster, *names: str) -> dict[str, float]:
-    """Wait until daemons answer no call, and return the processor time that each has used
-    meanwhile.
-    """
+    """Wait until daemons have no call in progress; return the processor time used meanwhile."""
     before = {name: busy_s(cluster, name) for name in names}
     wait_idle(cluster, *names)
     return {name: busy_s(cluster, name) - used_before for name, used_before in before.items()}

@@ -1,4 +1,4 @@
-"""The polling helper of the tests, and the one limit of how long a test waits for anything."""
+"""Polling helper of the tests, and the single limit of how long a test waits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 HANG_S = 600.0
-"""Seconds of any wait, as a guard against hanging. A second on an idle machine may become minutes
-on a busy one.
+"""Longest wait in seconds, as a guard against hanging.
+
+An event that takes a second on an idle machine may take minutes on a busy one.
 """
 POLL_INTERVAL_S = 0.01
-"""Seconds between two looks at a condition."""
+"""Seconds between two checks of a condition."""
 
 QUICK_S = HANG_S / 10
-"""Seconds for an event that has to come before a call with the time limit `HANG_S` ends."""
+"""Seconds for an event that must occur before a call with the time limit `HANG_S` ends."""
 
 T = TypeVar("T")
 
@@ -32,15 +33,15 @@ def wait_until(
     ----------
     condition : callable
     description : str or callable
-        The condition in words, for the error; a callable is called where the condition never held.
+        The condition as text for the error; a callable is called only on timeout.
     poll_interval_s : float
     ignored : exception class or tuple of them
-        Raised by the condition while it does not hold yet.
+        Exceptions that the condition may raise while it does not hold yet.
 
     Raises
     ------
     TimeoutError
-        Where the condition does not hold within `HANG_S`, from the last ignored exception.
+        If the condition does not hold within `HANG_S`; its cause is the last ignored exception.
     """
     end = time.monotonic() + HANG_S
     while True:
@@ -57,9 +58,10 @@ def wait_until(
 
 
 def let_pass(seconds: float) -> None:
-    """Let time pass in which something must not happen, or which a clock must count (a term, a
-    timestamp of whole seconds).
+    """Sleep while something must not happen, or while a clock must advance.
 
-    Never a way to wait for something: on a busy machine it has not happened yet. A machine that is
-    busy makes such a test see less, not fail."""
+    Examples of clocks are a term and a timestamp of whole seconds. Never use this to wait for an
+    event: on a busy machine it may not have happened yet. A busy machine may make such a test
+    observe less, but not fail.
+    """
     time.sleep(seconds)

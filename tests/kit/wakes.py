@@ -1,6 +1,4 @@
-"""Wakes of idle processes: voluntary context switches of their threads, and their share of the
-processor.
-"""
+"""Wakes of idle processes: context switches of their threads, and processor share."""
 
 from __future__ import annotations
 
@@ -11,12 +9,10 @@ from pathlib import Path
 
 
 def context_switches(pid: int) -> dict[int, int]:
-    """Return the voluntary context switches of each thread of a process since its start, by thread
-    id.
-    """
+    """Return the voluntary context switches of a process since its start, by thread id."""
     counts = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the thread may have ended
             text = (task / "status").read_text()
             counts[int(task.name)] = int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
     return counts
@@ -34,15 +30,16 @@ def cpu_s(pid: int) -> float:
 
 
 def wake_rates(pids: Mapping[str, int], window_s: float) -> dict[str, dict[int, float]]:
-    """Return the wakes per second of each thread that lives through a window, by process name and
-    thread id.
+    """Return the wakes per second of threads over a window, by process name and thread id.
+
+    Only threads that live through the window count.
 
     Counts do not depend on the machine's load, as CPU time does: a thread wakes when an event or a
     deadline comes. Only waiting for a lock that a preempted thread holds adds to them; that differs
     from window to window, so the least of several windows is what a process always does."""
     started = time.monotonic()
     before = {name: context_switches(pid) for name, pid in pids.items()}
-    time.sleep(window_s)  # this time itself is what is measured
+    time.sleep(window_s)  # the window that is measured
     elapsed_s = time.monotonic() - started
     after = {name: context_switches(pid) for name, pid in pids.items()}
     return {

@@ -1,4 +1,4 @@
-"""A whole graph as plain values: what a load wrote, held against what it was made from."""
+"""An entire graph as plain values, for comparing a load with its source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from asterism import Graph
 
 
 def column_rows(column: Any) -> list[Any]:
-    """A feature column as a list of rows; texts decoded."""
+    """Return a feature column as a list of rows, with strings decoded."""
     if isinstance(column, tuple):
         rows = [
             column[1][start:stop] for start, stop in zip(column[0][:-1], column[0][1:], strict=True)
@@ -21,7 +21,7 @@ def column_rows(column: Any) -> list[Any]:
 
 
 def nodes_of(graph: Graph, ntype: str) -> dict[int, dict[str, Any]]:
-    """By id: the weight and features of every node of a type."""
+    """Return the weight and features of every node of a type, by id."""
     names = [
         feature.name
         for feature in graph.schema.node_types[graph.schema.node_type_id(ntype)].features
@@ -40,9 +40,7 @@ def nodes_of(graph: Graph, ntype: str) -> dict[int, dict[str, Any]]:
 
 
 def edges_of(graph: Graph, etype: str) -> list[tuple[int, int, dict[str, Any]]]:
-    """Source, destination, weight and features of every edge of a type, in the order of their
-    ids.
-    """
+    """Return source, destination, weight and features of every edge of a type, by edge id."""
     names = [
         feature.name
         for feature in graph.schema.edge_types[graph.schema.edge_type_id(etype)].features

@@ -1,5 +1,6 @@
-"""Calls on the graph of `cases` that give whole layers or clusters: nodes drawn by budgets, and
-batches of clusters.
+"""Calls on the graph of `cases` that return whole layers or clusters.
+
+These are HGT layers and cluster batches.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from asterism import Graph
 def calls(
     graph: Graph, mixed: np.ndarray, types: np.ndarray, edge_filter: str, seed: int
 ) -> dict[str, Callable[[], Any]]:
-    """The calls, by a name that says what each is.
+    """Return the calls, by a descriptive name.
 
-    ``mixed`` are nodes of the ``types`` person (0) and paper (1), unknown ones and -1 among them;
-    ``edge_filter`` is a condition on every edge type."""
+    ``mixed`` are nodes of the ``types`` person (0) and paper (1), unknown ones and -1 included;
+    ``edge_filter`` is a filter on every edge type.
+    """
     people, papers = mixed[types == 0], mixed[types == 1]
     valid_ids = {"person": people[people >= 0], "paper": papers[papers >= 0]}
     clusters = {name: (np.unique(ids), np.unique(ids) % 7) for name, ids in valid_ids.items()}

@@ -1,9 +1,10 @@
-"""A process that has imported and compiled what daemons need, and forks them: a cluster starts in a
-fraction of the time.
+"""Zygote: a process with imports and kernels loaded that forks daemons.
 
-A daemon that is forked runs the same ``__main__`` with the same arguments, environment, files and
-session as one that is executed; only the imports are done. What measures memory, or starts with an
-environment that works at the start of the interpreter, is executed (`Daemon.cold`)."""
+It starts a cluster in a fraction of the time. A forked daemon runs the same ``__main__`` with the
+same arguments, environment, files and session as an executed one; only the imports are done
+already. Processes that measure memory, or depend on environment variables at the start of the
+interpreter, are executed instead (`Daemon.cold`).
+"""
 
 from __future__ import annotations
 
@@ -48,12 +49,14 @@ _PRELOADED = (
     "asterism_standalone.app",
 )
 _COMMAND = "asterism.cli.app"
-"""Not in every environment: the command is an extra."""
+"""Module of the command line, which is an extra and not installed everywhere."""
 
 
 def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what of an environment works at the start of an interpreter or at an import, but for
-    the faults and the mutants, which the zygote plants in what it forks.
+    """Return the variables of an environment that take effect at start or at an import.
+
+    Those for faults and mutants are left out, because the zygote applies them in the processes that
+    it forks.
     """
     path = [
         folder
@@ -92,12 +95,12 @@ class ForkedProcess:
         while self.poll() is None:
             if end is not None and time.monotonic() > end:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
-            self._ended.poll(50)  # milliseconds; another thread may take the status meanwhile
+            self._ended.poll(50)  # milliseconds; another thread may collect the status meanwhile
         assert self.returncode is not None
         return self.returncode
 
     def send_signal(self, signal_number: int) -> None:
-        """Send a signal, where it still runs."""
+        """Send a signal if the process still runs."""
         if self.poll() is None:
             os.kill(self.pid, signal_number)
 
@@ -113,13 +116,13 @@ class ForkedProcess:
         data = self._ends.recv(64)
         self.returncode = (
             int(data) if data else -int(signal.SIGKILL)
-        )  # the zygote is gone, and its children with it
+        )  # the zygote has ended, and its children with it
         self._ended.unregister(self._ends)
         self._ends.close()
 
 
 class Zygote:
-    """The zygote of this process; started at its first use, ended with this process."""
+    """The zygote of this process; it starts on first use and ends with this process."""
 
     def __init__(self) -> None:
         self._startup_environment: dict[str, str] = {}
@@ -129,16 +132,18 @@ class Zygote:
         self._is_shared = False
 
     def share(self) -> None:
-        """Start it, and let forks of this process use it too: one at a time, for they have one
-        connection.
+        """Start the zygote and let forks of this process use it.
+
+        Only one of them may use it at a time, because they share one connection.
         """
         with self._lock:
             self._ensure_started()
             self._is_shared = True
 
     def can_fork(self, environment: Mapping[str, str]) -> bool:
-        """Return whether a process with this environment may be forked: what works at an
-        interpreter's start is as it was at the zygote's.
+        """Return whether a process with this environment may be forked.
+
+        Variables that take effect at interpreter start must equal those of the zygote.
         """
         with self._lock:
             self._ensure_started()
@@ -152,8 +157,9 @@ class Zygote:
         output: int,
         errors: int | None = None,
     ) -> ForkedProcess:
-        """Run ``python -m arguments...`` in a session of its own; ``output`` is its stdout, and its
-        stderr where there is no other for that.
+        """Run ``python -m arguments...`` in its own session.
+
+        ``output`` is its stdout, and also its stderr unless ``errors`` is given.
         """
         with self._lock:
             self._ensure_started()
@@ -172,7 +178,7 @@ class Zygote:
                     [request],
                     [output, output if errors is None else errors, child_end.fileno()],
                 )
-            pid = int(parent_end.recv(64) or b"0")  # sent once it leads its session
+            pid = int(parent_end.recv(64) or b"0")  # sent once the child leads its session
             if not pid:
                 raise RuntimeError("the zygote has ended")
             return ForkedProcess(arguments, pid, parent_end)
@@ -186,7 +192,7 @@ class Zygote:
         for end in (parent_end, child_end):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_MESSAGE)
         with child_end:
-            # A child inherits it.
+            # The child inherits this environment.
             self._startup_environment = startup_variables(os.environ)  # noqa: TID251
             subprocess.Popen(
                 [sys.executable, "-m", "tests.kit.zygote"],
@@ -205,7 +211,7 @@ def preload() -> None:
     assert spec is not None
     assert spec.loader is not None
     sys.modules["faultpoints"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["faultpoints"])  # before what it changes
+    spec.loader.exec_module(sys.modules["faultpoints"])  # before the modules that it patches
 
     for name in _PRELOADED:
         importlib.import_module(name)
@@ -259,9 +265,7 @@ def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) 
 def serve() -> None:
     """Fork the processes requested on stdin, and report their exits, until stdin is closed."""
     preload()
-    if (
-        threading.active_count() != 1
-    ):  # those of BLAS and of allocators begin again after a fork by themselves
+    if threading.active_count() != 1:  # threads of BLAS and allocators restart after a fork
         raise RuntimeError(
             f"{threading.enumerate()} run: a process that was forked from here would lack "
             "all but one"
@@ -311,9 +315,7 @@ ZYGOTE = Zygote()
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m arguments...`` to its end, forked; its stdout and stderr are in the
-    result.
-    """
+    """Fork ``python -m arguments...``, wait for its end and return its stdout and stderr."""
     environment = dict(os.environ)  # noqa: TID251 - a child inherits it
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         if ZYGOTE.can_fork(environment):
