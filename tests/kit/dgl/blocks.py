@@ -1,5 +1,6 @@
-"""Blocks of a served graph against its edges, and a model of DGL's on all of its neighbors against
-the same on the whole graph; prints OK.
+"""Check of served blocks against the graph's edges, and of a DGL model on them.
+
+The model on all neighbors must equal the same on the entire graph. Prints OK.
 
 python blocks.py ADDRESS
 """
@@ -20,7 +21,7 @@ from asterism.dgl import NeighborSampler
 
 
 def one_type(graph: asterism.Graph) -> None:
-    """Every block's edges, counts and order; then a model."""
+    """Check every block's edges, counts and order; then a model."""
     edges_by_id = edges(graph, "cites")
     degree = Counter(dst for _, dst in edges_by_id.values())
     seeds = np.random.default_rng(1).permutation(2708)[:64]
@@ -62,7 +63,7 @@ def one_type(graph: asterism.Graph) -> None:
 
 
 def several_types(graph: asterism.Graph) -> None:
-    """Blocks of several types, weights too, and a model of DGL's for them."""
+    """Check blocks of several types, with weights, and a DGL model on them."""
     triples = [tuple(t.name.split(":")) for t in graph.schema.edge_types]
     edges_by_type = {triple: edges(graph, ":".join(triple)) for triple in triples}
     weights = {

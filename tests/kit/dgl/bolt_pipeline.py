@@ -1,5 +1,6 @@
-"""GraphBolt's own pipelines over a served graph: items, our sampler and features, its loader and
-workers, blocks; prints OK.
+"""Check of GraphBolt's pipelines over a served graph.
+
+They combine items, our sampler and features, and GraphBolt's loader, workers and blocks. Prints OK.
 
 python bolt_pipeline.py ADDRESS
 """
@@ -28,7 +29,7 @@ TRAIN = 640
 
 
 def feature_rows(graph: asterism.Graph, node_type: str, feature: str) -> dict[int, Any]:
-    """A feature of each node, by its id."""
+    """Return a feature of each node, by node id."""
     rows: dict[int, Any] = {}
     for batch in graph.scan_nodes(node_type, [feature]):
         rows.update(zip(batch.ids.tolist(), batch.features[feature], strict=True))
@@ -40,7 +41,7 @@ def epoch(pipe: Any, num_workers: int = 0) -> list[Any]:
 
 
 def one_type(graph: asterism.Graph) -> None:
-    """Every edge, count and feature of an epoch by two workers; then a model."""
+    """Check every edge, count and feature of an epoch by two workers; then a model."""
     edges_by_id, label = edges(graph, "cites"), feature_rows(graph, "paper", "label")
     degree = Counter(dst for _, dst in edges_by_id.values())
     train = torch.from_numpy(np.random.default_rng(1).permutation(2708)[:TRAIN])
@@ -113,7 +114,7 @@ def one_type(graph: asterism.Graph) -> None:
 
 
 def several_types(graph: asterism.Graph) -> None:
-    """Types by name: layers, blocks and features, drawn by weight."""
+    """Check layers, blocks and features of several types, sampled by weight."""
     triples = [tuple(t.name.split(":")) for t in graph.schema.edge_types]
     edges_by_type = {triple: edges(graph, ":".join(triple)) for triple in triples}
     altitude = feature_rows(graph, "airport", "altitude")
@@ -178,7 +179,7 @@ def several_types(graph: asterism.Graph) -> None:
 
 
 def features_of_edges(client: asterism.Client) -> None:
-    """Fetched for each layer by the edges that it has; ragged ones and weights of nodes besides."""
+    """Check features of edges, fetched by layer, and ragged features and weights of nodes."""
     client.create_space(
         "dated",
         {

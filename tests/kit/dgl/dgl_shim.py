@@ -1,10 +1,11 @@
-"""Say `from dgl_shim import dgl`: the wheels of DGL 1.1 and 2.1 then import beside a current
-setuptools and torch.
+"""Shim that imports DGL 1.1 and 2.1 wheels with a current setuptools and torch.
 
-`dgl.utils` takes `packaging` from inside setuptools, which dropped it in version 71; and DGL 2
-loads a library of GraphBolt that is built for a few versions of torch only. Partitions in DGL's own
-format need one name of GraphBolt. Where torchdata is, which GraphBolt's Python stands on, all of
-that is there, and only what asks the library fails."""
+Use `from dgl_shim import dgl`. `dgl.utils` imports `packaging` from inside setuptools, which
+dropped it in version 71, and DGL 2 loads a GraphBolt library that is built for a few versions of
+torch only. Partitions in DGL's own format need one name of GraphBolt. If torchdata, which
+GraphBolt's Python depends on, is installed, all of GraphBolt is available, and only calls into the
+library fail.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +42,12 @@ def _stub_graphbolt() -> None:
     graphbolt = types.ModuleType("dgl.graphbolt")
     graphbolt.FusedCSCSamplingGraph = type(
         "FusedCSCSamplingGraph", (), {}
-    )  # asked for in isinstance() only
+    )  # used in isinstance() only
     sys.modules["dgl.graphbolt"] = graphbolt
 
 
 def _mark_as_loaded(library: str) -> None:
-    """Let a library count as loaded that is not there."""
+    """Mark a missing library as loaded."""
     from torch import classes
 
     exists, load = os.path.exists, classes.load_library

@@ -1,4 +1,4 @@
-"""What a served graph is known to hold, and what it is known to refuse."""
+"""Known content of the served graph, and requests that it refuses."""
 
 from __future__ import annotations
 

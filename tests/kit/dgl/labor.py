@@ -1,5 +1,6 @@
-"""LABOR of a served graph beside DGL's own on the same edges: which edges are kept how often, how
-many nodes are met; then blocks. Prints OK.
+"""Comparison of LABOR on a served graph with DGL's on the same edges; then blocks.
+
+It compares the frequency of each edge and the number of visited nodes. Prints OK.
 
 python labor.py ADDRESS
 """
@@ -18,8 +19,9 @@ import asterism
 from asterism.dgl import LaborSampler
 
 SIZE, COPIES, ROUNDS = 12, 250, 16
-"""Nodes of a small graph, of which every copy is a trial: variates are of nodes; and batches of all
-copies.
+"""Nodes of a small graph; its copies; batches of all copies.
+
+Variates belong to nodes, so that every copy is an independent trial.
 """
 SEEDS = np.array([8, 9, 10, 11])
 EDGES = [
@@ -44,7 +46,7 @@ TRIALS = COPIES * ROUNDS
 
 
 def load_copies(client: asterism.Client) -> tuple[asterism.Graph, np.ndarray, np.ndarray]:
-    """The copies as a space, and their edges' ends."""
+    """Load the copies into a graph space; return it with the ends of their edges."""
     client.create_space(
         "labor",
         {
@@ -68,8 +70,9 @@ def load_copies(client: asterism.Client) -> tuple[asterism.Graph, np.ndarray, np
 def sample_served(
     graph: asterism.Graph, fanout: int, importance: int, *, weighted: bool
 ) -> tuple[np.ndarray, list[int], dict[int, float]]:
-    """How often each edge was kept, how many nodes were met by each batch, and the weights of the
-    last batch's edges.
+    """Return the count of each edge, the visited nodes of each batch, and the last weights.
+
+    The weights are those of the edges in the last batch.
     """
     edge_counts, node_counts, weights = np.zeros(len(EDGES)), [], {}
     nodes = (np.arange(COPIES)[:, None] * SIZE + SEEDS).ravel()
@@ -87,7 +90,7 @@ def sample_served(
 def sample_with_dgl(
     full_graph: dgl.DGLGraph, fanout: int, importance: int, *, weighted: bool
 ) -> tuple[np.ndarray, list[int], dict[int, float]]:
-    """The same by DGL."""
+    """Return the same results by DGL."""
     edge_counts, node_counts, weights = np.zeros(len(EDGES)), [], {}
     nodes = torch.from_numpy((np.arange(COPIES)[:, None] * SIZE + SEEDS).ravel())
     for seed in range(ROUNDS):
@@ -109,8 +112,9 @@ def sample_with_dgl(
 
 
 def compare(graph: asterism.Graph, src: np.ndarray, dst: np.ndarray) -> None:
-    """Each edge's share within five standard errors and the 1e-3 that DGL's solver leaves; the
-    nodes met, likewise.
+    """Compare the share of each edge, and the number of visited nodes.
+
+    The tolerance is five standard errors and the 1e-3 of DGL's solver.
     """
     full_graph = dgl.graph((torch.from_numpy(src), torch.from_numpy(dst)), num_nodes=COPIES * SIZE)
     full_graph.edata["p"] = torch.from_numpy(np.tile([w for _, _, w in EDGES], COPIES)).float()
@@ -130,12 +134,12 @@ def compare(graph: asterism.Graph, src: np.ndarray, dst: np.ndarray) -> None:
                 f"{label}: {(our_counts / TRIALS).round(3).tolist()} and "
                 f"{(dgl_counts / TRIALS).round(3).tolist()}"
             )
-            # A batch's nodes are COPIES independent trials of at most SIZE nodes.
+            # The nodes of a batch are COPIES independent trials of at most SIZE nodes.
             error = np.sqrt(2 / ROUNDS * max(np.var(our_nodes), np.var(dgl_nodes), COPIES / 4))
             assert abs(np.mean(our_nodes) - np.mean(dgl_nodes)) < 5 * error + 1e-3 * np.mean(
                 our_nodes
             ), f"{label}: {np.mean(our_nodes)} and {np.mean(dgl_nodes)} nodes"
-            # The rule of edge weights is the same: alike where a node kept the same edges.
+            # The rule of edge weights is the same: weights agree where a node kept the same edges.
             equal_rows = 0
             for copy in range(COPIES):
                 for s in SEEDS:
@@ -159,8 +163,10 @@ def compare(graph: asterism.Graph, src: np.ndarray, dst: np.ndarray) -> None:
 
 
 def blocks(graph: asterism.Graph) -> None:
-    """Blocks of the adapter: their nodes follow each other, their edges are the graph's, and a
-    node's weights sum to their number.
+    """Check blocks of the adapter.
+
+    Their nodes are consecutive, their edges are the graph's, and the weights of a node sum to their
+    number.
     """
     sampler = LaborSampler(
         graph, [2, 3], prob="weight", importance_sampling=-5, layer_dependency=True

@@ -1,5 +1,6 @@
-"""Load every part with DGL's own `load_partition` and leave what it gives as NumPy arrays:
-load_parts.py CONFIG OUT_FOLDER.
+"""Load every partition by DGL's `load_partition` and save NumPy arrays.
+
+Usage: load_parts.py CONFIG OUT_FOLDER.
 
 With DGL_DIST_DEBUG=1 DGL itself asserts that each inner node and edge maps to the part.
 """
@@ -35,7 +36,7 @@ def main(config: str, out: str) -> None:
         }
         arrays |= {f"ndata/{key}": value for key, value in graph.ndata.items()}
         arrays |= {f"edata/{key}": value for key, value in graph.edata.items()}
-        # The separator of a member's path in a .npz is the feature's own.
+        # A member's path in a .npz cannot have the separator of feature names.
         arrays |= {f"nfeat/{key}".replace("/", "|"): value for key, value in node_feats.items()}
         arrays |= {f"efeat/{key}".replace("/", "|"): value for key, value in edge_feats.items()}
         np.savez(

@@ -1,5 +1,6 @@
-"""Cut graphs with DGL's own METIS: metis_cut.py PARTS INPUT_FOLDER... Prints the edges between
-parts of each as a JSON list.
+"""Cut graphs with DGL's METIS: metis_cut.py PARTS INPUT_FOLDER...
+
+Prints the number of edges between partitions of each graph as a JSON list.
 
 An input is src.npy, dst.npy and nodes.npy, the number of nodes.
 """

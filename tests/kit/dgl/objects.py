@@ -1,4 +1,4 @@
-"""DGL's own graphs in a space: what is read back is what they hold; prints OK.
+"""Check that DGL graphs read back from a graph space are equal; prints OK.
 
 python objects.py ADDRESS
 """
@@ -16,7 +16,7 @@ from asterism_proto.errors import InvalidRequest
 
 
 def one_type(client: asterism.Client) -> None:
-    """A homogeneous graph of 32-bit ids, with parallel edges and loops."""
+    """Check a homogeneous graph of 32-bit ids, with parallel edges and loops."""
     generator = torch.Generator().manual_seed(1)
     src, dst = torch.randint(40, (2, 200), generator=generator, dtype=torch.int32)
     graph = dgl.graph((src, dst), num_nodes=45)
@@ -45,7 +45,7 @@ def one_type(client: asterism.Client) -> None:
 
 
 def several_types(client: asterism.Client) -> None:
-    """A heterogeneous graph with weights of nodes and edges."""
+    """Check a heterogeneous graph with weights of nodes and edges."""
     graph = dgl.heterograph(
         {
             ("user", "buys", "item"): (torch.tensor([0, 0, 2]), torch.tensor([3, 1, 0])),
@@ -77,7 +77,7 @@ def several_types(client: asterism.Client) -> None:
 
 
 def refusals(client: asterism.Client) -> None:
-    """Weights that are none, with their rows; a block, which is no whole graph."""
+    """Check refusals: invalid weights, named by row, and a block, which is not a graph."""
     graph = dgl.graph(([0, 1], [1, 0]))
     graph.edata["weight"] = torch.tensor([1.0, -3.0])
     for bad_graph, expected_text in (

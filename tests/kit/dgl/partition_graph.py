@@ -1,5 +1,6 @@
-"""Partition a graph with DGL's own `partition_graph`: partition_graph.py INPUT_FOLDER OUT PARTS
-METHOD. Prints JSON.
+"""Partition a graph with DGL's `partition_graph`, and print the time as JSON.
+
+Usage: partition_graph.py INPUT_FOLDER OUT PARTS METHOD.
 
 The input is src.npy, dst.npy and feat.npy. What is timed is `partition_graph` alone, with the graph
 in memory."""
@@ -19,7 +20,7 @@ from dgl_shim import dgl
 
 
 def resident(field: str) -> int:
-    """Bytes of this process's memory: VmRSS now, VmHWM at its peak."""
+    """Return bytes of this process's memory: VmRSS for now, VmHWM for the peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 

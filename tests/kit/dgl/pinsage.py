@@ -1,5 +1,6 @@
-"""How often DGL's PinSAGE sampler visits each item from each: python pinsage.py BOUGHT.npz USERS
-ITEMS ROUNDS WALKS OUT.npy
+"""Visit counts of items by DGL's PinSAGE sampler.
+
+Usage: pinsage.py BOUGHT.npz USERS ITEMS ROUNDS WALKS OUT.npy
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dgl_shim import dgl
 
 
 def main(pairs_path: str, users: int, items: int, repeat_count: int, walks: int, out: str) -> None:
-    """Sum the visits of that many rounds, in two ways to walk."""
+    """Sum the visits of ``repeat_count`` rounds, for two kinds of walks."""
     pairs = np.load(pairs_path)
     ends = {"user": torch.from_numpy(pairs["users"]), "item": torch.from_numpy(pairs["items"])}
     graph = dgl.heterograph(

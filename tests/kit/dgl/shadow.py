@@ -1,6 +1,4 @@
-"""DGL's own ShaDow sampler on a small graph: the node sets that it draws around one node, how often
-each, as JSON.
-"""
+"""Frequencies of the node sets that DGL's ShaDow sampler returns around one node, as JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +11,10 @@ import torch
 
 
 def main(request_text: str) -> None:
-    """Draw as ``request_text`` says: nodes, edges (src, dst), fanouts in hop order, the seed node,
-    how many times.
+    """Sample as described by ``request_text``.
+
+    It has nodes, edges (src, dst), fanouts in hop order, the seed node, and the number of
+    repetitions.
     """
     request = json.loads(request_text)
     dgl.seed(5)

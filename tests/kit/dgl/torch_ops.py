@@ -1,6 +1,4 @@
-"""Gathers and scatters of tensors against those of arrays, and their gradients against differences;
-prints OK.
-"""
+"""Check of tensor gathers and scatters against arrays, and of their gradients; prints OK."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from asterism_proto.errors import InvalidRequest
 
 generator = np.random.default_rng(5)
 values = generator.normal(size=(40, 3))
-where = generator.integers(0, 6, 40)  # place 6 and 7 stay empty
+where = generator.integers(0, 6, 40)  # positions 6 and 7 stay empty
 size = 8
 
 for name in ("scatter_add", "scatter_mean", "scatter_max", "scatter_softmax"):
@@ -32,8 +30,8 @@ ops.gather(rows, picked).sum().backward()
 assert rows.grad is not None
 assert rows.grad[:, 0].tolist() == [1, 0, 1, 0, 2]
 
-# Euler's: the gradient of a sum is gathered, that of a maximum split over ties, what is empty is
-# -1e9.
+# Euler's rules: the gradient of a sum is gathered, that of a maximum is split over ties, and empty
+# positions are -1e9.
 ties = torch.tensor([2.0, 5.0, 5.0, 1.0, 5.0], requires_grad=True)
 largest = ops.scatter_max(ties, [0, 0, 0, 1, 0], 3)
 assert largest.tolist() == [5.0, 1.0, -1e9]
@@ -46,7 +44,7 @@ assert ops.scatter_add(torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64), 3).
 
 
 def error_message(call: Callable[[], object]) -> str:
-    """What a refusal says."""
+    """Return the error message of a call that must fail."""
     try:
         call()
     except InvalidRequest as error:

@@ -1,5 +1,4 @@
-"""GraphSAGE twice: on a partition that DGL serves, through DGL's distributed loader, and on the
-whole graph in one process.
+"""GraphSAGE on a partition that DGL serves, and on the entire graph in one process.
 
     train_sage.py PART_CONFIG.json INPUT.npz FOLDER SEEDS EPOCHS
 
@@ -56,9 +55,7 @@ def accuracy(
     seed: int,
     epochs: int,
 ) -> float:
-    """Train a model on what a loader gives, and test it with whole neighborhoods from the same
-    loader.
-    """
+    """Train a model on a loader's batches, and test it with full neighborhoods."""
     torch.manual_seed(seed)
     dgl.seed(seed)
     random.seed(seed)
@@ -132,7 +129,7 @@ def train_distributed(config: str, ip_config: str, out: str, seeds: int, epochs:
 
 
 def private_shm() -> None:
-    """Give this process and its children a /dev/shm of their own."""
+    """Mount a private /dev/shm for this process and its children."""
     libc = ctypes.CDLL(None)
     if (
         libc.unshare(_NEW_NAMESPACE)
@@ -143,8 +140,9 @@ def private_shm() -> None:
 
 
 def reserve_ports(count: int) -> list[socket.socket]:
-    """Return sockets that are bound and do not listen: while they are open, a server that sets
-    SO_REUSEADDR gets their ports, and nobody else.
+    """Return sockets that are bound but do not listen.
+
+    While they are open, only servers that set SO_REUSEADDR get their ports.
     """
     sockets = []
     for _ in range(count):
@@ -155,7 +153,7 @@ def reserve_ports(count: int) -> list[socket.socket]:
 
 
 def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[float]:
-    """One server per part and a trainer, all ended in the end."""
+    """Run one server per partition and a trainer, and end them all."""
     parts = int(json.loads(Path(config).read_text())["num_parts"])
     ip_config, out = folder / "ip_config.txt", folder / "served.json"
     reserved = reserve_ports(parts)
@@ -213,7 +211,7 @@ def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[flo
 def check_children(
     children: dict[str, subprocess.Popen[bytes]], folder: Path, deadline: float
 ) -> None:
-    """Wait a little; end where a child has ended, or it takes too long."""
+    """Wait briefly; raise if a child has ended or the deadline has passed."""
     time.sleep(0.05)
     ended = [name for name, child in children.items() if child.poll() is not None]
     ended = [name for name in ended if name != "train" or not (folder / "served.json").exists()]
@@ -237,13 +235,13 @@ def main(config: str, path: str, folder: str, seeds: str, epochs: str) -> None:
 
 
 def run_child(role: str, *arguments: str) -> None:
-    """A process that `train_served` started; it ends with that one."""
+    """Run a child process of `train_served`; it ends with its parent."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     torch.set_num_threads(1)
     if role == "train":
         config, ip_config, out, seeds, epochs = arguments
         train_distributed(config, ip_config, out, int(seeds), int(epochs))
-        os._exit(0)  # what DGL does at a client's end waits for servers, which are ended
+        os._exit(0)  # DGL's exit of a client waits for servers, which have ended
     part, ip_config, config = arguments
     if int(part):
         private_shm()

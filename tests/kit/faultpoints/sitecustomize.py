@@ -1,18 +1,18 @@
-"""Faults inside a test's daemons and their builds: the interpreter imports this at its start where
-`tests.kit.faults` says so.
+"""Faults injected into the daemons and builds of a test.
 
-The zygote of the tests runs it before it imports the daemons; what it forks reads the file that its
-own environment names.
+The interpreter imports this module at its start if `tests.kit.faults` has prepared the environment.
+The zygote of the tests runs it before it imports the daemons; a forked process reads the file that
+its own environment names.
 
-A file says what is to go wrong; it is read anew at each point, so that a test can change its mind
-while the daemon runs. The daemons know nothing of it: their own code runs, and waits or is killed
-by a real signal at places that a test names.
+A file lists the faults. Each fault point reads it again, so that a test can change the faults while
+the daemon runs. The daemons have no code for faults: their own code runs, and waits or is killed by
+a real signal at places that the test names.
 
-    {"hold_build_in": ["sweep"]}   a build waits in the middle of a pass of such a name, until the
-                                   file says otherwise
-    {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key that begins so;
+    {"hold_build_in": ["sweep"]}   a build waits in the middle of a pass of this name until the file
+                                   changes
+    {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key with this prefix;
     "die_after_write_of": after
-    {"wall_ahead_s": 3600}         the wall clock is so far ahead; the monotonic one is not
+    {"wall_ahead_s": 3600}         shift of the wall clock; the monotonic clock is unchanged
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _is_held(name: str) -> bool:
 
 
 def _patch_build(module: Any) -> None:
-    """Wait after the first thing that a pass does: some of it is there, and some is not."""
+    """Wait after the first action of a build step, when its output is partial."""
     from storaged.store import engine, image_writer, tables
 
     def phase(
@@ -115,14 +115,12 @@ def _patch_metad(module: Any) -> None:
 
 
 def _patch_grpc(module: Any) -> None:
-    """Keep the clock of the wall that its other half, which is not Python, has: both tell each
-    other times of day.
-    """
+    """Keep the real wall clock for gRPC, because its C core exchanges wall times with Python."""
     module.time = types.SimpleNamespace(**{**vars(time), "time": plain_time})
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Changes a module right after it was imported."""
+    """Changes a module right after its import."""
 
     def __init__(self) -> None:
         self._changes: dict[str, Callable[[Any], None]] = {

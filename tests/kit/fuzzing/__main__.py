@@ -1,5 +1,6 @@
-"""A campaign in a process of its own, on the folder of services with recorded requests: ``python -m
-tests.kit.fuzzing``.
+"""Campaign in its own process, on recorded services: ``python -m tests.kit.fuzzing``.
+
+The folder of services has the recorded requests.
 
 It notes each request before it is sent, prints what became of all of them, and exits with 1 if one
 has a fault. The parent process recognizes a crash by the exit status, and reads the request from
@@ -22,7 +23,7 @@ from tests.kit.fuzzing.services import RecordedCall, Services, services
 
 
 def protect(running: Services, *, before: bool) -> None:
-    """Serve every version from arrays at protected pages."""
+    """Serve every version from arrays next to protected pages."""
     for storaged in running.storageds:
         for local_space in storaged._local_spaces._spaces.values():
             local_space.versions = {

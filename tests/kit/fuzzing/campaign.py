@@ -1,4 +1,4 @@
-"""Campaigns: thousands of mutated requests, their outcomes, and the requests that went wrong.
+"""Campaigns: thousands of mutated requests, their outcomes, and the faults.
 
 A request may be answered or refused with a typed error. An `Internal`, any other exception, or more
 than `HANG_S` seconds is a fault."""
@@ -21,8 +21,9 @@ from tests.kit.fuzzing.mutations import Donors, Mutation, mutations
 
 ANSWERED, FAULT = "answered", "FAULT"
 HANG_S = 60.0
-"""Seconds after which a request counts as hanging: a time limit that no request comes near, on
-however busy a machine.
+"""Seconds after which a request counts as hanging.
+
+The limit is far above the time of any request on a busy machine.
 """
 
 
@@ -31,24 +32,24 @@ class RecordedRequest(Protocol):
 
     @property
     def name(self) -> str:
-        """Of its method."""
+        """Name of the method."""
 
     @property
     def description(self) -> str:
-        """The method and the destination, for messages."""
+        """Method and destination, for messages."""
 
     @property
     def head(self) -> Any:
-        """The message."""
+        """Message of the request."""
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """The sections; empty for a plain message."""
+        """Sections of the request; empty for a plain message."""
 
 
 Request = TypeVar("Request", bound=RecordedRequest)
 Send = Callable[[Request, Mutation], object]
-"""Sends a changed request to the destination of the original; raises the error of the reply."""
+"""Function that sends a changed request to the original destination, or raises its error."""
 
 
 @dataclass(slots=True)
@@ -56,9 +57,9 @@ class Outcome:
     """Results of a campaign."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(method, "answered" or the name of the error) -> number of requests."""
+    """Number of requests by (method, "answered" or the name of the error)."""
     faults: dict[str, str] = field(default_factory=dict)
-    """Place of the fault in the code -> the first request that it happened to."""
+    """First request of each fault, by the location of the fault in the code."""
 
     @property
     def requests(self) -> int:
@@ -91,7 +92,7 @@ class Outcome:
             outcome = self._fault(description, error)
         except AsterismError as error:
             outcome = type(error).__name__
-        except Exception as error:  # a server answers Internal for it
+        except Exception as error:  # a server replies Internal
             outcome = self._fault(description, error)
         elapsed_s = time.monotonic() - started
         if elapsed_s > HANG_S:

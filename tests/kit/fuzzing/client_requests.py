@@ -1,5 +1,6 @@
-"""Requests to the services Graph, Catalog and Heartbeats: recorded at handlers in this process, and
-sent to them.
+"""Requests to the services Graph, Catalog and Heartbeats.
+
+They are recorded at handlers in this process, and sent to them.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ class Recorder(LocalTransport):
 
     @property
     def requests(self) -> list[Request]:
-        """The recorded requests."""
+        """Return the recorded requests."""
         return list(self._recorded.values())
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """Handle a request, and keep it."""
+        """Handle a request, and record it."""
         head, arrays = (
             (request.head, {name: np.array(array) for name, array in request.arrays.items()})
             if isinstance(request, Frame)
@@ -70,7 +71,7 @@ class Recorder(LocalTransport):
 
 
 def make_sender(handlers: Mapping[str, Handler], timeout_s: float = HANG_S / 3) -> Send[Request]:
-    """Return what sends the requests of a campaign to handlers, by path of the method."""
+    """Return a function that sends the requests of a campaign to handlers, by method path."""
     return lambda request, changed: send(
         handlers, request.method, changed.head, changed.arrays, timeout_s
     )

@@ -1,5 +1,6 @@
-"""The requests that campaigns start from: what graphd sends for every call of `tests.kit.cases`,
-kept in the folder of the services.
+"""Initial requests of campaigns: those of graphd for every call of `tests.kit.cases`.
+
+They are stored in the folder of the services.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ from tests.kit.fuzzing.services import RecordedCall, Services, select_distinct, 
 
 _NAME = "requests.pickle"
 _WRITES = ("write_blocks", "exists", "list_revivals", "read_revivals")
-"""Their answers depend on what a campaign writes."""
+"""Methods with results that depend on the writes of a campaign."""
 
 
 def record(folder: Path, storageds: int, placement: str = "mix64") -> None:
-    """Make services on a folder, load and build the graph of `tests.kit.cases`, and keep what its
-    storageds were asked.
-    """
+    """Run services on a folder with the graph of `tests.kit.cases`, and record their requests."""
     with services(folder, storageds) as running:
         graph = cases.load(running.client, "cases", placement)
         for call in cases.calls(graph).values():
@@ -51,8 +50,9 @@ def read(folder: Path, max_each: int) -> list[RecordedCall]:
 
 
 def response_digests(running: Services, requests: Sequence[RecordedCall]) -> list[str]:
-    """A digest of the answer to each request that reads, once storageds know what satisfies the
-    filters of all of them.
+    """Return a digest of the reply to each reading request.
+
+    Storageds first learn the matches of the filters of all requests.
     """
     for request in requests:
         if request.method == "filter_rows":

@@ -1,5 +1,4 @@
-"""Versions whose arrays end, or begin, at a protected page: a kernel that reads outside of one gets
-SIGSEGV.
+"""Versions with arrays next to a protected page: out-of-bounds reads raise SIGSEGV.
 
 For child processes only: the parent reads the exit status and the request that was stored last.
 """
@@ -19,14 +18,13 @@ from storaged.sampling.version import LocalVersion
 _PROT_NONE, _PROT_READ = 0, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MAPPINGS: list[mmap.mmap] = []
-"""Mappings are never unmapped: freed addresses could be reused, and reads of them would then
-pass.
-"""
+"""Mappings, which are never unmapped: reads of reused addresses would pass."""
 
 
 def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
-    """Copy an array to where its last byte is followed by a protected page, or, ``before``, its
-    first byte follows one.
+    """Copy an array so that a protected page follows its last byte.
+
+    With ``before``, the page precedes its first byte.
 
     Parameters
     ----------
@@ -56,7 +54,7 @@ def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
 
 
 def guard_version(version: LocalVersion, *, before: bool = False) -> LocalVersion:
-    """Return a version with every array of its images at a protected page."""
+    """Return a version with every array of its images next to a protected page."""
     return replace(
         version, parts={part: _guard_record(image, before) for part, image in version.parts.items()}
     )

@@ -1,4 +1,4 @@
-"""Hostile HTTP requests to every route of a daemon, as its OpenAPI document lists them."""
+"""Hostile HTTP requests to every route in the OpenAPI document of a daemon."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _BODIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """A request as it is sent."""
+    """One HTTP request."""
 
     method: str
     target: str
@@ -98,18 +98,7 @@ def requests(
     values: Mapping[str, str],
     bodies: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Iterator[HttpRequest]:
-    """Give mutated requests to all routes in turn, without end.
-
-    Parameters
-    ----------
-    document : mapping
-        The OpenAPI document.
-    rng : numpy.random.Generator
-    values : mapping of str to str
-        Valid values of path and query parameters, by name.
-    bodies : mapping of str to sequence of mapping
-        Valid bodies by path.
-    """
+    """Yield mutated requests to all routes in turn, without end."""
     routes = [
         (method.upper(), path, route)
         for path, methods in sorted(document["paths"].items())
@@ -176,7 +165,7 @@ def _choose(rng: np.random.Generator, choices: Sequence[Any]) -> Any:
 
 
 def send_request(connection: http.client.HTTPConnection, request: HttpRequest) -> tuple[int, bytes]:
-    """Send a request, and return the status and the body of the answer."""
+    """Send a request, and return the status and the body of the reply."""
     headers = {"content-type": "application/json"} if request.body else {}
     connection.request(request.method, request.target, request.body or None, headers)
     with connection.getresponse() as reply:

@@ -1,5 +1,6 @@
-"""Requests of every method of metad's services, recorded at a metad in this process whose storageds
-are simulated.
+"""Requests of every method of metad's services, recorded in this process.
+
+The storageds of the metad are simulated.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from tests.kit.metad import InProcessMetad, edge_chunk, node_chunk
 
 FOLDER = "file:///srv/exports"
 HOSTS = {"s1": 1, "s2": 3}
-"""Storageds with their incarnations."""
+"""Incarnations of the storageds, by uuid."""
 
 
 class FuzzedMetad(InProcessMetad):
-    """A metad with a published space, a restored one, open and committed loads, pins and jobs of
-    every kind.
+    """A metad with spaces, loads, pins and jobs of every kind.
+
+    It has a published space, a restored one, and open and committed loads.
     """
 
     def __init__(self) -> None:
@@ -43,7 +45,7 @@ class FuzzedMetad(InProcessMetad):
 
     @property
     def requests(self) -> list[Request]:
-        """The recorded requests."""
+        """Return the recorded requests."""
         return self._recorder.requests
 
     def _load(self) -> None:
@@ -132,5 +134,5 @@ class FuzzedMetad(InProcessMetad):
         job_request = metad_pb.JobRequest(job_id=job.job_id)
         self.ask("get_job", job_request)
         self.ask("stop_job", job_request)
-        with contextlib.suppress(AsterismError):  # it may be ending
+        with contextlib.suppress(AsterismError):  # the job may have ended
             self.ask("recover_job", job_request)

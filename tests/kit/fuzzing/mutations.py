@@ -1,6 +1,6 @@
-"""Mutations of recorded requests: valid envelopes whose fields and arrays are hostile.
+"""Mutations of recorded requests: valid envelopes with hostile fields and arrays.
 
-`mutations` takes any protobuf message and its arrays (none for a plain message) and gives an
+`mutations` takes any protobuf message and its arrays (none for a plain message) and yields an
 endless stream of changed copies. It does not depend on a service, only on field types, values of
 other requests (`Donors`) and the shape of arrays. The same generator state gives the same stream.
 """
@@ -20,8 +20,9 @@ Arrays = dict[str, NDArray[Any]]
 
 _MAX_EDITS = 3
 _LONG_TEXT_LENGTH = 3000
-"""Elements that a list or array grows to: enough to leave a page, few enough to send by the
-thousand.
+"""Most elements that a list or array grows to.
+
+Enough to exceed a page, and few enough to send thousands of requests.
 """
 _BITS = {
     Field.CPPTYPE_INT32: (31, True),
@@ -87,23 +88,23 @@ class Mutation:
     """A changed request."""
 
     edits: tuple[str, ...]
-    """What was changed, in words: ``at.version=0``, ``ids[3]=-1``."""
+    """Descriptions of the changes: ``at.version=0``, ``ids[3]=-1``."""
     head: Message
     arrays: Arrays
 
 
 @dataclass(slots=True)
 class Donors:
-    """Content of other requests, put into the place of a request's own now and then."""
+    """Content of other requests, which occasionally replaces a request's own."""
 
     messages: dict[str, list[Message]] = field(default_factory=dict)
-    """By the full name of their type."""
+    """Messages by the full name of their type."""
     texts: list[str] = field(default_factory=list)
     arrays: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
-    """By the name of the section, digits aside."""
+    """Arrays by the name of the section, without digits."""
 
     def add(self, message: Message, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take what a request consists of."""
+        """Add the content of a request."""
         self.messages.setdefault(message.DESCRIPTOR.full_name, []).append(message)
         for descriptor, value in message.ListFields():
             for element in _elements(descriptor, value):
@@ -122,7 +123,7 @@ def mutations(
     donors: Donors | None = None,
     rare_fields: Collection[str] = frozenset(("space", "space_id", "version", "digest")),
 ) -> Iterator[Mutation]:
-    """Give changed copies of a request, without end.
+    """Yield changed copies of a request, without end.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def _elements(descriptor: Field, value: Any) -> Sequence[Any]:
 
 
 def _submessage_fields(message: Message, descriptor: Field) -> Sequence[tuple[Field, Any]]:
-    """The fields that are set in a message of a message."""
+    """Return the message fields that are set in a message."""
     return [] if descriptor.is_repeated else getattr(message, descriptor.name).ListFields()
 
 
@@ -173,7 +174,7 @@ def _short_repr(value: object) -> str:
 
 
 class _Editor:
-    """Changes things in place, one at a time."""
+    """Edits messages and arrays in place, one change at a time."""
 
     def __init__(
         self, rng: np.random.Generator, donors: Donors, rare_fields: frozenset[str]
@@ -186,7 +187,7 @@ class _Editor:
     # -- messages ----------------------------------------------------------------------------------
 
     def edit_message(self, message: Message, path: str = "") -> str:
-        """Change a field of a message, or of one inside of it."""
+        """Change a field of a message, or of a nested one."""
         fields = message.DESCRIPTOR.fields
         if not len(fields):
             return f"{path}(no fields)"
@@ -290,7 +291,7 @@ class _Editor:
     # -- arrays ------------------------------------------------------------------------------------
 
     def edit_arrays(self, arrays: Arrays) -> str:
-        """Change an array, or which there are."""
+        """Change an array, or the set of arrays."""
         name = self._pick(sorted(arrays))
         action = int(self._rng.integers(20))
         if action == 0:

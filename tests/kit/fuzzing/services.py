@@ -1,4 +1,4 @@
-"""The services of a small cluster in one process, and the requests that its storageds are sent.
+"""Services of a small cluster in one process, with a record of requests to its storageds.
 
 Everything is real (RocksDB, builds, images, handlers) but the network: calls go from handler to
 handler. `Services` records what each storaged is asked, so that a campaign can start from requests
@@ -34,7 +34,7 @@ _READY_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """A request that a storaged was sent."""
+    """A request to a storaged."""
 
     host: int
     method: str
@@ -53,7 +53,7 @@ class RecordedCall:
 
 
 def decode_request(method: Method, content: Content) -> Content:
-    """A request as a server decodes it: arrays are read-only views of its bytes."""
+    """Return a request as decoded by a server: arrays are read-only views of its bytes."""
     return decode(encode(content), type(content.head)) if isinstance(content, Frame) else content
 
 
@@ -126,7 +126,7 @@ class Services:
         self.client = asterism.Client(LocalTransport(self._graphd.handlers), timeout_s=_READY_S)
 
     def start(self) -> None:
-        """Start all, and wait until they answer."""
+        """Start all services, and wait until they are ready."""
         for service in (self._metad, *self.storageds, self._graphd):
             service.start()
         wait_until(lambda: not self._missing(), lambda: f"nothing is missing: {self._missing()}")
@@ -139,7 +139,7 @@ class Services:
         ]
 
     def stop(self) -> None:
-        """Stop all."""
+        """Stop all services."""
         self.client.close()
         for service in (self._graphd, *self.storageds, self._metad):
             service.stop()
@@ -147,7 +147,7 @@ class Services:
     def call_storaged(
         self, host: int, method: str, content: Content, timeout_s: float = 30.0
     ) -> Content:
-        """What a storaged answers, as its own server would ask it."""
+        """Call a method of a storaged like its server does, and return the reply."""
         return self.storageds[host].handlers[STORE[method].path](
             decode_request(STORE[method], content), CallContext.with_timeout(timeout_s)
         )
@@ -155,7 +155,7 @@ class Services:
 
 @contextlib.contextmanager
 def services(folder: Path, storageds: int) -> Iterator[Services]:
-    """Services that run until the block ends."""
+    """Run services until the block ends."""
     running = Services(folder, storageds)
     try:
         running.start()
@@ -165,9 +165,7 @@ def services(folder: Path, storageds: int) -> Iterator[Services]:
 
 
 def select_distinct(recorded: list[RecordedCall], limit: int) -> list[RecordedCall]:
-    """Up to ``limit`` requests of each method and host, as different as their heads and sections
-    are.
-    """
+    """Return up to ``limit`` distinct requests of each method and host, by heads and sections."""
     by_method: dict[tuple[int, str], dict[str, RecordedCall]] = {}
     for request in recorded:
         kinds = by_method.setdefault((request.host, request.method), {})

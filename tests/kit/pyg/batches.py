@@ -1,5 +1,6 @@
-"""Epochs as PyTorch's datasets: every node once, over ranks and worker processes, whatever is
-killed, stopped, restarted or published meanwhile.
+"""Tests of epochs as PyTorch datasets: every node once, over ranks and workers.
+
+This holds when processes are killed, stopped or restarted, or a version is published.
 """
 
 from __future__ import annotations
@@ -32,19 +33,20 @@ EVERY = Counter(range(PAPERS))
 
 
 def sample_batch(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
-    """What a trainer makes of nodes."""
+    """Return a training batch of nodes."""
     return graph.sample_subgraph(nodes, [3, 2], direction="in", edge_ids=False, seed=seed)
 
 
 def sample_slowly(graph: Graph, nodes: Ids, seed: int) -> Any:
-    """Nodes, after a moment."""
+    """Return nodes, after a moment."""
     time.sleep(0.05)
     return nodes, os.getpid()
 
 
 def sample_or_die(graph: Graph, nodes: Ids, seed: int, *, order: Path) -> Any:
-    """As `sample_slowly`, but the process that ``order`` names dies in the middle of it, when it
-    holds none of the locks that workers share.
+    """Sample slowly, and kill the process that ``order`` names meanwhile.
+
+    It dies when it holds no lock that workers share.
     """
     time.sleep(0.025)
     if order.exists() and order.read_text() == str(os.getpid()):
@@ -58,7 +60,7 @@ def seeds_of(batch: Subgraph) -> list[int]:
 
 
 def saved_state(batches: NodeBatches | BatchLoader) -> dict[str, Any]:
-    """The state as a checkpoint would have it."""
+    """Return the state as restored from a checkpoint."""
     state: dict[str, Any] = json.loads(json.dumps(batches.state_dict()))
     return state
 
@@ -217,7 +219,7 @@ def test_epoch_waits_for_restarted_server(cluster: LocalCluster) -> None:
             received.append(batch.token)
             if len(received) == 5:
                 cluster.kill("storaged-1")
-                time.sleep(4)  # longer than a single call is tried again
+                time.sleep(4)  # longer than the retries of a single call
                 restarted.append(threading.Thread(target=cluster.restart, args=("storaged-1",)))
                 restarted[0].start()
         restarted[0].join(600)
@@ -283,12 +285,12 @@ def test_epoch_stays_on_its_version(client: Client, workers: int) -> None:
 
 
 def versioned_subgraph(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
-    """A subgraph with the version that its features are of."""
+    """Return a subgraph with the version of its features."""
     return graph.sample_subgraph(nodes, [2], direction="in", node_features=["at"], seed=seed)
 
 
 def labor_batch(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
-    """Layer-neighbor samples of nodes."""
+    """Return LABOR samples of nodes."""
     return graph.sample_labor(
         nodes, [5, 3], direction="in", importance=1, weighted=False, seed=seed
     )
@@ -303,7 +305,7 @@ def test_labor_batches_have_weights_of_means(papers: Graph, workers: int) -> Non
         first = slice(0, batch.num_sampled_edges["paper:cites:paper"][0])
         sums, counts = np.bincount(cols[first], weights[first]), np.bincount(cols[first])
         assert np.allclose(sums, counts, atol=1e-3)
-        assert weights.max() > 1.01  # importance makes them differ
+        assert weights.max() > 1.01  # importance sampling makes them differ
     assert Counter(seen) == EVERY
 
 

@@ -1,4 +1,4 @@
-"""PyG's NodeLoader with layers by budgets: every batch held against all edges among its nodes."""
+"""Tests of PyG's NodeLoader with HGT sampling, against all edges among a batch's nodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Layers by budgets beside torch_sparse's, on one graph: the same nodes can be drawn, each as
-often. Prints OK.
+"""Comparison of HGT sampling with torch_sparse's on one graph: frequencies of nodes.
+
+Prints OK.
 
 python budgets_in_memory.py; needs torch_sparse.
 """
@@ -23,8 +24,9 @@ TYPES = (("a", "x", "a"), ("a", "y", "b"), ("b", "z", "a"))
 COUNTS, SEEDS = {"a": [2, 3], "b": [2, 2]}, torch.tensor([0, 5])
 TRIALS = 4000
 MAX_ERRORS = 5.0
-"""Standard errors between two shares of as many trials. Of 21 shares one is farther apart by chance
-once in 80,000 runs.
+"""Most standard errors between two shares of the same number of trials.
+
+Of 21 shares, one exceeds it by chance once in 80,000 runs.
 """
 
 
@@ -72,7 +74,7 @@ def main() -> None:
 
 
 def count_nodes(sampler: HGTSampler | Theirs) -> dict[str, np.ndarray]:
-    """How often each node is in a batch."""
+    """Return the number of batches that each node is in."""
     counts = {name: np.zeros(size, np.int64) for name, size in NODES.items()}
     for _ in range(TRIALS):
         sampled = sampler.sample_from_nodes(

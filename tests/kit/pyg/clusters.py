@@ -1,5 +1,6 @@
-"""Epochs over clusters as a dataset of torch, on a real graph: over workers, made by a function,
-going on where they stopped.
+"""Tests of epochs over clusters as a torch dataset on a real graph.
+
+They cover workers, batches created by a function, and resumption.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Compiles PyG's own C++ samplers, `torch-sparse` and what it imports, into the environment whose
-Python runs this.
+"""Compiler of PyG's C++ samplers, `torch-sparse` and its dependencies, from source.
+
+It installs them into the environment of the running Python.
 
     .venv-pyg/bin/python tests/kit/pyg/compile_samplers.py
 
@@ -25,7 +26,7 @@ SITE = Path(sysconfig.get_paths()["purelib"])
 
 
 def join_sources(sources: Path) -> Path:
-    """One file of all those of a package; each registers its operators under the same name."""
+    """Return one file with all sources of a package; each registers operators under its name."""
     files = [*sorted(sources.glob("*.cpp")), *sorted(sources.glob("cpu/*.cpp"))]
     lines = []
     for file in files:
@@ -40,7 +41,7 @@ def join_sources(sources: Path) -> Path:
 
 
 def compile_package(name: str, folder: Path) -> None:
-    """Install one package, from its sources."""
+    """Install one package from source."""
     pip = [
         sys.executable,
         "-m",
@@ -90,13 +91,13 @@ def compile_package(name: str, folder: Path) -> None:
         "-lc10",
     ]
     subprocess.run(command, check=True, timeout=TIMEOUT_S)
-    for library in libraries[1:]:  # the packages load each of them; all are the same one
+    for library in libraries[1:]:  # the packages load each of them; all are the same library
         (root / name / library).symlink_to(libraries[0])
     (root / name).rename(SITE / name)
 
 
 def main() -> None:
-    """Compile what is not there yet."""
+    """Compile the packages that are missing."""
     with tempfile.TemporaryDirectory(dir=SITE) as folder, ThreadPoolExecutor(2) as pool:
         list(
             pool.map(

@@ -1,4 +1,4 @@
-"""Real graphs for the tests that run with PyG, in a cluster of three storageds and embedded."""
+"""Fixtures of real graphs for tests with PyG, in three storageds and embedded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REAL = {"citations": "cora", "openflights": "openflights"}
 
 
 def load(client: Client, rejects_folder: Path) -> None:
-    """Both real graphs, built."""
+    """Load and build both real graphs."""
     for space, folder in REAL.items():
         root = shared_or_skip("data", folder)
         schema = ingest.schema_of(SCHEMAS / f"{space}.yaml", root=root)
@@ -55,13 +55,13 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture
 def papers(client: Client) -> Iterator[Graph]:
-    """Cora, of one node type and one edge type."""
+    """The Cora graph, of one node type and one edge type."""
     with client.graph("citations").pin() as pinned:
         yield pinned
 
 
 @pytest.fixture
 def flights(client: Client) -> Iterator[Graph]:
-    """Airports, airlines and countries, whose ids have gaps."""
+    """The graph of airports, airlines and countries; its ids have gaps."""
     with client.graph("openflights").pin() as pinned:
         yield pinned

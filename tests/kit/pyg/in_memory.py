@@ -1,5 +1,6 @@
-"""What a graph in memory gives PyG's NodeLoader: PyG's own NeighborLoader where its sampler is
-built, otherwise one of the same law in NumPy.
+"""Loader over a graph in memory: PyG's NeighborLoader, or an equivalent in NumPy.
+
+The NumPy sampler is used where PyG's is not built.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ HAS_NATIVE_SAMPLER = torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typi
 
 
 def cora(root: Path, word_count: int) -> Data:
-    """The files as one `Data`, both ways of each citation."""
+    """Return the files as one `Data`, with both directions of each citation."""
     with (root / "papers.csv").open() as file:
         rows = list(csv.DictReader(file))
     x, y = torch.zeros(len(rows), word_count), torch.zeros(len(rows), dtype=torch.int64)
@@ -34,8 +35,9 @@ def cora(root: Path, word_count: int) -> Data:
 
 
 class Sampler(BaseSampler):
-    """Neighbors uniformly without replacement, each node's in the hop after the one that met it: as
-    PyG's, in NumPy.
+    """Uniform neighbor sampler without replacement in NumPy, like PyG's.
+
+    Each node expands in the hop after the one that visited it.
     """
 
     def __init__(self, data: Data, fanouts: list[int]) -> None:
@@ -91,7 +93,7 @@ class Sampler(BaseSampler):
 
 
 def loader_factory(data: Data, fanouts: list[int], batch: int) -> Any:
-    """Loaders over some nodes, as the example makes them."""
+    """Return a factory of loaders over nodes, as in the example."""
 
     def make_loader(nodes: Any, shuffle: bool) -> Iterable[Any]:
         size = batch if shuffle else 500

@@ -1,6 +1,4 @@
-"""GraphSAGE on Cora through PyG's loader, from a cluster of three storageds, beside the same model
-on the graph in memory.
-"""
+"""Test of GraphSAGE on Cora from three storageds, against the graph in memory."""
 
 from __future__ import annotations
 
@@ -30,4 +28,4 @@ def test_graphsage_on_cluster_matches_in_memory() -> None:
     assert served.accuracy > 0.76
     assert (
         abs(served.accuracy - local.accuracy) < 0.04
-    )  # three standard errors of 1,000 answers, and what a start of a model makes
+    )  # three standard errors of 1,000 predictions, and the effect of initialization

@@ -1,4 +1,4 @@
-"""GraphSAGE on Cora, five seeds: from a cluster as well as in memory, within noise."""
+"""Test of GraphSAGE on Cora with five seeds: a cluster equals memory, within noise."""
 
 from __future__ import annotations
 

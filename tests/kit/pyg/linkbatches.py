@@ -1,6 +1,4 @@
-"""Epochs of edges as PyTorch's datasets, with negatives, over ranks and worker processes, stopped
-and gone on with.
-"""
+"""Tests of epochs of edges with negatives as PyTorch datasets: ranks, workers, resumption."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ CITES = "cites"
 
 
 def make_link_batch(graph: Graph, links: LinkSeeds, seed: int) -> tuple[LinkSeeds, list[int]]:
-    """Links, and the numbers of their ends in a subgraph around them."""
+    """Return links, and the positions of their ends in a subgraph around them."""
     subgraph = graph.sample_subgraph(
         np.concatenate([links.src, links.dst]), [3], CITES, direction="in", seed=seed
     )

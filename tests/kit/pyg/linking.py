@@ -1,5 +1,6 @@
-"""Links of Facebook's pages through PyG's LinkLoader, from a cluster of three storageds, by
-weighted negatives.
+"""Test of link prediction on Facebook pages by PyG's LinkLoader, with weighted negatives.
+
+The graph is served by three storageds.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Links of Facebook's pages through PyG's LinkLoader, from a cluster of three storageds, by uniform
-negatives beside weighted ones.
+"""Test of link prediction on Facebook pages, with uniform and weighted negatives.
+
+PyG's LinkLoader reads from a cluster of three storageds.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Load every part of a partition with PyG's own stores and leave what they give as NumPy arrays:
-load_partitions.py FOLDER OUT_FOLDER.
+"""Load every partition by PyG's stores and save NumPy arrays.
+
+Usage: load_partitions.py FOLDER OUT_FOLDER.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch_geometric.distributed import LocalFeatureStore, LocalGraphStore
 
 
 def type_label(kind: Any) -> str:
-    """An edge type as DGL writes it, a node type as it is, and a word where there are no types."""
+    """Return an edge type in DGL's format, a node type unchanged, and a word without types."""
     if kind is None or kind == (None, None):
         return "_E" if kind else "_N"
     return kind if isinstance(kind, str) else ":".join(kind)

@@ -1,6 +1,4 @@
-"""PyG's own loaders over a graph that is not in memory, on real graphs: every batch held against
-the edges and files that it is of.
-"""
+"""Tests of PyG's loaders over remote graphs: every batch against the edges and files."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ ROUTE, SERVES = ("airport", "route", "airport"), ("airline", "serves", "airport"
 
 
 def edges(graph: Graph, etype: str) -> dict[int, tuple[int, int]]:
-    """Source and destination of each edge of the space, by its id."""
+    """Return the source and destination of each edge of the graph space, by edge id."""
     edges_by_id: dict[int, tuple[int, int]] = {}
     for batch in graph.scan_edges(etype):
         edges_by_id.update(
@@ -42,12 +40,12 @@ def edges(graph: Graph, etype: str) -> dict[int, tuple[int, int]]:
 
 
 def count_in_edges(edges_by_id: dict[int, tuple[int, int]]) -> Counter[int]:
-    """How many edges lead to each node."""
+    """Return the number of edges to each node."""
     return Counter(dst for _, dst in edges_by_id.values())
 
 
 def papers_from_file() -> tuple[Any, Any]:
-    """Words and labels of every paper, read by Python's own csv module."""
+    """Return words and labels of every paper, read by Python's csv module."""
     x, y = torch.zeros(2708, WORDS), torch.zeros(2708, dtype=torch.int64)
     with (SHARED / "data/cora/papers.csv").open() as file:
         for row in csv.DictReader(file):
@@ -63,8 +61,9 @@ def data_of(papers: Graph) -> Any:
 
 
 def assert_batch(batch: Data, edges_by_id: dict[int, tuple[int, int]], fanouts: list[int]) -> None:
-    """Hold a homogeneous batch against the space's edges: which they are, how many each node got,
-    hop by hop.
+    """Check a homogeneous batch against the space's edges.
+
+    It checks the edges, and the number of neighbors of each node, hop by hop.
     """
     ids = batch.n_id.tolist()
     assert len(set(ids)) == len(ids)
@@ -116,7 +115,7 @@ def test_fanouts_of_all_and_no_neighbors(papers: Graph) -> None:
     )
     assert_batch(
         batch, edges_by_id, [-1, 0, 0]
-    )  # nobody is met in the second hop, so nobody gives neighbors in the third
+    )  # the second hop visits no node, so the third has none to expand
     assert batch.num_sampled_edges[1:] == [0, 0]
 
 
@@ -171,7 +170,7 @@ def test_draws_follow_torch_or_a_seed_of_their_own(papers: Graph) -> None:
 def test_unseeded_workers_differ_and_change_each_epoch(papers: Graph) -> None:
     repeated_seed = torch.zeros(
         4, dtype=torch.int64
-    )  # the same batch four times, two of them in each worker
+    )  # the same batch four times, two in each worker
     degree = papers.degrees(np.arange(2708), "cites", direction="in")[:, 0]
     repeated_seed += int(degree.argmax())
     loader = NodeLoader(
@@ -304,7 +303,7 @@ def test_links_come_with_binary_negatives(papers: Graph, disjoint: bool) -> None
         src, dst = batch.n_id[batch.edge_label_index]
         assert torch.equal(torch.stack([src, dst])[:, :100], links[:, batch.input_id])
         seen += batch.input_id.tolist()
-        assert len(set(src[100:].tolist())) > 80  # over 2,708 papers: uniform ones hardly meet
+        assert len(set(src[100:].tolist())) > 80  # uniform samples of 2,708 papers rarely meet
         assert torch.equal(batch.x, papers_from_file()[0][batch.n_id])
     assert sorted(seen) == list(range(300))
 

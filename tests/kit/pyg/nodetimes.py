@@ -1,5 +1,6 @@
-"""PyG's loaders over nodes that came at times: every batch held against what its seeds see, and
-against PyG's own temporal sampler.
+"""Tests of PyG's loaders over nodes with times, against PyG's temporal sampler.
+
+Every batch is compared with the nodes that its seeds see.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ARRIVAL_TIMES = {"user": RNG.integers(0, 12, USERS), "item": RNG.integers(0, 12,
 
 @pytest.fixture(scope="module")
 def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    """Users and items, all of whom came at some time."""
+    """A graph of users and items with creation times."""
     with asterism.open(tmp_path_factory.mktemp("joined")) as client:
         node_spec = {"features": {"t": "int64"}, "time": "t"}
         client.create_space(
@@ -53,7 +54,7 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 
 def eligible_sources(triple: tuple[str, str, str], node: int, time: int) -> list[int]:
-    """Nodes with an edge to a node that had come by a time, once for each edge."""
+    """Return nodes with an edge to a node, created by a time, once for each edge."""
     src, dst = ENDS[triple]
     return sorted(src[(dst == node) & (ARRIVAL_TIMES[triple[0]][src] <= time)].tolist())
 
@@ -61,7 +62,7 @@ def eligible_sources(triple: tuple[str, str, str], node: int, time: int) -> list
 def expanded_nodes(
     batch: Any, triple: tuple[str, str, str], hops: int
 ) -> Iterator[tuple[int, int, list[int]]]:
-    """(number, node, sources of its edges of one type) of each node that the batch goes on from."""
+    """Yield (number, node, sources of its edges of one type) of expanded nodes."""
     end = triple[2]
     sources: dict[int, list[int]] = {}
     for row, column in batch[triple].edge_index.T.tolist():
@@ -76,7 +77,7 @@ def expanded_nodes(
 def test_trees_hold_only_arrived_nodes(
     joined: Graph, strategy: str, fanout: list[int], given: bool
 ) -> None:
-    """By the times that the loader gives, or by those of the seeds themselves."""
+    """Times come from the loader, or from the seeds themselves."""
     sampler = NeighborSampler(joined, fanout, time_attr="t", temporal_strategy=strategy, seed=3)
     times = torch.arange(USERS) % 14 - 1 if given else torch.from_numpy(ARRIVAL_TIMES["user"])
     loader = NodeLoader(
@@ -128,7 +129,7 @@ def test_link_ends_see_only_arrived_nodes(joined: Graph) -> None:
 
 
 def compressed(triple: tuple[str, str, str]) -> tuple[Any, Any]:
-    """The edges of a type as PyG's own sampler reads them: by destination."""
+    """Return the edges of a type in the format of PyG's sampler: by destination."""
     src, dst = ENDS[triple]
     order = np.argsort(dst, kind="stable")
     count = len(ARRIVAL_TIMES[triple[2]])
@@ -138,7 +139,7 @@ def compressed(triple: tuple[str, str, str]) -> tuple[Any, Any]:
 
 
 def sample_with_pyg(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[Any, Any, Any]:
-    """What PyG's own temporal sampler gives: nodes, rows and columns by type."""
+    """Return nodes, rows and columns by type from PyG's temporal sampler."""
     pytest.importorskip("torch_sparse", reason="PyG's samplers are not installed here")
     names = {triple: "__".join(triple) for triple in ENDS}
     compressed_by_name = {names[triple]: compressed(triple) for triple in ENDS}
@@ -162,7 +163,7 @@ def sample_with_pyg(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[An
 
 
 def test_full_trees_match_pyg_sampler(joined: Graph) -> None:
-    """Seed by seed, for it does not say which tree a node is of."""
+    """Seeds are sampled one at a time, because PyG does not report the tree of a node."""
     for user in range(USERS):
         loader = NodeLoader(
             stores(joined),
@@ -187,8 +188,10 @@ def test_full_trees_match_pyg_sampler(joined: Graph) -> None:
 
 
 def test_neighbor_frequencies_match_pyg_sampler(joined: Graph) -> None:
-    """With replacement: without, it draws from all neighbors and leaves out those that come later,
-    so that it gives fewer than there are.
+    """Sampling is with replacement.
+
+    Without, PyG samples from all neighbors and drops later ones, so that it returns fewer than
+    exist.
     """
     user, draws, n = int(np.argmax(ARRIVAL_TIMES["user"] == 6)), 3, 4000
     eligible = eligible_sources(OF, user, 6)
@@ -223,7 +226,7 @@ def test_neighbor_frequencies_match_pyg_sampler(joined: Graph) -> None:
     assert set(our_counts) == set(pyg_counts) == set(probabilities)
     for node, probability in probabilities.items():
         error = (probability * (1 - probability) / n) ** 0.5
-        # 5.5 standard errors: a chance of 4e-8 for each of some twenty neighbors of either.
+        # 5.5 standard errors: a probability of 4e-8 for each of some twenty neighbors in either.
         assert abs(our_counts[node] / n - probability) < 5.5 * error
         assert abs(pyg_counts[node] / n - probability) < 5.5 * error
 

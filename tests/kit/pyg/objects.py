@@ -1,4 +1,4 @@
-"""PyG's own objects in a space: what is read back is what they hold."""
+"""Tests that PyG objects read back from a graph space are equal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Epochs of PyG's loaders that go on where a trainer stopped: every seed once, whatever is killed,
-restarted or published meanwhile.
+"""Tests of epochs of PyG's loaders that resume: every seed once.
+
+This holds when processes are killed or restarted, or a version is published.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ EVERY = Counter(TRAIN.tolist())
 
 
 def mark_with_pid(batch: Any) -> Any:
-    """A batch with the worker that made it, after a moment."""
+    """Return a batch with the process id of its worker, after a moment."""
     time.sleep(0.05)
     batch.pid = os.getpid()
     return batch
@@ -38,8 +39,9 @@ def mark_with_pid(batch: Any) -> Any:
 
 @pytest.fixture
 def tensors_in_files() -> Iterator[None]:
-    """Workers hand tensors over in files: those of one that is killed are then not asked for over
-    its own socket.
+    """Let workers pass tensors in files.
+
+    Tensors of a killed worker are then not requested over its socket.
     """
     strategy = torch.multiprocessing.get_sharing_strategy()
     torch.multiprocessing.set_sharing_strategy("file_system")
@@ -62,7 +64,7 @@ def seeds_of(batch: Any) -> list[int]:
 
 
 def batch_values(batch: Any) -> tuple[Any, ...]:
-    """What was drawn, to compare."""
+    """Return the sampled values, for comparison."""
     return batch.n_id.tolist(), batch.e_id.tolist(), batch.y.tolist()
 
 
@@ -154,7 +156,7 @@ def test_pyg_loader_waits_for_restarted_server(cluster: LocalCluster) -> None:
             received.append(batch_values(batch))
             if len(received) == 5:
                 cluster.kill("storaged-1")
-                time.sleep(4)  # longer than a single call is tried again
+                time.sleep(4)  # longer than the retries of a single call
                 restarted.append(threading.Thread(target=cluster.restart, args=("storaged-1",)))
                 restarted[0].start()
         restarted[0].join(600)

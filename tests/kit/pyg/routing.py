@@ -1,4 +1,4 @@
-"""Regions of airports by their routes, through PyG's loader, from a cluster of three storageds."""
+"""Test of learning airport regions from routes by PyG's loader, from three storageds."""
 
 from __future__ import annotations
 

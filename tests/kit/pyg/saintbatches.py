@@ -1,6 +1,4 @@
-"""Epochs of subgraphs drawn as a whole, as a dataset of torch: over ranks and workers, going on
-where they stopped.
-"""
+"""Tests of epochs of GraphSAINT subgraphs as a torch dataset: ranks, workers, resumption."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""GraphSAINT's batches beside PyG's own: the same sets of nodes equally often, with the same edges,
-and the same coefficients. Needs torch-sparse.
+"""Comparison of GraphSAINT batches with PyG's; needs torch-sparse.
+
+The node sets have equal frequencies, the same edges and the same coefficients.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from asterism import Graph, saint
 N, BATCHES, ALPHA = 8, 6000, 1e-5
 SRC = np.array([0, 0, 0, 1, 1, 2, 3, 4, 4, 5, 6, 6, 7])
 DST = np.array([1, 2, 3, 0, 2, 0, 4, 3, 5, 4, 7, 0, 6])
-"""No edge is there twice: PyG's subgraphs keep one of several."""
+"""Destinations of edges without duplicates: PyG's subgraphs keep one of several."""
 NODES, WALKS, STEPS = 2, 1, 2
 
 
@@ -40,7 +41,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 
 def in_memory_graph() -> Data:
-    """The same graph in memory, with a name for each node."""
+    """Return the same graph in memory, with a name for each node."""
     return Data(
         edge_index=torch.from_numpy(np.stack([SRC, DST])), num_nodes=N, name=torch.arange(N)
     )
@@ -64,7 +65,7 @@ def pyg_node_sets(make_sampler: Callable[..., Any]) -> Iterator[frozenset[int]]:
 def assert_same_distribution(
     first: Counter[frozenset[int]], second: Counter[frozenset[int]]
 ) -> None:
-    """What came less than ten times is counted together."""
+    """Compare counts; those below ten are counted together."""
     frequent = [key for key in first | second if first[key] + second[key] >= 20]
     table = [
         [counts[key] for key in frequent] + [BATCHES - sum(counts[key] for key in frequent)]
@@ -104,7 +105,7 @@ def test_sets_of_nodes_come_as_often_as_of_pygs_samplers(graph: Graph) -> None:
             [[counts[key] for key in nodes | walks] for counts in (nodes, walks)]
         ).pvalue
         < ALPHA
-    )  # they differ from each other
+    )  # the other distributions differ
 
 
 def test_edges_among_the_nodes_of_a_batch_are_pygs(graph: Graph) -> None:

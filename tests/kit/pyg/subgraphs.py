@@ -1,6 +1,4 @@
-"""PyG's NodeLoader over calls of the graph: what it gives is what the call gave, with the batch's
-own nodes first.
-"""
+"""Tests of PyG's NodeLoader over graph calls: it returns the call's result, seeds first."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def without_edge_ids(graph: Graph, nodes: Ids, ntype: str, seed: int) -> Subgrap
 
 
 def edges(node: Any, row: Any, col: Any, edge: Any) -> set[tuple[int, int, int]]:
-    """Edges by the ids of their ends, and their own."""
+    """Return edges by the ids of their ends, with edge ids."""
     return set(
         zip(
             np.asarray(node)[np.asarray(row)].tolist(),
@@ -67,7 +65,7 @@ def test_batches_match_the_call_with_seeds_first(papers: Graph, sample: Any) -> 
         )
         assert sorted(batch.n_id.tolist()) == sorted(expected.nodes["paper"].tolist())
         reordered += expected.seeds.tolist() != list(range(len(batch_seeds)))
-        if expected.batch is not None:  # a component of its own for every root: no edge leaves it
+        if expected.batch is not None:  # a separate component for every root: no edge leaves it
             assert batch.batch[: batch.batch_size].tolist() == list(range(len(batch_seeds)))
             assert torch.equal(batch.batch[batch.edge_index[0]], batch.batch[batch.edge_index[1]])
     assert (reordered > 0) == (sample is ego)
@@ -165,4 +163,4 @@ def test_results_pyg_loaders_cannot_use_are_rejected(papers: Graph) -> None:
             )
         )
     ]
-    assert batch.n_id[:2].tolist() == [3, 3]  # each has a subgraph of its own
+    assert batch.n_id[:2].tolist() == [3, 3]  # each has its own subgraph

@@ -1,5 +1,6 @@
-"""What users of a made-up shop buy next, through PyG's LinkLoader with times, from a cluster of
-three storageds.
+"""Test of next-purchase prediction by PyG's LinkLoader with times, from three storageds.
+
+The shop is synthetic.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""PyG's loaders over edges that have times: every batch held against all edges that each seed sees
-at its own time.
+"""Tests of PyG's loaders over edges with times.
+
+Every batch is compared with all edges that each seed sees at its own time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SEED_TIMES = torch.from_numpy(RNG.integers(-1, 14, USERS))
 
 @pytest.fixture(scope="module")
 def bought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    """Users who buy and follow, at times, and edges that have none."""
+    """A graph of users who buy and follow at times, and of edges without times."""
     with asterism.open(tmp_path_factory.mktemp("timed")) as client:
         edge_spec = {"features": {"when": "int64"}, "time": "when"}
         edges = {
@@ -62,7 +63,7 @@ def bought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 @pytest.fixture(scope="module")
 def ids(bought: Graph) -> dict[tuple[str, str, str], dict[int, int]]:
-    """The row in ``ENDS`` of each edge id."""
+    """Rows in ``ENDS`` by edge id."""
     rows: dict[tuple[str, str, str], dict[int, int]] = {}
     for triple, (src, dst) in ENDS.items():
         columns = [
@@ -79,9 +80,7 @@ def ids(bought: Graph) -> dict[tuple[str, str, str], dict[int, int]]:
 
 
 def eligible_rows(triple: tuple[str, str, str], node: int, time: float) -> list[int]:
-    """Rows of the edges that lead to a node until a time, the earliest first, of equal times by
-    (source, edge).
-    """
+    """Return rows of the edges to a node up to a time, ordered by time, source and edge."""
     src, dst = ENDS[triple]
     times = TIMES.get(triple, np.full(len(src), -np.inf))
     return sorted(
@@ -93,9 +92,7 @@ def eligible_rows(triple: tuple[str, str, str], node: int, time: float) -> list[
 def expanded_nodes(
     batch: Any, triple: tuple[str, str, str], rows: dict[int, int], limits: list[float], hops: int
 ) -> Iterator[tuple[int, float, list[int]]]:
-    """(node, its tree's time, rows of its edges of one type) of each node that the batch goes on
-    from.
-    """
+    """Yield (node, time of its tree, rows of its edges of one type) of expanded nodes."""
     end = triple[2]
     counts = [int(count) for count in batch[end].num_sampled_nodes]
     rows_by_node: dict[int, list[int]] = {}
@@ -160,8 +157,7 @@ def test_link_ends_see_only_edges_before_the_link(
                 if negatives is None or negatives.is_binary()
                 else len(batch["user"].src_index)
             )
-            # PyG takes the trees of a link, and of its negatives, together: all are of the link's
-            # time.
+            # PyG merges the trees of a link and of its negatives: all have the link's time.
             limits = [float(time) - 1 for time in times[links : links + size]]
             for triple in (BUYS, FOLLOWS):
                 for node, limit, rows in expanded_nodes(batch, triple, ids[triple], limits, 2):

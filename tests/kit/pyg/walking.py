@@ -1,6 +1,4 @@
-"""DeepWalk on Facebook's pages, by weighted walks and negatives from a cluster of three
-storageds.
-"""
+"""Test of DeepWalk on Facebook pages, with weighted walks from three storageds."""
 
 from __future__ import annotations
 

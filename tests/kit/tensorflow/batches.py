@@ -1,5 +1,6 @@
-"""Epochs as datasets of TensorFlow: every node once, whoever is killed, restarted or published
-meanwhile; read by ``tf.function`` and Keras too.
+"""Tests of epochs as TensorFlow datasets, ``tf.function`` and Keras included.
+
+Every node occurs once, even when processes are killed or restarted, or a version is published.
 """
 
 from __future__ import annotations
@@ -48,16 +49,16 @@ with asterism.connect(address, space="citations") as graph, graph.pin() as held:
         if step == die_at:
             os.kill(os.getpid(), signal.SIGKILL)
 """
-"""A trainer that is killed behind a step."""
+"""Source of a trainer that is killed after a step."""
 
 
 def sample_batch(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
-    """What a trainer makes of nodes."""
+    """Return a training batch of nodes."""
     return graph.sample_subgraph(nodes, [3, 2], direction="in", node_features=["label"], seed=seed)
 
 
 def batch_values(batch: Any) -> tuple[bytes, ...]:
-    """All that a batch holds, to compare."""
+    """Return the content of a batch, for comparison."""
     return tuple(np.asarray(tensor).tobytes() for tensor in tf.nest.flatten(batch))
 
 
@@ -94,7 +95,7 @@ def test_batches_match_graph_with_and_without_threads(papers: Graph) -> None:
     ] == [batch_values(batch) for batch in batches]
     for batch, seed in zip(
         batches, seeds[1:], strict=True
-    ):  # the first one told what batches are like
+    ):  # the first batch only gave the signature
         expected = sample_batch(papers, np.array(seeds_of(batch)), seed)
         assert batch["row"]["paper:cites:paper"].dtype == tf.int64
         for name in ("nodes", "row", "col", "edge_ids"):
@@ -199,7 +200,7 @@ def test_epoch_waits_for_restarted_server(cluster: LocalCluster) -> None:
             received.append(batch_values(batch))
             if len(received) == 4:
                 cluster.kill("storaged-1")
-                time.sleep(4)  # longer than a single call is tried again
+                time.sleep(4)  # longer than the retries of a single call
                 restarted.append(threading.Thread(target=cluster.restart, args=("storaged-1",)))
                 restarted[0].start()
         restarted[0].join(600)

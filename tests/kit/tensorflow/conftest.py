@@ -1,4 +1,4 @@
-"""A real graph for the tests that run with TensorFlow, in a cluster of three storageds."""
+"""Fixture of a real graph for tests with TensorFlow, in a cluster of three storageds."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def client(cluster: LocalCluster) -> Client:
 
 @pytest.fixture
 def papers(client: Client) -> Iterator[Graph]:
-    """Cora, of one node type and one edge type."""
+    """The Cora graph, of one node type and one edge type."""
     with client.graph("citations").pin() as pinned:
         yield pinned

@@ -1,5 +1,6 @@
-"""Euler's operators with TensorFlow's tensors: each the same as with arrays, at once and in a
-``tf.function``; scatters with gradients.
+"""Tests of Euler's operators with TensorFlow tensors, eager and in a ``tf.function``.
+
+Results equal those with arrays; scatters have gradients.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ CALLS: dict[str, tuple[list[Any], Callable[..., Any]]] = {
         lambda e, rows, at, values: e.sparse_gather(rows, at, values, [2, 4]),
     ),
 }
-"""Each operator with the tensors that it is given, and how."""
+"""Operators by name, with their input tensors and a function that calls them."""
 VARIABLE_SIZE = {"get_multi_hop_neighbor"}
 
 
@@ -77,7 +78,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 
 def assert_same(actual: Any, expected: Any) -> None:
-    """Hold tensors against arrays, in one structure."""
+    """Check tensors against arrays in the same structure."""
     if isinstance(actual, tf.SparseTensor):
         assert actual.dense_shape.numpy().tolist() == list(expected.dense_shape)
         assert np.array_equal(actual.indices, expected.indices)
@@ -106,7 +107,7 @@ def test_every_operator_is_covered_here() -> None:
         "get_node_type_id",
         "get_edge_type_id",
         "run_gql",
-    )  # the last one's outputs are its text's
+    )  # the outputs of run_gql depend on its text
     operators = {name for name in dir(Euler) if not name.startswith("_") and name not in excluded}
     assert (
         set(CALLS)
@@ -134,9 +135,7 @@ def test_operator_is_equal_eager_and_in_function(graph: Graph, name: str) -> Non
 
     open_signature = [tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors]
     if name == "sparse_gather":
-        open_signature[1] = tf.TensorSpec(
-            [None, 2], tf.int64
-        )  # how many dimensions there are has to be known
+        open_signature[1] = tf.TensorSpec([None, 2], tf.int64)  # the rank must be known
     assert_same(tf.function(traced_call, input_signature=open_signature)(*tensors), expected)
     assert_same(tf.function(traced_call)(*tensors), expected)
     if name not in VARIABLE_SIZE:
@@ -198,7 +197,7 @@ def test_euler_style_model_learns_in_a_function(graph: Graph) -> None:
 def test_tensor_scatters_match_arrays_and_have_gradients(graph: Graph, name: str) -> None:
     generator = np.random.default_rng(0)
     values, indices = generator.normal(size=(40, 3)), generator.integers(0, 7, 40)
-    indices[indices == 5] = 4  # a place where nothing goes
+    indices[indices == 5] = 4  # a position without inputs
     scatter = getattr(Euler(graph, framework="tensorflow"), name)
     for actual in (
         scatter(tf.constant(values), indices, 7),

@@ -1,5 +1,6 @@
-"""Operators in TensorFlow's graphs: the same as of the graph itself, drawn each time that a
-function runs, with shapes that layers can use.
+"""Tests of operators in TensorFlow graphs: results equal the graph's own.
+
+They sample on each call of a function, and have static shapes that layers can use.
 """
 
 from __future__ import annotations
