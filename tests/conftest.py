@@ -1,4 +1,4 @@
-"""What every test may ask for, and the rule that a gate's run skips nothing."""
+"""Fixtures of all tests, and the rule that a full run skips nothing."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ LONGEST_FIRST = (
     "structure",
     "unit",
 )
-"""Folders of tests in the order in which workers take their files: short ones last, so that all
-workers end at the same time.
+"""Folders of tests in the order in which workers take their files.
+
+Short ones are last, so that all workers end at the same time.
 """
 
 
 def pytest_configure() -> None:
-    # Before anything is started: what this process leaves running ends with it, even where it is
-    # killed.
+    # First of all: this process's leftovers end with it, even if it is killed.
     reaper.start()
 
 
@@ -90,13 +90,13 @@ def pytest_make_collect_report(
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The checkout."""
+    """Return the root of the checkout."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def shared(root: Path) -> Path:
-    """The folder of real graphs and DGL truth sets beside the checkout."""
+    """Return the folder next to the checkout with real graphs and DGL reference data."""
     folder = root.parent / "shared"
     if not folder.is_dir():
         pytest.skip(
@@ -107,7 +107,7 @@ def shared(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def dgl_python(root: Path) -> Path:
-    """The interpreter of the environment with real DGL."""
+    """Return the interpreter of the environment with DGL."""
     python = root / ".venv-dgl/bin/python"
     if not python.exists():
         pytest.skip("there is no environment with real DGL; `make dgl-env` makes it")
@@ -116,7 +116,7 @@ def dgl_python(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def bolt_python(root: Path) -> Path:
-    """The interpreter of the environment with GraphBolt."""
+    """Return the interpreter of the environment with GraphBolt."""
     python = root / ".venv-bolt/bin/python"
     if not python.exists():
         pytest.skip("there is no environment with GraphBolt; `make bolt-env` makes it")
@@ -125,7 +125,7 @@ def bolt_python(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def pyg_python(root: Path) -> Path:
-    """The interpreter of the environment with real PyG."""
+    """Return the interpreter of the environment with PyG."""
     python = root / ".venv-pyg/bin/python"
     if not python.exists():
         pytest.skip("there is no environment with real PyG; `make pyg-env` makes it")
@@ -134,7 +134,7 @@ def pyg_python(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def tf_python(root: Path) -> Path:
-    """The interpreter of the environment with real TensorFlow."""
+    """Return the interpreter of the environment with TensorFlow."""
     python = root / ".venv-tf/bin/python"
     if not python.exists():
         pytest.skip("there is no environment with real TensorFlow; `make tf-env` makes it")
@@ -143,7 +143,7 @@ def tf_python(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def compose_command() -> list[str]:
-    """What runs compose here, v2 or v1, on a Docker engine that answers."""
+    """Return the command of compose here, v2 or v1, with a running Docker engine."""
     docker = shutil.which("docker")
     if (
         docker is None
@@ -164,8 +164,10 @@ def compose_command() -> list[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium without a window; closed behind each module, for while it is open an event loop
-    runs in this thread, and others can not.
+    """Start a headless Chromium for each module.
+
+    It is closed after the module, because an event loop runs in this thread while it is open, and
+    no other loop can.
     """
     kit = pytest.importorskip(
         "tests.kit.browser",
@@ -180,7 +182,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page_of(browser: Browser) -> Iterator[Callable[..., MonitoredPage]]:
-    """Opens pages; each must have been without complaint, and asked its own host alone."""
+    """Return a function that opens pages.
+
+    Each page must have no problems and request only its own host.
+    """
     from tests.kit.browser import monitored_page
 
     open_pages = []

@@ -1,4 +1,4 @@
-"""Plants every mutant of the catalogue, and shows that what it names rejects it.
+"""Runner that plants every mutant of the catalogue and checks that it is rejected.
 
     python -m tests.mutants            # prints a table; exit status 1 when a mutant survives or the
                                        # sampler itself is rejected
@@ -25,7 +25,7 @@ _STAGE_S = 6 * HANG_S
 
 
 def main(terms: Sequence[str]) -> int:
-    """Print a line per mutant.
+    """Print a line per mutant and return the exit status.
 
     Returns
     -------
@@ -45,12 +45,12 @@ def main(terms: Sequence[str]) -> int:
         partial(_run_tests, [mutant for mutant in mutants if mutant.test]),
         partial(_run_checks, [mutant for mutant in mutants if not mutant.test]),
     )
-    # A process each: checks run with interpreted kernels, tests with compiled ones.
+    # One process each: checks run with interpreted kernels, tests with compiled ones.
     return int(sum(runner.call_in_child(stage, _STAGE_S) for stage in stages) > 0)
 
 
 def _run_tests(mutants: Sequence[Mutant]) -> int:
-    """Print a row per mutant that a test must reject; return how many are wrong."""
+    """Print a row per mutant that a test must reject; return the number of failures."""
     if not mutants:
         return 0
     runner.prepare_tests()
@@ -58,7 +58,7 @@ def _run_tests(mutants: Sequence[Mutant]) -> int:
 
 
 def _run_checks(mutants: Sequence[Mutant]) -> int:
-    """Print a row per mutant that a check must reject, and one of the sampler itself."""
+    """Print a row per mutant that a check must reject, and one for the unchanged sampler."""
     if not mutants:
         return 0
     runner.prepare_checks()

@@ -1,4 +1,4 @@
-"""The record of a mutant: a change of our source, and what must notice it."""
+"""Record of a mutant: a change of our source, and the check or test that must reject it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """One fault: its place, the change of our source that plants it, and what must reject it."""
+    """One fault: its place, the change that plants it, and the check or test that rejects it."""
 
     name: str
     met: str
-    """Project, issue or habit in which the fault was found."""
+    """Project, issue or habit that the fault comes from."""
     module: str
     changes: tuple[tuple[str, str], ...]
-    """(old, new) texts of the module's source as `ast.unparse` prints it; each old text is there
-    once.
+    """(old, new) texts in the module's source as printed by `ast.unparse`.
+
+    Each old text occurs exactly once.
     """
     check: str = ""
     """Name of the check in `tests.distributions.checks` that must reject it."""
     test: str = ""
-    """Node id of the test that must fail with it, which runs in a process of its own and plants it
-    in the daemons that it starts too.
+    """Node id of the test that must fail with the mutant.
+
+    It runs in its own process, which also plants the mutant in the daemons that it starts.
     """
     reason: str = ""
-    """Text that the failure must contain: the assertion that notices the fault."""
+    """Text that the failure must contain: the assertion that detects the fault."""
 
 
 def change(

@@ -1,4 +1,4 @@
-"""Planting mutants in a process, before or after it has imported the modules that they change.
+"""Planting of mutants in a process, before or after it has imported their modules.
 
 A module that is not imported yet is compiled from its changed source. In one that is, the functions
 that differ get the code of the changed ones: references to them that other modules hold run it too,
@@ -26,9 +26,12 @@ from tests.mutants.mutant import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = "ASTERISM_PLANTED"
-"""Environment variable that names the mutants of a process and its children, with `|` between."""
+"""Environment variable with the names of a process's mutants, separated by `
+
+`.
+"""
 STARTUP_FOLDER = Path(__file__).with_name("planted")
-"""A folder for PYTHONPATH: an interpreter plants `VARIABLE` at its start."""
+"""Folder for PYTHONPATH: the interpreter plants the mutants in `VARIABLE` at its start."""
 _SOURCE_ROOTS = ("services", "client", "proto")
 _ROLES_BY_PACKAGE: Mapping[str, frozenset[str]] = {
     "metad": frozenset({"metad"}),
@@ -45,7 +48,7 @@ _Functions = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class StaleMutant(LookupError):
-    """The source that a mutant changes is not as the mutant expects it."""
+    """The source that a mutant changes differs from the expected one."""
 
 
 def source_path(module: str) -> Path:
@@ -66,7 +69,7 @@ def source_path(module: str) -> Path:
 
 @cache
 def plain_source(module: str) -> str:
-    """Return a module's source as `ast.unparse` prints it: without comments and layout."""
+    """Return a module's source as printed by `ast.unparse`, without comments and layout."""
     return ast.unparse(ast.parse(source_path(module).read_text()))
 
 
@@ -98,7 +101,7 @@ def _by_module(mutants: Iterable[Mutant]) -> dict[str, list[Mutant]]:
 
 
 def check_mutants(mutants: Iterable[Mutant]) -> None:
-    """Raise StaleMutant where one does not fit the sources."""
+    """Raise StaleMutant if a mutant does not fit the sources."""
     for module_mutants in _by_module(mutants).values():
         changed_source(module_mutants)
 
@@ -167,8 +170,7 @@ def needs_interpreted_kernels(module: str) -> bool:
 def environment_of(
     names: Collection[str], environment: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return what the environment of a process needs to have mutants planted, in it and in what it
-    starts.
+    """Return the environment variables that plant mutants in a process and its children.
 
     Parameters
     ----------
@@ -183,7 +185,7 @@ def environment_of(
     """
     mutants = [find_mutant(name) for name in names]
     check_mutants(mutants)
-    # A child inherits it.
+    # The child inherits this environment.
     inherited = os.environ if environment is None else environment  # noqa: TID251
     path = filter(None, [str(STARTUP_FOLDER), inherited.get("PYTHONPATH", "")])
     variables = {VARIABLE: "|".join(names), "PYTHONPATH": os.pathsep.join(path)}
@@ -200,7 +202,7 @@ def plant_from_environment() -> None:
 
 
 def plant(mutants: Iterable[Mutant]) -> None:
-    """Plant mutants in this process, from now on and for good.
+    """Plant mutants permanently in this process.
 
     Raises
     ------
@@ -232,7 +234,7 @@ def _kernels_are_interpreted() -> bool:
 
 
 class _MutantFinder(importlib.abc.MetaPathFinder):
-    """Imports one module from a changed source, and leaves all others alone."""
+    """Finder that imports one module from a changed source."""
 
     def __init__(self, module: str, source: str) -> None:
         self._module, self._source = module, source
@@ -259,7 +261,7 @@ class _MutantLoader(importlib.machinery.SourceFileLoader):
 
 
 def exchange_functions(module: ModuleType, source: str) -> None:
-    """Give the functions of an imported module the code that they have in a changed source.
+    """Replace the code of a module's functions by that of a changed source.
 
     Raises
     ------
@@ -292,7 +294,7 @@ def _functions(body: Iterable[ast.stmt], prefix: str = "") -> Iterator[tuple[str
 
 
 def _resolve(module: ModuleType, name: str) -> FunctionType:
-    """Return the function of a qualified name, without its decorators."""
+    """Return the function with a qualified name, without its decorators."""
     value: object = module
     for part in name.split("."):
         value = inspect.getattr_static(value, part)
@@ -309,7 +311,7 @@ def _resolve(module: ModuleType, name: str) -> FunctionType:
 
 
 def _code_of(code: CodeType, name: str) -> CodeType:
-    """Return the code of a function, by its qualified name, in that of a module."""
+    """Return the code of a function, by qualified name, from the code of a module."""
     for part in name.split("."):
         code = next(
             constant

@@ -1,4 +1,4 @@
-"""Running mutants: each in a forked child of a process that has imported what they change.
+"""Runner of mutants: each in a forked child of a process that has imported their modules.
 
 A child plants its mutant (`tests.mutants.planting`) and runs the one check or test that must reject
 it. Kernels run interpreted under checks, so nothing is compiled. Processes that a test starts have
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
     from tests.mutants.mutant import Mutant
 
 SCALE = 0.1
-"""Share of the sizes at which `tests.distributions` runs its checks: enough for these mutants."""
+"""Fraction of the sample sizes of `tests.distributions` that suffices for these mutants."""
 _SOURCE_FOLDERS = ("services", "client", "proto")
 _IMPORTS_OF_TESTS = ("asterism_standalone.app", "asterism.saint")
-"""Modules that most tests of services import, directly or not; imported once for all of them."""
+"""Modules that most tests of services import, imported once for all of them."""
 _PYTEST_OPTIONS = (
     *("-vv", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"),
-    # Plugins that the imports above have imported.
+    # The imports above have already imported these plugins.
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )
 T = TypeVar("T")
 
 
 class ChildFailed(Exception):
-    """A child that gave no result: it raised, was killed, or took too long."""
+    """A child returned no result: it raised, was killed, or took too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one sampler, or one test, with or without a mutant."""
+    """Outcome of one sampler, or one test, with or without a mutant."""
 
     rejected_by: str = ""
-    """Name of the check or test that rejected it; empty where all accepted it."""
+    """Name of the check or test that rejected it; empty if all accepted it."""
     reason: str = ""
 
 
@@ -70,7 +70,7 @@ def prepare_checks() -> None:
 
 
 def prepare_tests() -> None:
-    """Import what tests of services use, and start their zygote, for children to run them."""
+    """Import the modules that tests of services use, and start the zygote."""
     _add_source_folders()
     for name in _IMPORTS_OF_TESTS:
         importlib.import_module(name)
@@ -88,7 +88,7 @@ def _add_source_folders() -> None:
 
 
 def call_in_child(function: Callable[[], T], timeout_s: float = HANG_S) -> T:
-    """Return what a function gives in a fork of this process; it must be picklable.
+    """Return the result of a function in a fork of this process; it must be picklable.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def call_in_child(function: Callable[[], T], timeout_s: float = HANG_S) -> T:
 
 
 def run_checks(names: Collection[str] = ()) -> Verdict:
-    """Return the first rejection by checks of these names; by any check where none is given."""
+    """Return the first rejection by checks with these names; by any check if names is empty."""
     checks = importlib.import_module("tests.distributions.checks")
     AsterismError = importlib.import_module("asterism_proto.errors").AsterismError
     for check in checks.CHECKS:
@@ -136,7 +136,7 @@ def run_checks(names: Collection[str] = ()) -> Verdict:
         except checks.Rejected as rejection:
             return Verdict(rejected_by=check.__name__, reason=str(rejection))
         except AsterismError as error:
-            # A host that refuses what another one claims has noticed the fault too.
+            # A host that refuses a request of another host has detected the fault too.
             reason = f"{type(error).__name__}: {error.message}"
             return Verdict(rejected_by=check.__name__, reason=reason)
     return Verdict()
@@ -161,11 +161,11 @@ def run_test(node_id: str) -> Verdict:
 
 
 class _TestListener:
-    """A plugin of pytest that keeps what fails."""
+    """Pytest plugin that records failures."""
 
     def __init__(self) -> None:
         self.failure: str | None = None
-        """Text of the first failure of a test's body."""
+        """Text of the first failure in a test's body."""
         self.fault = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -180,9 +180,9 @@ class _TestListener:
 
 
 def _run_planted(mutant: Mutant) -> Verdict:
-    """Plant a mutant in this process, and run what must reject it."""
+    """Plant a mutant in this process, and run the check or test that must reject it."""
     if mutant.test:
-        # Children inherit it.
+        # Child processes inherit this.
         os.environ.update(planting.environment_of([mutant.name]))  # noqa: TID251
     planting.plant([mutant])
     return run_test(mutant.test) if mutant.test else run_checks([mutant.check])
@@ -194,9 +194,10 @@ def _run_every_check(mutant: Mutant) -> Verdict:
 
 
 def evaluate_mutant(mutant: Mutant) -> tuple[bool, str]:
-    """Return whether what a mutant names rejects it, and a text that says so.
+    """Return whether a mutant is rejected by its check or test, and a text for the report.
 
-    Where its check does not, the text names the check that does."""
+    If its check accepts it, the text names the check that rejects it.
+    """
     planting.check_mutants([mutant])
     try:
         verdict = call_in_child(partial(_run_planted, mutant))
@@ -214,7 +215,7 @@ def evaluate_mutant(mutant: Mutant) -> tuple[bool, str]:
 
 
 def evaluate_sampler(mutants: Sequence[Mutant]) -> tuple[bool, str]:
-    """Return whether the checks that mutants name accept the sampler itself, and a text."""
+    """Return whether the checks of mutants accept the unchanged sampler, and a text."""
     names = {mutant.check for mutant in mutants}
     try:
         verdict = call_in_child(partial(run_checks, names))

@@ -1,4 +1,4 @@
-"""What each mutant names rejects it, and the checks accept the sampler itself."""
+"""Tests that each mutant is rejected, and that the checks accept the unchanged sampler."""
 
 from __future__ import annotations
 

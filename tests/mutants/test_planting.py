@@ -1,4 +1,4 @@
-"""Planting: what changes in a process and what does not, and which mutants are refused."""
+"""Tests of planting: changes in a process, and mutants that are refused."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ NAME = "planted_module"
 
 
 def clear_caches() -> None:
-    """Forget the sources of a tree."""
+    """Clear the caches of sources."""
     for cached in (
         planting.plain_source,
         planting.needs_interpreted_kernels,
@@ -70,7 +70,7 @@ def clear_caches() -> None:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """A module in a tree of sources of its own."""
+    """Return a module in its own tree of sources."""
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / f"{NAME}.py").write_text(SOURCE)
     monkeypatch.setattr(planting, "ROOT", tmp_path)
@@ -190,7 +190,7 @@ def test_only_daemons_that_import_the_module_get_the_mutant(tmp_path: Path) -> N
 
 
 def test_interpreter_ends_where_no_mutant_is_planted(root: Path) -> None:
-    # A child's environment is ours and more.
+    # The child inherits this environment.
     environment = {
         **os.environ,  # noqa: TID251
         "PYTHONPATH": str(planting.STARTUP_FOLDER),

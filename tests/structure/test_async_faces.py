@@ -1,5 +1,6 @@
-"""The asynchronous client has every public name of the client, with its signature and docstring,
-and nothing is written twice.
+"""Tests that the asynchronous client mirrors the public names of the client.
+
+Signatures and docstrings are equal, and no code is duplicated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compose file comes up however its containers are made: in turn, or side by side."""
+"""Tests that the compose file starts, with containers created in turn or in parallel."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def mounts(service: dict[str, Any], volume: str) -> list[str]:
 
 
 def filling_services(definitions: dict[str, dict[str, Any]], volume: str) -> list[str]:
-    """Services whose container fills the volume with what the image has there, should it be
-    empty.
-    """
+    """Return the services with a container that fills an empty volume from its image."""
     return [
         name
         for name, service in definitions.items()
@@ -32,8 +30,9 @@ def filling_services(definitions: dict[str, dict[str, Any]], volume: str) -> lis
 
 
 def volume_problems(definitions: dict[str, dict[str, Any]]) -> list[str]:
-    """Volumes that two containers, made at one time, would both copy the image's files into: the
-    engine then refuses one of them.
+    """Return the volumes that two containers, created at the same time, would both fill.
+
+    The engine then refuses one of them.
     """
     volumes = {
         mount.split(":")[0]

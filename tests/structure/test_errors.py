@@ -1,4 +1,4 @@
-"""One tree of errors: drawn, complete, the same on both sides of a door."""
+"""Tests of the tree of errors: documented, complete, and equal in client and services."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def defined_classes() -> set[type[AsterismError]]:
 
 
 def documented_tree() -> dict[str, tuple[str, int, str]]:
-    """What the module's drawing says: class -> (gRPC code, HTTP code, retry word)."""
+    """Return the documented tree: class -> (gRPC code, HTTP code, retry policy)."""
     rows = re.findall(r"[├└]─ (\w+) +([A-Z_]+) +(\d+) +(\w+)", errors.__doc__ or "")
     return {name: (code, int(status), retry) for name, code, status, retry in rows}
 

@@ -1,4 +1,4 @@
-"""Identifiers use the terms of the field, and no two packages share a class name by accident."""
+"""Tests that identifiers use standard terms, and that packages do not share class names."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ BANNED = frozenset(
     ]
 )
 DEPRECATED_FIELDS = frozenset({"last_beat_ms"})
-"""Former names in the HTTP API and in a public record, which the next release drops."""
+"""Former names in the HTTP API and in a public record; the next release drops them."""
 FILE_METHODS = frozenset({"tell"})
-"""Of Python's files."""
+"""Methods of Python's files."""
 SAME_IDEA = {
     "Host": "the client's record of what metad keeps of a daemon",
     "Job": "the client's record of what metad keeps of a job",
@@ -51,7 +51,7 @@ SAME_IDEA = {
     "TemporalFilter": "the times of a request's nodes: in graphd, and split over storageds",
     "WeightHistogram": "rows by weight: of the partitions of a storaged, and their sum in graphd",
 }
-"""Class names of several packages, each with the one idea that all of its classes are."""
+"""Class names that occur in several packages, each with the single idea that they share."""
 
 
 def sources(root: Path, roots: tuple[str, ...] = ROOTS) -> Iterator[Path]:

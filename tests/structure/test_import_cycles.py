@@ -1,4 +1,4 @@
-"""No import cycle joins modules of the client, the services and the proto packages.
+"""Tests that no import cycle joins modules of the client, the services and proto.
 
 Imports for type checkers only, imports inside functions and those of stub files count as well: a
 module is read, tested and moved without the modules above it.
@@ -23,7 +23,7 @@ def module_files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def imported_names(tree: ast.Module, package: list[str]) -> Iterator[str]:
-    """Yield the full names that a module imports, wherever in the module the statement is."""
+    """Yield the full names that a module imports, at any place in the module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -39,8 +39,10 @@ def enclosing_packages(module: str) -> set[str]:
 
 
 def imported_modules(name: str, module: str, modules: Mapping[str, object]) -> set[str]:
-    """Return the modules that importing a name runs: the longest prefix that is a module, and the
-    packages around it, but for those that are around the importing module too.
+    """Return the modules that an import of a name runs.
+
+    These are the longest prefix that is a module, and the packages around it, except those around
+    the importing module too.
 
     Top-level packages are left out unless they are named: `asterism` imports what it offers when it
     is first asked for, an embedded service too.
@@ -126,7 +128,7 @@ def test_import_graph_covers_every_package(root: Path) -> None:
 
 
 def test_planted_cycle_is_found(tmp_path: Path) -> None:
-    """A cycle over a type-checking import, a function's import and a relative one."""
+    """The cycle has a type-checking import, a function's import and a relative one."""
     write_modules(
         tmp_path,
         {
@@ -143,7 +145,7 @@ def test_planted_cycle_is_found(tmp_path: Path) -> None:
 
 
 def test_cycle_over_a_package_that_reexports_is_found(tmp_path: Path) -> None:
-    """Importing a module runs the packages around it, with all that those import."""
+    """An import of a module runs the packages around it, with their imports."""
     write_modules(
         tmp_path,
         {
@@ -172,7 +174,7 @@ def test_cycle_in_a_stub_file_is_found(tmp_path: Path) -> None:
 
 
 def test_imports_without_a_cycle_are_accepted(tmp_path: Path) -> None:
-    """Modules that import one another's neighbors, and a package that reexports its own module."""
+    """Sibling modules import each other's neighbors, and a package reexports its own module."""
     write_modules(
         tmp_path,
         {

@@ -1,6 +1,4 @@
-"""No test depends on the machine, as on a port that was free before or on work done in a fixed
-time.
-"""
+"""Tests that no test depends on the machine, such as on free ports or fixed times."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from tests.kit.waiting import HANG_S
 CHOSEN_PORT = re.compile(r"\bfree_ports?\b|randrange\(\s*\d[\d_]{3,},\s*\d[\d_]{3,}\)")
 
 MAX_POLL_S = 0.25
-"""A sleep between two looks at a condition is shorter."""
+"""Longest sleep between two checks of a condition, in seconds."""
 WAITING_MODULE = "tests/kit/waiting.py"
 
 
@@ -36,9 +34,7 @@ def test_no_test_chooses_a_port_beforehand(root: Path) -> None:
 
 
 def fixed_sleeps(path: Path) -> list[int]:
-    """Return the lines of a module that sleep for a fixed time that is long enough to be meant as a
-    way to wait for something.
-    """
+    """Return the lines of a module with fixed sleeps that are long enough to be waits."""
     return [
         node.lineno
         for node in ast.walk(ast.parse(path.read_text()))
@@ -54,8 +50,9 @@ def fixed_sleeps(path: Path) -> list[int]:
 
 
 def test_no_test_sleeps_for_a_fixed_time(root: Path) -> None:
-    """Tests poll what they wait for (`tests.kit.waiting.wait_until`); `let_pass` is for time that
-    must pass.
+    """Tests poll for events with `tests.kit.waiting.wait_until`.
+
+    `let_pass` is only for time that must pass.
 
     Programs of other environments, which do not have the kit, state at their sleeps what the time
     is for."""
@@ -72,8 +69,9 @@ def test_no_test_sleeps_for_a_fixed_time(root: Path) -> None:
 
 
 def test_time_limits_are_only_guards(root: Path) -> None:
-    """A test may take many times as long as on an idle machine; the longest wait of the kit ends
-    before it.
+    """A test may take many times as long as on an idle machine.
+
+    The longest wait of the kit ends before the time limit of a test.
     """
     limits = [
         int(seconds)

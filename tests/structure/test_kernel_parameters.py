@@ -1,4 +1,4 @@
-"""Kernels take few parameters: tables, one record of scalars, inputs and outputs."""
+"""Tests that kernels have few parameters: tables, one record of scalars, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 DECORATORS = {"kernel", "kernel_holding_gil", "inlined"}
 MAX_PARAMETERS = 10
 LONGER: dict[str, str] = {}
-"""Reason by ``path:function`` of those that take more, and at most `MAX_LONGER`."""
+"""Reasons, by ``path:function``, of kernels with more, but at most `MAX_LONGER`."""
 MAX_LONGER = 12
 
 
 def parameter_counts(root: Path) -> dict[str, int]:
-    """Return how many parameters each compiled function of the services takes."""
+    """Return the number of parameters of each compiled function of the services."""
     counts = {}
     for path in sorted((root / "services").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""Numba's dispatcher knows a NamedTuple by the names of its class and fields alone."""
+"""Tests of NamedTuples in kernels: Numba distinguishes them by class and field names only."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def named_tuples(path: Path) -> list[tuple[str, ...]]:
 
 
 def test_no_two_named_tuples_look_alike_to_numba(root: Path) -> None:
-    """Calls with the second of two such classes would be typed again, in a part of a millisecond
-    each.
-    """
+    """Numba would type calls with the second class again, in a fraction of a millisecond each."""
     counts = Counter(
         shape
         for folder in ("services", "client")

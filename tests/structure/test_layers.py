@@ -1,4 +1,4 @@
-"""Imports run one way, and the contracts in pyproject.toml say which."""
+"""Tests of the layers: the import contracts in pyproject.toml hold."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def test_every_import_contract_is_kept(
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"][
         "contracts"
     ]
-    # Not by its command's function: that one configures logging for the whole process, and switches
-    # our loggers off.
+    # Not by the function of its command, which configures logging for the entire process and
+    # disables our loggers.
     configuration.configure()
     passed = use_cases.lint_imports(config_filename="pyproject.toml", cache_dir=None, no_logo=True)
     report = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What the public package offers is listed, complete, sorted and there."""
+"""Tests that the public names of the package are listed, complete, sorted and importable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two distributions share one version, split the packages, and name extras that exist."""
+"""Tests of packaging: one version, split packages, and valid names of extras."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kit.waiting import HANG_S
 import asterism
 
 REQUIREMENT = re.compile(r"\basterism(?:-graph)?\[([a-z0-9,]+)\]")
-"""Extras of the client, as pip takes them, by today's name or by that of earlier releases."""
+"""Extras of the client in pip's syntax, by the name of the distribution or a former name."""
 
 
 def project_of(root: Path, folder: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_every_named_extra_exists(root: Path) -> None:
 
 
 def test_every_guarded_import_names_an_extra(root: Path) -> None:
-    """`asterism.extras.required` takes the name of an extra first."""
+    """The first argument of `asterism.extras.required` is the name of an extra."""
     extras = set(project_of(root, ".")["project"]["optional-dependencies"])
     named = {
         argument.value

@@ -1,5 +1,7 @@
-"""Blocks of pages say how they run; the site builds with every link leading somewhere, has every
-public name, and asks no other host for anything.
+"""Tests of documentation pages and the site.
+
+Code blocks state how they run. The site builds with valid links, has every public name, and
+requests no other host.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ FRAMEWORKS = {
     "asterism.graphbolt",
     "asterism.tensorflow",
 }
-"""Not importable without theirs: read from their files."""
+"""Modules that need their frameworks to be imported; their files are parsed."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -88,7 +90,7 @@ def test_page_of_distributions_names_checks_that_exist(root: Path) -> None:
 
 
 class _Links(HTMLParser):
-    """What a page has the browser fetch by itself, and its pictures."""
+    """URLs that the browser fetches for a page, and its pictures."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -164,7 +166,7 @@ def test_the_benchmark_chart_shows_the_first_table() -> None:
 
 
 def reference_names(site: Path) -> set[str]:
-    """The names that the reference has, from its inventory."""
+    """Return the names in the reference, from its inventory."""
     raw = (site / "objects.inv").read_bytes()
     head = b"# The remainder of this file is compressed using zlib.\n"
     lines = zlib.decompress(raw[raw.index(head) + len(head) :]).decode().splitlines()

@@ -1,6 +1,4 @@
-"""Packages and modules are documented, and the project speaks only of
-itself.
-"""
+"""Tests that packages and modules are documented, without references to outside material."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the first page promises is true: its examples run, its links lead somewhere, its commands
-exist.
-"""
+"""Tests of the README: its examples run, its links resolve, its commands exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every setting is listed on the settings page with its default and its description."""
+"""Tests that every setting is on the settings page with its default and description."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def row(name: str, cls: type[DaemonSettings]) -> str:
 
 
 def own_settings(daemon: str) -> list[str]:
-    """The settings that a daemon has for itself, or with another default than the others."""
+    """Return the settings of one daemon only, or with a default that differs from the others."""
     cls, base = DAEMONS[daemon], DaemonSettings.model_fields
     return [
         name
@@ -64,7 +64,7 @@ def table(names: list[str], cls: type[DaemonSettings]) -> str:
 
 
 def expected_tables() -> dict[str, str]:
-    """The page's tables, as they must read."""
+    """Return the expected tables of the page."""
     return {
         "every daemon": table(list(DaemonSettings.model_fields), DaemonSettings),
         **{d: table(own_settings(d), cls) for d, cls in DAEMONS.items()},

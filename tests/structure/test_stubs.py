@@ -1,4 +1,4 @@
-"""The protobuf modules in the tree are what the .proto files make, byte for byte."""
+"""Tests that the protobuf modules equal the output of protoc, byte for byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kit.waiting import HANG_S
 def test_stubs_match_the_proto_files(root: Path, tmp_path: Path) -> None:
     folder = root / "proto/asterism_proto/v1"
     protos = sorted(folder.glob("*.proto"))
-    # A process of its own: protoc registers descriptors for good in the one that it runs in.
+    # In a separate process, because protoc registers descriptors permanently in its process.
     command = [
         sys.executable,
         "-m",

@@ -1,4 +1,4 @@
-"""Tests wait with `tests.kit.waiting.wait_until` alone: they have no polling loops."""
+"""Tests that tests wait only with `tests.kit.waiting.wait_until`, without polling loops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 OWN_LOOPS = frozenset(
     {
         "tests/kit/waiting.py",
-        # Processes that import nothing of the tests.
+        # Processes that import no test modules.
         "tests/kit/faultpoints/sitecustomize.py",
         "tests/kit/reaper.py",
         # Run by the interpreter of another environment.
@@ -17,7 +17,7 @@ OWN_LOOPS = frozenset(
 )
 PACED = frozenset(
     {
-        # Work at a pace until an event is set, or for a time.
+        # These work at a pace until an event is set, or for a time.
         "tests/contract/test_engine.py",
         "tests/integration/cluster/test_async_client.py",
         "tests/integration/faults/test_faults_kills.py",

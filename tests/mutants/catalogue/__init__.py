@@ -31,14 +31,14 @@ def mutants_of(group: str) -> tuple[Mutant, ...]:
 
 @cache
 def all_mutants() -> tuple[Mutant, ...]:
-    """Return every mutant, those that only `test_verify_mutants` plants included."""
+    """Return every mutant, including those that only `test_verify_mutants` plants."""
     draws = importlib.import_module(f"{__name__}.draws")
     grouped = [mutant for group in GROUPS for mutant in mutants_of(group)]
     return (*grouped, *draws.NAMED, draws.UNAUDITED)
 
 
 def find_mutant(name: str) -> Mutant:
-    """Return the mutant of a name.
+    """Return the mutant with a name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Faults of tables, random words, global draws and neighbors."""
+"""Faults of alias tables, random words, global sampling and neighbor sampling."""
 
 from __future__ import annotations
 
@@ -426,8 +426,10 @@ UNAUDITED = change(
     TABLE,
     ("if not out[0] <= MAX_DISTANCE:", "if not out[0] <= 1.0:"),
 )
-"""Not a mutant: `tests.integration.jobs.test_verify_mutants` plants it beside one, since a build
-rejects tables that fail their audit.
+"""Change that disables audits; it is no mutant.
+
+`tests.integration.jobs.test_verify_mutants` plants it together with a mutant, because builds reject
+tables that fail their audit.
 """
 
 NAMED: tuple[Mutant, ...] = (
@@ -470,6 +472,7 @@ NAMED: tuple[Mutant, ...] = (
         ),
     ),
 )
-"""Faults of draws by further weights alone, which `tests.integration.jobs.test_verify_mutants`
-plants too.
+"""Faults of sampling by weight tables only.
+
+`tests.integration.jobs.test_verify_mutants` plants them too.
 """

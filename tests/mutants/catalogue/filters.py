@@ -1,4 +1,4 @@
-"""Faults of draws under conditions."""
+"""Faults of sampling under filters."""
 
 from __future__ import annotations
 

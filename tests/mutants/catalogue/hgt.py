@@ -1,4 +1,4 @@
-"""Faults of layers by budgets."""
+"""Faults of HGT sampling."""
 
 from __future__ import annotations
 

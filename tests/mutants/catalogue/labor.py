@@ -1,4 +1,4 @@
-"""Faults of layer-neighbor sampling."""
+"""Faults of layer-neighbor sampling (LABOR)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Faults of different neighbors, probabilities, rows of draws by number, layers, ego subgraphs and
-labels.
+"""Faults of distinct neighbors, probabilities, numbered draws, layers and subgraphs.
+
+Faults of graph labels are here too.
 """
 
 from __future__ import annotations

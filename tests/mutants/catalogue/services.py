@@ -1,5 +1,4 @@
-"""Faults of services around the samplers: of writes, merged replies, leases, files, and of what a
-client sends again.
+"""Faults of services around the samplers: writes, merged replies, leases, files, retries.
 
 Each names the test that must fail with it."""
 

@@ -1,4 +1,4 @@
-"""Faults of draws until a time."""
+"""Faults of sampling with temporal filters."""
 
 from __future__ import annotations
 

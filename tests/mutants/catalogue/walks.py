@@ -1,4 +1,4 @@
-"""Faults of walks by p and q, and of what they look at before they search."""
+"""Faults of node2vec walks by p and q, and of their Bloom filters."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Plants mutants in every Python process that has this folder in PYTHONPATH: an interpreter imports
-it by itself at its start.
+"""Startup module that plants mutants in every process with this folder in PYTHONPATH.
+
+The interpreter imports it automatically at its start.
 
 In processes that the zygote forks, `tests.kit.zygote` plants them."""
 
@@ -12,5 +13,5 @@ try:
     from tests.mutants import planting
 
     planting.plant_from_environment()
-except Exception as error:  # an interpreter would print it and start without the mutant
+except Exception as error:  # the interpreter would print the error and start without the mutant
     raise SystemExit(f"no mutant is planted: {error!r}") from error
