@@ -1,6 +1,4 @@
-"""The law of what a build writes: B1 and the image's thresholds against the weights, bytes against
-bytes.
-"""
+"""Tests of the distribution of builds: B1 and thresholds against weights, and equal bytes."""
 
 from __future__ import annotations
 
@@ -64,7 +62,7 @@ def final_table(build: BuildResult, part: int, size: int, kind: int = keys.B1) -
 
 
 def table_probabilities(table: AliasTable, rows: int) -> NDArray[np.float64]:
-    """The probability of each row."""
+    """Return the probability of each row."""
     columns = (
         implied_distribution(table.hot, table.cold)
         if table.hot.size
@@ -160,7 +158,7 @@ EDGES = Schema(
 def edge_load(
     rng: np.random.Generator, nodes: int, edges: int, stride: int = 1, chunk: int = 20_000
 ) -> list[list[Op]]:
-    """Nodes with features, then edges, half of them of one hub."""
+    """Return nodes with features, then edges, half of them of one hub."""
     lengths = rng.integers(0, 4, nodes)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     columns = {
@@ -235,8 +233,9 @@ def test_neighbor_rows_and_the_edge_table_follow_the_weights(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("stride", [1, 10**9], ids=["dense", "sparse"])
 def test_neither_memory_nor_block_size_changes_a_byte(tmp_path: Path, stride: int) -> None:
-    """1 MiB is a hub of many buckets, split by neighbor; chunks of another size are other
-    blocks.
+    """With 1 MiB, a hub has many buckets, split by neighbor.
+
+    Chunks of another size are other blocks.
     """
     digests_by_limits = {}
     for chunk in (5_000, 60_000):

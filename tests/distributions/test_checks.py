@@ -1,4 +1,4 @@
-"""Every check of the law, on the compiled sampler at full size."""
+"""Tests that run every distribution check on the compiled sampler at full size."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Weights that expressions make: the law of every table, alias row and total against NumPy's own
-arithmetic.
-"""
+"""Tests of weight tables: distributions, alias rows and totals against NumPy arithmetic."""
 
 from __future__ import annotations
 
@@ -71,7 +69,7 @@ def columns(rng: np.random.Generator, n: int) -> dict[str, NDArray[np.generic]]:
 
 
 def expected_weights(name: str, arrays: dict[str, NDArray[np.generic]]) -> F64:
-    """What the table's weights are, in NumPy's own arithmetic, before float32."""
+    """Return the weights of a table by NumPy arithmetic, before float32."""
     with np.errstate(all="ignore"):
         values = ORACLE[name](
             {
@@ -102,8 +100,9 @@ def take_rows(
 def node_loads(
     rng: np.random.Generator, n: int, stride: int = 1
 ) -> tuple[list[list[Op]], NDArray[np.int64], dict[str, NDArray[np.generic]]]:
-    """Nodes, a third of them written again without features, and some deleted; the living ones and
-    what they have.
+    """Return nodes, a third of them rewritten without features, and some deleted.
+
+    Also returns the live ids and their columns.
     """
     ids, arrays = np.arange(n, dtype=np.int64) * stride, columns(rng, n)
     rewritten, deleted = np.flatnonzero(rng.random(n) < 0.3), np.flatnonzero(rng.random(n) < 0.1)
@@ -122,7 +121,7 @@ def node_loads(
 def part_rows(
     image: NodeImage, part: int, parts: int, ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which of the ids live in a part, and their rows."""
+    """Return the ids that live in a partition, and their rows."""
     in_part = np.flatnonzero(ids % parts == part)
     return in_part, ids[in_part] // parts if image.dense else np.searchsorted(
         image.ids, ids[in_part]
@@ -144,7 +143,7 @@ def test_node_tables_follow_their_expressions(tmp_path: Path, stride: int) -> No
             assert (
                 np.abs(table_probabilities(named.table, node.rows) - exact / exact.sum()).max()
                 <= 1e-7
-            )  # float32, once
+            )  # one rounding to float32
             stored = named.weights.astype(np.float64)
             assert (
                 np.abs(table_probabilities(named.table, node.rows) - stored / stored.sum()).max()
@@ -329,7 +328,7 @@ def test_the_stat_database_keeps_every_table_under_its_name(tmp_path: Path) -> N
 def single_table_graph(
     values: Sequence[float], table: object, *, edges: bool = False
 ) -> tuple[Schema, list[list[Op]]]:
-    """A type with one column and one table: of nodes, or of edges between two nodes."""
+    """Return a schema of one column and one table, on nodes or on edges between two nodes."""
     type_fields = {"features": {"x": "float64"}, "tables": {"t": table}}
     x, ids = np.array(values, np.float64), np.arange(len(values))
     if not edges:
@@ -410,7 +409,7 @@ def test_statistics_of_edge_case_weights_equal_numpy(tmp_path: Path, edges: bool
     positive = values[np.isfinite(values) & (values > 0)].astype(np.float64)
     assert (total.count, total.positive) == (16, positive.size)
     assert (total.negative, total.nan, total.infinite) == (2, 1, 3)
-    assert total.zero == 3  # 0, -0, and what is too small for float32
+    assert total.zero == 3  # 0, -0, and a value too small for float32
     assert total.subnormal == np.count_nonzero(positive < np.finfo(np.float32).tiny) == 2
     assert total.largest == positive.max()
     assert total.squares == pytest.approx((positive**2).sum(), rel=1e-15)

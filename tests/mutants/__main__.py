@@ -2,12 +2,13 @@
 
     python -m tests.mutants            # prints a table; exit status 1 when a mutant survives or the
                                        # sampler itself is rejected
-    python -m tests.mutants floyd      # those with the word in their names
-    python -m tests.mutants --of rows  # those of tests/mutants/catalogue/rows.py
+    python -m tests.mutants floyd      # mutants with the word in their names
+    python -m tests.mutants --of rows  # mutants of tests/mutants/catalogue/rows.py
 
 A mutant names the check of `tests.distributions.checks` that must reject it, or a test that must
 fail. The same checks must accept the sampler without a fault; the tests run without one in the
-suite. A change that no longer fits the source is an error: a mutant must not die of old age."""
+suite. A change that no longer fits the source is an error, so that no mutant becomes ineffective
+unnoticed."""
 
 from __future__ import annotations
 

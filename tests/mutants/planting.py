@@ -1,11 +1,14 @@
 """Planting of mutants in a process, before or after it has imported their modules.
 
-A module that is not imported yet is compiled from its changed source. In one that is, the functions
-that differ get the code of the changed ones: references to them that other modules hold run it too,
-and nothing is imported again. Compiled kernels cannot be exchanged in this way, and code that was
-compiled of a mutant must not reach the kernel cache, which knows kernels by the sources on disk. So
-a mutant of a kernel, or of what a kernel's module imports, needs ``NUMBA_DISABLE_JIT=1``
-(`needs_interpreted_kernels`)."""
+A module that is not imported yet is compiled from its changed source. In an imported module, the
+changed functions get new code objects: references that other modules hold run the new code too, and
+nothing is imported again.
+
+Compiled kernels cannot be exchanged in this way. Code compiled from a mutant must not reach the
+kernel cache either, because its keys are the sources on disk. A mutant of a kernel, or of a module
+that a kernel's module imports, therefore needs ``NUMBA_DISABLE_JIT=1``
+(`needs_interpreted_kernels`).
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def source_path(module: str) -> Path:
     Raises
     ------
     StaleMutant
-        Where there is no such module.
+        If there is no such module.
     """
     for root in _SOURCE_ROOTS:
         stem = ROOT / root / module.replace(".", "/")
@@ -79,7 +82,7 @@ def changed_source(mutants: Sequence[Mutant]) -> str:
     Raises
     ------
     StaleMutant
-        Where a text that is to be changed is not there exactly once.
+        If an old text does not occur exactly once.
     """
     source = plain_source(mutants[0].module)
     for mutant in mutants:
@@ -114,15 +117,15 @@ def names_by_role(
     Parameters
     ----------
     mutants : collection of str, or mapping
-        Names, of which each role gets those of modules that its daemons import; or the names of
-        each role.
+        Names by role; or names only, of which each role gets those of modules that its daemons
+        import.
 
     Raises
     ------
     LookupError
-        Where a name is unknown.
+        If a name is unknown.
     ValueError
-        Where no daemon, or not the daemons of that role, import a mutant's module.
+        If no daemon, or no daemon of the given role, imports a mutant's module.
     """
     given = isinstance(mutants, Mapping)
     names = {name for names in mutants.values() for name in names} if given else mutants
@@ -176,12 +179,12 @@ def environment_of(
     ----------
     names : collection of str
     environment : mapping, optional
-        Of the process; this one's by default.
+        Environment of the process; default: this process's.
 
     Raises
     ------
     LookupError
-        Where a name is unknown, or a mutant does not fit the sources.
+        If a name is unknown, or a mutant does not fit the sources.
     """
     mutants = [find_mutant(name) for name in names]
     check_mutants(mutants)
@@ -207,10 +210,10 @@ def plant(mutants: Iterable[Mutant]) -> None:
     Raises
     ------
     LookupError
-        Where a mutant does not fit the source.
+        If a mutant does not fit the source.
     TypeError
-        Where kernels are compiled that have to be interpreted, or more than functions is changed in
-        a module that is imported already.
+        If kernels are compiled that must be interpreted, or a module that is already imported
+        changes in more than functions.
     """
     for module_name, module_mutants in _by_module(mutants).items():
         if needs_interpreted_kernels(module_name) and not _kernels_are_interpreted():
@@ -266,7 +269,7 @@ def exchange_functions(module: ModuleType, source: str) -> None:
     Raises
     ------
     TypeError
-        Where the sources differ in more than the bodies of functions.
+        If the sources differ in more than the bodies of functions.
     """
     before, after = ast.parse(plain_source(module.__name__)), ast.parse(source)
     old_functions, new_functions = dict(_functions(before.body)), dict(_functions(after.body))

@@ -148,7 +148,7 @@ def run_test(node_id: str) -> Verdict:
     Raises
     ------
     RuntimeError
-        Where it fails elsewhere, is skipped, or is not there: none of that is a rejection.
+        If it fails elsewhere, is skipped or does not exist: this is not a rejection.
     """
     listener = _TestListener()
     with contextlib.redirect_stdout(io.StringIO()):

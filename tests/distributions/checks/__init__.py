@@ -1,9 +1,10 @@
-"""Checks of the distributions that samples follow: functions that raise `Rejected`.
+"""Checks of sampling distributions: functions that raise `Rejected`.
 Planted faults belong to `tests.mutants.catalogue`, tests to `test_` modules.
 
-Statistics are chi-square tests on fixed seeds with at least 5 expected per cell; a check rejects
-below ALPHA. What can be enumerated is: the row map at the words where it steps, the distributions
-of tables, the shares of a union of types, the probability of every order of a few samples."""
+Statistics are chi-square tests on fixed seeds with at least 5 expected per cell. A check rejects
+below ALPHA. Some quantities are enumerated instead: the words at which the row map steps, the
+distributions of tables, the shares of a union of types, and the probability of every order of a few
+samples."""
 
 from __future__ import annotations
 

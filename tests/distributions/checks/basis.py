@@ -1,4 +1,4 @@
-"""What checks stand on: verdicts with a stated alpha, small graphs, draws from them."""
+"""Basis of the checks: verdicts with a stated alpha, small graphs, and samples of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 
 ALPHA = 1e-7
-"""Of each statistic. With a few hundred of them, a right sampler is rejected once in 10^5 suites,
-were the seeds not fixed.
+"""Significance level of each statistic.
+
+With a few hundred statistics, a correct sampler would be rejected once in 10^5 runs if seeds were
+not fixed.
 """
 
 
 class Rejected(AssertionError):
-    """The sampler does not draw by the law."""
+    """The sampler does not follow the expected distribution."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -32,8 +34,9 @@ def require(condition: bool, message: str) -> None:
 def require_counts(
     observed: Sequence[int] | NDArray[Any], expected: Sequence[float] | NDArray[Any], label: str
 ) -> None:
-    """Chi-square of counts against expected ones; what is impossible must not occur; rare cells are
-    taken together.
+    """Require counts to match expected ones by a chi-square test.
+
+    Impossible outcomes must not occur; rare cells are merged.
     """
     counts, means = np.asarray(observed, np.float64), np.asarray(expected, np.float64)
     require(not counts[means == 0].any(), f"{label}: something impossible was drawn")
@@ -59,9 +62,7 @@ def require_counts(
 def require_independent(
     first: NDArray[np.int64], second: NDArray[np.int64], size: int, label: str
 ) -> None:
-    """Chi-square of the pairs of two sequences of 0 .. size - 1 against the product of their
-    shares.
-    """
+    """Require two sequences of 0 .. size - 1 to be independent, by a chi-square test of pairs."""
     pairs = np.bincount(first * size + second, minlength=size * size)
     shares_first, shares_second = (
         np.bincount(first, minlength=size) / first.size,
@@ -74,7 +75,10 @@ def require_independent(
 def weighted_nodes(
     weights: tuple[float, ...], parts: int, skew: bool = False
 ) -> sampling.LocalVersion:
-    """A type of as many nodes, ids so that ``skew`` puts all but the last into part 0."""
+    """Return a version with one node per weight.
+
+    ``skew`` puts all but the last into partition 0.
+    """
     n = len(weights)
     ids = np.arange(n, dtype=np.int64)
     if skew:
@@ -85,7 +89,10 @@ def weighted_nodes(
 
 @cache
 def random_graph(size: int, parts: int) -> sampling.LocalVersion:
-    """Two edge types among ``size`` nodes, one weighted over many orders of magnitude."""
+    """Return a graph of two edge types among ``size`` nodes.
+
+    One type has weights over many orders of magnitude.
+    """
     generator = np.random.default_rng(8)
     ends = [generator.integers(0, size, 6 * size) for _ in range(4)]
     weights = np.exp(generator.normal(size=6 * size) * 3).astype(np.float32)
@@ -106,8 +113,9 @@ def random_graph(size: int, parts: int) -> sampling.LocalVersion:
 
 @cache
 def star_graph(weights_by_type: tuple[tuple[float, ...], ...]) -> sampling.LocalVersion:
-    """Node 0 with edges of several types: type t to nodes 0, 1, ... by the weights
-    ``weights_by_type[t]``.
+    """Return a graph of node 0 with edges of several types.
+
+    Type t leads to nodes 0, 1, ... with the weights ``weights_by_type[t]``.
     """
     names = [f"n:e{t}:n" for t in range(len(weights_by_type))]
     types = tuple(
@@ -154,7 +162,7 @@ def draw_star_neighbors(
     uniform: bool = False,
     first: int = 0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Neighbors and edge types [positions, count] of node 0, asked for at that many positions."""
+    """Return neighbors and edge types [positions, count] of node 0 for each position."""
     samples = sampling.sample_neighbors(
         star_graph(weights_by_type),
         edge_types=list(range(len(weights_by_type))),

@@ -1,4 +1,4 @@
-"""Checks of draws from a node's edges of both directions as one population."""
+"""Checks of sampling from a node's edges of both directions as one population."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ STARS: Sequence[tuple[tuple[float, ...], tuple[float, ...], int]] = (
     ((0.9, 0.05, 0.03, 0.02), (), 2),
     ((), (1.0, 3.0), 1),
 )
-"""Weights of node 0's edges along and against, and how many are drawn."""
+"""Weights of node 0's outgoing and incoming edges, and the number of samples."""
 
 
 @cache
 def _star(out: tuple[float, ...], incoming: tuple[float, ...]) -> sampling.LocalVersion:
-    """Edges 0, 1, .. from node 0, and behind these the ones to it."""
+    """Return a graph with edges 0, 1, .. from node 0, followed by those to it."""
     src, dst = (
         [0] * len(out) + list(range(1, len(incoming) + 1)),
         list(range(1, len(out) + 1)) + [0] * len(incoming),
@@ -57,7 +57,7 @@ def _sample_both(
     uniform: bool,
     replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Edge ids [positions, count] of draws from node 0, and their probabilities."""
+    """Return edge ids [positions, count] sampled from node 0, and their probabilities."""
     samples = [
         sampling.sample_neighbors(
             _star(out, incoming),
@@ -77,7 +77,7 @@ def _sample_both(
         )
         for direction in (1, 2)
     ]
-    # Asked for.
+    # The request above wants both, so neither is None.
     probabilities = np.stack([side.probabilities for side in samples])  # type: ignore[misc]
     weights = (
         np.ones(probabilities.shape)
@@ -92,7 +92,7 @@ def _sample_both(
 
 
 def _order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int, ...], float]:
-    """The probability of every order of successive draws from all edges."""
+    """Return the probability of every order of successive draws from all edges."""
     probabilities: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(count):
         extended: dict[tuple[int, ...], float] = {}
@@ -110,8 +110,9 @@ def _order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int
 
 
 def both_sides_without_replacement_are_successive_draws(scale: float) -> None:
-    """Every order of edges of both directions comes as often as it must, and has its probabilities;
-    a node that gives all has them in order.
+    """Every order of edges of both directions has its frequency and its probabilities.
+
+    A node with all edges returned has them in order.
     """
     n = int(max(600, 8_000 * scale))
     for number, (out, incoming, count) in enumerate(STARS):
@@ -160,8 +161,9 @@ def both_sides_without_replacement_are_successive_draws(scale: float) -> None:
 
 
 def both_sides_with_replacement_follow_their_weights(scale: float) -> None:
-    """Each draw is from the edges of both by their weights, has that probability, and is one of a
-    request for fewer.
+    """Each draw follows the weights of both directions and reports its probability.
+
+    A request for fewer draws returns a prefix.
     """
     n = int(max(600, 8_000 * scale))
     for number, (out, incoming, _) in enumerate(STARS):

@@ -1,5 +1,6 @@
-"""Checks of different neighbors: of parallel edges, the neighbor is drawn by all of them together,
-and one of them by its own weight.
+"""Checks of distinct neighbors with parallel edges.
+
+A neighbor is sampled by the total weight of its edges, and one of them by its own weight.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ STARS: Sequence[tuple[tuple[int, ...], tuple[float, ...], int]] = (
     ((0, 1, 1, 2), (0.0, 1.0, 0.0, 2.0), 3),
     ((0, 1, 2, 3, 4), (1.0, 1.0, 1.0, 1.0, 1.0), 2),
 )
-"""Neighbors and weights of edges, in order of edge ids, and how many different neighbors are
-drawn.
-"""
+"""Neighbors and weights of edges, by edge id, and the number of neighbors sampled."""
 
 
 UNIONS: Sequence[tuple[tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...], int]] = (
@@ -35,9 +34,7 @@ UNIONS: Sequence[tuple[tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...
     ((("n", (0, 1), (1.0, 2.0)), ("m", (0, 1), (3.0, 4.0))), 2),
     ((("m", (0, 0, 2), (0.7, 0.0, 0.1)), ("n", (0, 2), (0.1, 0.5)), ("m", (0, 1), (0.2, 0.0))), 3),
 )
-"""Of each edge type the node type that it leads to, neighbors and weights of edges; and how many
-different neighbors are drawn.
-"""
+"""Neighbor type, neighbors and weights of each edge type; number of neighbors sampled."""
 
 
 @cache
@@ -65,7 +62,7 @@ def _sample_star(
     count: int,
     uniform: bool,
 ) -> NDArray[np.int64]:
-    """Edge ids [positions, count] of draws from node 0."""
+    """Return edge ids [positions, count] sampled from node 0."""
     samples = sampling.sample_neighbors(
         _star(neighbors, weights),
         edge_types=[0],
@@ -93,8 +90,9 @@ def _sample_star(
 def outcome_probabilities(
     neighbors: Sequence[object], weights: Sequence[float], count: int
 ) -> dict[tuple[int, ...], float]:
-    """The probability of every outcome: each edge by its weight among those to neighbors that were
-    not drawn yet.
+    """Return the probability of every outcome.
+
+    Each edge is drawn by its weight among those to neighbors that were not drawn yet.
     """
     probabilities: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(count):
@@ -116,8 +114,9 @@ def outcome_probabilities(
 
 
 def different_neighbors_are_successive_draws(scale: float) -> None:
-    """Every ordered outcome has its probability, parallel edges, light rests and rows that run out
-    included.
+    """Every ordered outcome has its probability.
+
+    This includes parallel edges, small remaining weights and rows that are exhausted.
     """
     n = int(max(800, 12_000 * scale))
     for number, (neighbors, weights, count) in enumerate(STARS):
@@ -141,7 +140,7 @@ def different_neighbors_are_successive_draws(scale: float) -> None:
 
 
 def fewer_different_neighbors_are_the_first_of_more(scale: float) -> None:
-    """The first m of n different neighbors are the request for m."""
+    """The first m of n distinct neighbors equal a request for m."""
     del scale
     for neighbors, weights, _ in STARS:
         for uniform in (False, True):
@@ -184,7 +183,7 @@ def _sample_union(
     count: int,
     uniform: bool,
 ) -> list[list[int]]:
-    """Edges [positions, count] of draws from node 0, as places in the union."""
+    """Return edges [positions, count] sampled from node 0, as positions in the union."""
     samples = sampling.sample_neighbors(
         _union_star(stars),
         edge_types=list(range(len(stars))),
@@ -214,8 +213,9 @@ def _sample_union(
 
 
 def different_neighbors_of_unions_are_successive_draws(scale: float) -> None:
-    """The same along several edge types: edges of two types to a node are one neighbor, and equal
-    ids of two node types two.
+    """Distinct neighbors along several edge types follow successive draws.
+
+    Edges of two types to a node are one neighbor; equal ids of two node types are two.
     """
     n = int(max(800, 12_000 * scale))
     for stars, count in UNIONS:

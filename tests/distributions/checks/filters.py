@@ -1,5 +1,6 @@
-"""Draws under conditions: from what satisfies one, by weight, at every selectivity, on any number
-of hosts.
+"""Checks of sampling under filters: by weight among matching rows, at every selectivity.
+
+Results do not depend on the number of hosts.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from graphd.operators import filters, reads, sampling, temporal
 from storaged import sampling as draw
 
 SIZE, PARTS, DEGREE = 600, 8, 4
-"""Of the web of nodes and edges."""
+"""Nodes, partitions, and edges per node of the graph of edges."""
 MANY, LEAST = 1_000_000, 2000
-"""Nodes that are looked for at every selectivity: at scale 1 and above, and at least."""
+"""Nodes of the selectivity checks: at scale 1 and above, and at least."""
 HOSTS = (1, 2, 3, 5, 8)
 _FILTERS = {"x < 1": 1.0, "x < 0.5": 0.5, "x < 0.001": 1e-3, "x < 0.000001": 1e-6}
-"""With their selectivities: ``x`` is even in 0 .. 1, but for three nodes that satisfy the last
-one.
+"""Filters and their selectivities.
+
+``x`` is uniform in 0 .. 1, except for three nodes that satisfy the last filter.
 """
 _NODE_TYPE = NodeType(name="n", weighted=True, features=(Feature(name="x", dtype="float64"),))
 
@@ -36,7 +38,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 def _population(size: int) -> Columns:
-    """Columns of nodes: one that decides, and weights from 0 over several orders of magnitude."""
+    """Return columns of nodes: one for filters, and weights from 0 over orders of magnitude."""
     rng = np.random.default_rng(4)
     x = (np.arange(size) + 0.5) / size
     x[:3] = (5e-7, 6e-7, 7e-7)
@@ -50,7 +52,7 @@ def _population(size: int) -> Columns:
 
 @cache
 def _node_graph(size: int, *, indexed: bool = False) -> tuple[draw.LocalVersion, Columns]:
-    """Nodes alone."""
+    """Return a graph of nodes only, and its columns."""
     columns = _population(size)
     schema = Schema(node_types=(_NODE_TYPE,), parts=PARTS)
     indexes = (("x", "range"),) if indexed else ()
@@ -69,7 +71,7 @@ def _node_graph(size: int, *, indexed: bool = False) -> tuple[draw.LocalVersion,
 
 @cache
 def _edge_graph() -> tuple[draw.LocalVersion, Columns]:
-    """Nodes, and edges with a column that decides."""
+    """Return a graph of nodes and of edges with a filter column, and its columns."""
     columns, m, rng = _population(SIZE), DEGREE * SIZE, np.random.default_rng(5)
     src, dst, y = rng.integers(0, SIZE, m), rng.integers(0, SIZE, m), rng.random(m)
     weights = np.where(rng.random(m) < 0.2, 0, np.exp(rng.normal(size=m))).astype(np.float32)
@@ -151,7 +153,7 @@ def _sample_neighbors(
 
 
 def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None:
-    """Nodes of each selectivity, by weight and uniformly, and what nothing satisfies."""
+    """Nodes of each selectivity follow their weights or are uniform; no match returns nothing."""
     size = max(int(MANY * min(scale, 1.0) ** 3), LEAST)
     version, columns = _node_graph(size)
     n = int(40_000 * scale)
@@ -192,8 +194,9 @@ def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None
 
 
 def indexes_leave_the_weights_among_what_satisfies_conditions(scale: float) -> None:
-    """Nodes of each selectivity, by blocks of an index: by weight and uniformly, and what nothing
-    satisfies.
+    """Nodes sampled by blocks of an index follow their weights or are uniform.
+
+    Every selectivity is checked, and a filter without matches.
     """
     size = max(int(MANY * min(scale, 1.0) ** 3), LEAST)
     version, columns = _node_graph(size, indexed=True)
@@ -242,7 +245,7 @@ def indexes_leave_the_weights_among_what_satisfies_conditions(scale: float) -> N
 
 
 def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
-    """Edges and neighbors under conditions that read the edge, its source and its destination."""
+    """Edges and neighbors follow filters on the edge, its source and its destination."""
     _, columns = _edge_graph()
     n = int(40_000 * scale)
     for where, mask in (
@@ -309,8 +312,9 @@ def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
 
 
 def hosts_do_not_matter_under_conditions(scale: float) -> None:
-    """Byte for byte, where each host has its own parts only and asks the others what it can not
-    tell.
+    """Results are equal byte for byte on any number of hosts.
+
+    Each host has only its own partitions and queries others for columns of remote ends.
     """
     others = HOSTS[1:] if scale >= 1 else (3,)
     nodes = np.arange(0, SIZE, 17)
@@ -375,8 +379,9 @@ def hosts_do_not_matter_under_conditions(scale: float) -> None:
 
 @cache
 def _timed_graph(filtered: bool) -> draw.LocalVersion:
-    """Edges of few nodes at few times, with a column that decides; only those that satisfy it where
-    ``filtered``.
+    """Return a graph of edges at few times with a filter column.
+
+    With ``filtered``, it has only the matching edges.
     """
     rng, m = np.random.default_rng(6), 900
     src, dst = rng.integers(0, 30, (2, m))
@@ -409,8 +414,9 @@ def _timed_graph(filtered: bool) -> draw.LocalVersion:
 
 
 def times_of_what_a_condition_leaves_are_in_order(scale: float) -> None:
-    """Draws until times under a condition are, bit for bit, those of a graph that never had the
-    other edges.
+    """Temporal draws under a filter equal those of a graph without the other edges.
+
+    They are equal bit for bit.
     """
     del scale
     nodes = np.tile(np.arange(30), 10)

@@ -1,4 +1,4 @@
-"""Checks of global draws: shares, independence, and that neither hosts nor ranges matter."""
+"""Checks of global sampling: shares, independence, and invariance to hosts and ranges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storaged import sampling
 
 
 def nodes_follow_their_weights(scale: float) -> None:
-    """Counts of global draws, by weight and uniformly, on one part and on several."""
+    """Counts of global draws, weighted and uniform, on one partition and on several."""
     for name, weights in WEIGHTS.items():
         for parts in (1, 3):
             version = weighted_nodes(weights, parts)
@@ -39,8 +39,9 @@ def nodes_follow_their_weights(scale: float) -> None:
 
 
 def a_single_draw_follows_the_shares(scale: float) -> None:
-    """Draws of one, over many seeds: parts of shares .9 and .1 are chosen as often (not .5 and
-    .5).
+    """Single draws over many seeds choose partitions by their shares.
+
+    The shares are .9 and .1, and must not become .5 and .5.
     """
     trials = int(max(300, 4000 * scale))
     weights = (0.45, 0.45, 0.1)
@@ -60,8 +61,9 @@ def a_single_draw_follows_the_shares(scale: float) -> None:
 
 
 def parts_are_multinomial(scale: float) -> None:
-    """How many of 6 draws fall on a part is binomial, over many seeds (a proportional split would
-    always give the mean).
+    """The number of 6 draws that fall on a partition is binomial over many seeds.
+
+    A proportional split would always return the mean.
     """
     trials, n = int(max(300, 4000 * scale)), 6
     shares = partition_choice.build_shares([0], {(0, 0): 2.0, (0, 1): 1.0, (0, 2): 3.0}, 3)
@@ -82,8 +84,9 @@ def parts_are_multinomial(scale: float) -> None:
 
 
 def neighboring_draws_are_independent(scale: float) -> None:
-    """Pairs of draws at lags 1, 2, 7 and 64 in a call, and the j-th draws of different parts, are
-    independent.
+    """Pairs of draws at lags 1, 2, 7 and 64 in a call are independent.
+
+    So are the j-th draws of different partitions.
     """
     n = int(max(1200, 60_000 * scale))
     weights = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
@@ -110,7 +113,7 @@ def neighboring_draws_are_independent(scale: float) -> None:
 
 
 def streams_are_not_lagged(scale: float) -> None:
-    """The draws of neighboring seeds and positions are not one stream, shifted."""
+    """Draws of neighboring seeds and positions are not shifted copies of one stream."""
     n = int(max(250, 2000 * scale))
     version = weighted_nodes((1.0,) * 50, 2)
     streams = [draw_nodes(version, seed, n) for seed in (100, 101, 102)]
@@ -138,9 +141,7 @@ def streams_are_not_lagged(scale: float) -> None:
 
 
 def hosts_and_ranges_do_not_matter(scale: float) -> None:
-    """What 1, 2, 3, 5 and 8 hosts answer, merged by the part of each draw, are the same bytes; so
-    are ranges of draws.
-    """
+    """Merged results of 1, 2, 3, 5 and 8 hosts are equal bytes; so are ranges of draws."""
     n = int(max(300, 4000 * scale))
     generator = np.random.default_rng(3)
     version = weighted_nodes(tuple(generator.random(64)), 8)
@@ -181,8 +182,9 @@ def hosts_and_ranges_do_not_matter(scale: float) -> None:
 
 
 def hosts_do_not_matter_to_neighbors_edges_and_races(scale: float) -> None:
-    """The same for neighbors (with and without replacement), global edges and races; nor does what
-    else is in a batch.
+    """Neighbors, global edges and exponential-key selection do not depend on hosts.
+
+    Neighbors are sampled with and without replacement. Other rows in a batch have no effect either.
     """
     n = int(max(150, 2000 * scale))
     version = random_graph(64, 8)
@@ -220,7 +222,7 @@ def hosts_do_not_matter_to_neighbors_edges_and_races(scale: float) -> None:
             host_view = restrict_to_parts(version, parts)
             positions = np.flatnonzero(np.isin(ids % 8, parts))[
                 ::-1
-            ]  # in another order, and in another company
+            ]  # in another order, and with other rows
             for (replace, uniform), expected in expected_samples.items():
                 samples = sampling.sample_neighbors(
                     host_view,
@@ -271,8 +273,10 @@ def hosts_do_not_matter_to_neighbors_edges_and_races(scale: float) -> None:
 
 
 def ids_beside_thresholds_are_those_of_rows(scale: float) -> None:
-    """Sparse nodes: drawn from one array, and from thresholds, rows and ids each by itself; with
-    zero weights, dense types beside, on some hosts.
+    """Sparse nodes sampled from packed and from separate arrays are equal.
+
+    The packed array has thresholds and ids together. The cases include zero weights, additional
+    dense types, and several hosts.
     """
     generator = np.random.default_rng(5)
     ids, count = np.sort(generator.choice(1 << 40, 300, replace=False)), int(max(500, 5000 * scale))

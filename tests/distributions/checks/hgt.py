@@ -1,5 +1,6 @@
-"""Checks of budgets: every outcome of layers of two node types, by fractions; what is given; all
-edges among what is drawn.
+"""Checks of HGT sampling: every outcome of layers of two node types, by exact fractions.
+
+They also check the budgets and that all edges among sampled nodes are returned.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from graphd.operators import reads
 from storaged import sampling
 
 Node = tuple[int, int]
-"""Type and id."""
+"""A node: (type, id)."""
 Order = tuple[Node, ...]
 Outcome = tuple[Order, ...]
-"""What each layer drew: nodes of the first type in the order of their draws, then of the second."""
+"""Sampled nodes of each layer: those of the first type in order of draws, then the second."""
 
 NODES = (5, 4)
 EDGES: Mapping[tuple[int, int, int], Sequence[tuple[int, int, float]]] = {
@@ -45,15 +46,16 @@ EDGES: Mapping[tuple[int, int, int], Sequence[tuple[int, int, float]]] = {
     (1, 0, 1): ((0, 0, 2.0), (0, 1, 1.0), (1, 1, 4.0), (1, 2, 1.0), (2, 3, 1.0), (2, 2, 0.5)),
     (2, 1, 0): ((0, 3, 1.0), (0, 2, 1.0), (1, 4, 2.0), (1, 2, 1.0), (2, 0, 1.0), (3, 1, 1.0)),
 }
-"""By (edge type, source type, destination type): source, destination, weight. Parallel edges,
-zeros, a node whose edges weigh nothing.
+"""(source, destination, weight) by (edge type, source type, destination type).
+
+The cases include parallel edges, zeros, and a node with edges of weight 0 only.
 """
 
 
 def _order_probabilities(
     budget: Mapping[Node, Fraction], kind: int, count: int
 ) -> dict[Order, Fraction]:
-    """The probability of every order of successive draws in proportion to squared budgets."""
+    """Return the probability of every order of successive draws by squared budgets."""
     probabilities: dict[Order, Fraction] = {(): Fraction(1)}
     for _ in range(count):
         extended: dict[Order, Fraction] = {}
@@ -74,7 +76,7 @@ def _order_probabilities(
 def _updated_budgets(
     budget: Mapping[Node, Fraction], sampled: frozenset[Node], new_nodes: Order, *, uniform: bool
 ) -> dict[Node, Fraction]:
-    """Budgets once the nodes of a layer have given."""
+    """Return the budgets after the nodes of a layer have contributed."""
     updated = {node: b for node, b in budget.items() if node not in sampled}
     for kind, node in new_nodes:
         for (_, src, dst), rows in EDGES.items():
@@ -91,7 +93,7 @@ def _updated_budgets(
 def outcome_probabilities(
     seeds: Order, counts: Sequence[Sequence[int]], *, uniform: bool
 ) -> dict[Outcome, float]:
-    """The probability of every outcome."""
+    """Return the probability of every outcome."""
     states = [
         (
             (),
@@ -162,7 +164,7 @@ HGT_PARAMS = hgt_operator.HgtParams(
 
 
 def _outcome(reply: Mapping[str, np.ndarray]) -> Outcome:
-    """The layers of an answer."""
+    """Return the layers of a reply."""
     ends = np.cumsum(reply["node_counts"], axis=1)
     layers = range(1, ends.shape[1])
     return tuple(
@@ -208,8 +210,9 @@ def _trials(
 
 
 def layers_by_budgets_follow_their_distribution(scale: float) -> None:
-    """Every outcome of two layers of two node types, by weight and uniformly, from seeds of one
-    type and of both.
+    """Every outcome of two layers of two node types has its probability.
+
+    Draws are weighted and uniform, from seeds of one type and of both.
     """
     n = int(max(250, 2000 * scale))
     for seeds, uniform in ((((0, 0),), False), (((0, 0),), True), (((1, 1), (0, 1)), False)):
@@ -228,7 +231,7 @@ def layers_by_budgets_follow_their_distribution(scale: float) -> None:
             np.array(list(expected.values())) * n,
             label,
         )
-        # What rare outcomes share is told by each layer and type, too.
+        # Rare outcomes are merged above; each layer and type is tested separately too.
         for layer, kind in product((0, 1), (0, 1)):
             expected_orders: dict[Order, float] = {}
             for outcome, p in expected.items():
@@ -247,9 +250,7 @@ def layers_by_budgets_follow_their_distribution(scale: float) -> None:
 
 
 def layers_by_budgets_have_streams_of_their_own(scale: float) -> None:
-    """Of seeds that follow each other, of node types and of layers: draws that do not depend on
-    each other by the law do not.
-    """
+    """Draws of consecutive seeds, of node types and of layers are independent."""
     n = int(max(900, 4000 * scale))
     first_layers = [
         dict(enumerate(_outcome(reply)[0]))
@@ -268,8 +269,9 @@ def layers_by_budgets_have_streams_of_their_own(scale: float) -> None:
 
 @cache
 def forked_graph() -> sampling.LocalVersion:
-    """A node that gives to two, each of which gives to the same two others: what they have is alike
-    in both layers.
+    """Return a graph in which both layers have equal budgets.
+
+    A node contributes to two nodes, each of which contributes to the same two others.
     """
     pairs = ((0, 1), (0, 2), (1, 3), (1, 4), (2, 3), (2, 4))
     edge_type = EdgeType(src_type="a", relation="e", dst_type="a")
@@ -283,8 +285,9 @@ def forked_graph() -> sampling.LocalVersion:
 
 
 def what_lost_in_a_layer_is_drawn_in_the_next_like_others(scale: float) -> None:
-    """The other one of the first two has a budget like the last two's: drawn by the same variates
-    it would have lost before it began.
+    """The node that lost in the first layer is sampled fairly in the second.
+
+    It has the same budget as two new nodes. With the same variates it would always lose again.
     """
     n = int(max(600, 6000 * scale))
     edge_params = replace(EDGE_PARAMS, edge_types=(0,))
@@ -308,8 +311,9 @@ def what_lost_in_a_layer_is_drawn_in_the_next_like_others(scale: float) -> None:
 
 
 def layers_by_budgets_have_all_edges_among_them(scale: float) -> None:
-    """Every edge of each type among what was drawn, with its id; the first of more are those of a
-    request for fewer.
+    """Every edge of each type among the sampled nodes is returned, with its id.
+
+    The first nodes of a larger request equal a smaller request.
     """
     for reply in _trials(HGT_PARAMS, ((0, 0), (1, 3)), int(max(20, 200 * scale))):
         sampled = [set(reply[f"nodes.{kind}"].tolist()) for kind in (0, 1)]

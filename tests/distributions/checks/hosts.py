@@ -1,6 +1,4 @@
-"""A version on as many hosts as one likes: graphd's rooms and storaged's handlers, without a wire
-between them.
-"""
+"""A version on any number of hosts: graphd's logic and storaged's handlers, no network."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from storaged.api.service import StoreService
 
 
 class _SingleVersion:
-    """A storaged's holdings of one version."""
+    """The local spaces of a storaged with one version."""
 
     def __init__(self, version: draw.LocalVersion) -> None:
         self._version = version
@@ -30,10 +28,10 @@ class _SingleVersion:
 
 
 class _DirectDispatcher:
-    """Hands requests to the handlers of as many storageds as there are."""
+    """Dispatches requests directly to the handlers of several storageds."""
 
     def __init__(self, versions: Sequence[draw.LocalVersion]) -> None:
-        # All that draws ask of them.
+        # The only part that sampling uses.
         self._handlers = [
             StoreService(_SingleVersion(version)).handlers  # type: ignore[arg-type]
             for version in versions
@@ -47,7 +45,7 @@ class _DirectDispatcher:
 
 
 def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.RequestContext:
-    """A version's surroundings on so many hosts."""
+    """Return the request context of a version on ``hosts`` hosts."""
     parts = version.schema.parts
     space = routes.SpaceRoute(
         space_id=1,
@@ -72,8 +70,9 @@ def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.Requ
 
 
 def edge_ends(sections: sampling.Sections, edge_type: int) -> tuple[sampling.Types, sampling.Types]:
-    """The numbers that edges out of some nodes begin at, and lead to, in whichever way a reply
-    tells them.
+    """Return the positions of both ends of edges among a reply's nodes.
+
+    A reply has ends by row and column, or by counts per node.
     """
     if f"rows.{edge_type}" in sections:
         return sections[f"rows.{edge_type}"], sections[f"cols.{edge_type}"]

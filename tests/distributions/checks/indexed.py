@@ -1,5 +1,6 @@
-"""Draws of neighbors from runs of each node's order: by each law, in both directions, of unions,
-beside the probabilities that they are told with.
+"""Checks of neighbor sampling from ranges of each node's sorted edges.
+
+They cover every distribution, both directions, unions, and reported probabilities.
 """
 
 from __future__ import annotations
@@ -42,9 +43,12 @@ EDGES: tuple[tuple[tuple[float, float], ...], ...] = (
     ((4, 1.0), (3, 5.0), (-2, 2.0), (8, 3.0), (4, 2.0), (1, 3.0)),
     ((0, 95.0), (1, 2.0), (1, 2.0), (2, 1.0), (2, 0.0)),
 )
-"""(value, weight) of the edges of each type, by neighbor: out of order, equal ones, of weight 0,
-and one so heavy that draws go on as a race; of the second none is of weight 0, so that what was
-drawn is left out of the next draw."""
+"""(value, weight) of the edges of each type, by neighbor.
+
+They are unordered, with equal values, weights of 0, and one so heavy that sampling switches to
+exponential keys. The second type has no weight of 0, so that each drawn edge is excluded from the
+next draw.
+"""
 SATISFIES: dict[str, Any] = {
     "x between 3 and 5": lambda x: 3 <= x <= 5,
     "x < 0 or x == 4 or x > 6": lambda x: x < 0 or x == 4 or x > 6,
@@ -53,13 +57,13 @@ SATISFIES: dict[str, Any] = {
     "x >= 0 and x < 3": lambda x: 0 <= x < 3,
     "x == 77": lambda x: False,
 }
-"""Conditions, and which values satisfy each."""
+"""Filters, with a function that returns whether a value matches."""
 Ends = tuple[tuple[int, int], ...]
 
 
 @cache
 def _star(*, floating: bool, incoming: bool) -> draw.LocalVersion:
-    """Node 0 and its edges of three types; the other end has edges of its own."""
+    """Return node 0 and its edges of three types; the remote ends have edges too."""
     dtype = "float32" if floating else "int16"
     types = tuple(
         EdgeType(
@@ -93,7 +97,7 @@ def _star(*, floating: bool, incoming: bool) -> draw.LocalVersion:
 
 
 def _matching_edges(types: tuple[int, ...], where: str) -> list[tuple[tuple[int, int], float]]:
-    """The edges of node 0 that satisfy a condition, by (edge type, value, neighbor), and their
+    """Return the edges of node 0 that match a filter, by (edge type, value, neighbor), with
     weights.
     """
     matches = [
@@ -107,14 +111,14 @@ def _matching_edges(types: tuple[int, ...], where: str) -> list[tuple[tuple[int,
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcome:
-    """What some positions drew alike."""
+    """An outcome and the number of positions with it."""
 
     ends: Ends
     """(edge type, neighbor) of each draw."""
     probabilities: tuple[float, ...]
-    """Their probabilities, where wanted."""
+    """Probabilities of the draws, if requested."""
     repeats: int
-    """How many positions did."""
+    """Number of positions with this outcome."""
 
 
 def _sample_outcomes(
@@ -128,7 +132,7 @@ def _sample_outcomes(
     want_probabilities: bool,
     **star_options: bool,
 ) -> tuple[list[_Outcome], bytes]:
-    """The draws of node 0, ``positions`` positions, all in one request; and their bytes."""
+    """Return the draws of node 0 at ``positions`` positions in one request, and their bytes."""
     direction = common_pb.IN if star_options["incoming"] else common_pb.OUT
     params = sampling.NeighborParams(
         edge_types=types,
@@ -179,8 +183,9 @@ Case = tuple[tuple[int, ...], bool, int]
 
 
 def range_draws_follow_their_distribution(scale: float) -> None:
-    """With replacement, by weight and uniformly, of one type and of unions: every outcome has its
-    probability among what satisfies.
+    """Draws with replacement have their probabilities among matching edges.
+
+    They are weighted and uniform, of one type and of unions.
     """
     cases: tuple[Case, ...] = (
         ((0,), False, 1),
@@ -193,8 +198,9 @@ def range_draws_follow_their_distribution(scale: float) -> None:
 
 
 def range_draws_without_replacement_follow_their_distribution(scale: float) -> None:
-    """By weight and uniformly, of one type and of unions: every outcome has its probability among
-    what satisfies.
+    """Draws without replacement have their probabilities among matching edges.
+
+    They are weighted and uniform, of one type and of unions.
     """
     cases: tuple[Case, ...] = (
         ((0,), True, 2),
@@ -208,8 +214,9 @@ def range_draws_without_replacement_follow_their_distribution(scale: float) -> N
 
 
 def _require_cases(cases: tuple[Case, ...], scale: float, *, replace: bool) -> None:
-    """Hold draws against their law, in each case of (edge types, uniformly, count) under each
-    condition, by the four kinds of stars in turn.
+    """Require draws to follow their distribution in each case and under each filter.
+
+    A case is (edge types, uniform, count). The four kinds of stars are used in turn.
     """
     positions = int(max(300, 5000 * scale))
     for number, (types, uniform, count) in enumerate(cases):
@@ -258,7 +265,7 @@ def _require_outcomes(
     *,
     replace: bool,
 ) -> None:
-    """Hold outcomes against the law of these edges."""
+    """Require outcomes to follow the distribution of edges."""
     ends = {end: weight for end, weight in edges if weight > 0}
     if not ends:
         require(all(not outcome.ends for outcome in outcomes), f"{label}: something is drawn")
@@ -322,7 +329,7 @@ def _require_outcomes(
 
 @cache
 def _hub_graph(parts: int = 8) -> draw.LocalVersion:
-    """Nodes with edges of many degrees, one a hub."""
+    """Return a graph of nodes with many degrees, one of them a hub."""
     rng = np.random.default_rng(8)
     size, m = 200, 3000
     src = np.where(rng.random(m) < 0.3, 7, rng.integers(0, size, m))
@@ -345,7 +352,7 @@ def _hub_graph(parts: int = 8) -> draw.LocalVersion:
 
 
 def hosts_do_not_matter_to_ranges(scale: float) -> None:
-    """Byte for byte, edges and neighbors, where each host has its own parts only."""
+    """Edges and neighbors are equal byte for byte if each host has only its partitions."""
     nodes = np.arange(200)
 
     def results(hosts: int) -> list[dict[str, Any]]:

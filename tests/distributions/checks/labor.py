@@ -1,5 +1,6 @@
-"""Checks of LABOR: probabilities against the paper's equations solved by bisection, and every
-outcome of the shared variates.
+"""Checks of LABOR: probabilities against the paper's equations, and outcomes of variates.
+
+The equations are solved by bisection; every outcome of the shared variates is enumerated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from graphd.operators import labor as labor_operator
 from storaged import sampling
 
 Rows = Mapping[int, Mapping[int, float]]
-"""Weights by source and destination."""
+"""Weights, by source and destination."""
 
 EDGES: Mapping[int, Rows] = {
     0: {
@@ -34,18 +35,20 @@ EDGES: Mapping[int, Rows] = {
     },
     1: {0: {2: 1.0, 3: 1.0, 5: 2.0}, 5: {0: 1.0, 1: 3.0}},
 }
-"""Of two edge types among six nodes; zeros, nodes with less edges than fanouts, and one with none
-of any weight.
+"""Rows of two edge types among six nodes.
+
+They include zeros, nodes with fewer edges than fanouts, and one without positive weights.
 """
 NODES, STEPS = 6, 40
-"""Steps: more than it takes until importances change little, on these."""
+"""Number of nodes; and of steps, more than importances need to converge here."""
 
 
 def _bisected_level(
     weights: Mapping[int, float], importances: Mapping[int, float], fanout: int, previous: float
 ) -> float:
-    """c_s of one node: where the sum of A^2 / min(1, c pi) is as the paper's equation 22 wants it,
-    by bisection.
+    """Return c_s of one node by bisection of the paper's equation 22.
+
+    It determines the sum of A^2 / min(1, c pi).
     """
     d = len(weights)
     if d <= fanout or fanout < 0:
@@ -54,7 +57,7 @@ def _bisected_level(
     target = total**2 / fanout - total**2 / d + sum(w**2 for w in weights.values())
     low, high = 1e-30, 1 / min(importances[t] for t in weights)
     for _ in range(80):
-        c = (low * high) ** 0.5  # roots of ratios: weights may be many decades apart
+        c = (low * high) ** 0.5  # geometric mean, because weights may span many decades
         if sum(w**2 / min(1.0, c * importances[t]) for t, w in weights.items()) > target:
             low = c
         else:
@@ -65,7 +68,7 @@ def _bisected_level(
 def reference(
     rows: Rows, fanout: int, importance: int, *, uniform: bool
 ) -> tuple[dict[tuple[int, int], float], list[float]]:
-    """The probability of each edge, and what is expected of different nodes after each step."""
+    """Return the probability of each edge, and the expected distinct nodes after each step."""
     rows_with_edges = {
         s: {t: 1.0 if uniform else w for t, w in row.items() if uniform or w > 0}
         for s, row in rows.items()
@@ -118,7 +121,7 @@ def _random_rows(generator: np.random.Generator) -> Rows:
 
 
 def _graph_of(rows: Rows) -> sampling.LocalVersion:
-    """The graph of some rows."""
+    """Return the graph of given rows."""
     edge = EdgeType(src_type="n", relation="to", dst_type="n", weighted=True)
     triples = [(s, t, w) for s, row in rows.items() for t, w in row.items()]
     src, dst, weights = (np.array(column) for column in zip(*triples, strict=True))
@@ -133,7 +136,7 @@ def _graph_of(rows: Rows) -> sampling.LocalVersion:
 def _sampler_probabilities(
     version: sampling.LocalVersion, rows: Rows, fanout: int, importance: int, *, uniform: bool
 ) -> dict[tuple[int, int], float]:
-    """The probability of each edge, of levels and importances."""
+    """Return the probability of each edge from the sampler's levels and importances."""
     edges = [(s, t) for s, row in rows.items() for t in sorted(row)]
     steps = sampling.ImportanceSteps(
         version,
@@ -161,8 +164,9 @@ def _sampler_probabilities(
 
 
 def labor_probabilities_are_the_papers(scale: float) -> None:
-    """Of each edge, on graphs with ties, zeros and nodes of few edges, at every number of steps; of
-    as many as it takes, too.
+    """Probabilities of edges match on graphs with ties, zeros and nodes of few edges.
+
+    Every number of steps is checked, and iteration to convergence.
     """
     generator = np.random.default_rng(5)
     graphs = [EDGES[0], EDGES[1], *(_random_rows(generator) for _ in range(int(max(3, 4 * scale))))]
@@ -199,7 +203,10 @@ def labor_probabilities_are_the_papers(scale: float) -> None:
 
 @cache
 def _repeated_graph(copies: int) -> sampling.LocalVersion:
-    """As many copies of the graph, of which each is a trial: variates are of nodes."""
+    """Return ``copies`` copies of the graph.
+
+    Each copy is a trial, because variates belong to nodes.
+    """
     types = tuple(
         EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in EDGES
     )
@@ -224,7 +231,7 @@ def _repeated_graph(copies: int) -> sampling.LocalVersion:
 
 
 Edge = tuple[int, int, int, int]
-"""Hop, edge type, source and destination."""
+"""An edge: (hop, edge type, source, destination)."""
 Outcome = tuple[Edge, ...]
 
 
@@ -234,7 +241,7 @@ def _trials(
     seeds: Sequence[int],
     copies: int,
 ) -> list[dict[Edge, float]]:
-    """The edges that each copy of a batch keeps, with their weights."""
+    """Return the edges that each copy of a batch keeps, with their weights."""
     nodes = (np.arange(copies)[:, None] * NODES + np.array(seeds)).ravel()
     reply = labor_operator.sample_labor(request_context(version, 1), params, nodes, 0, None)
     distributed_reply = labor_operator.sample_labor(
@@ -261,8 +268,9 @@ def _trials(
 def _outcome_probabilities(
     shares: Mapping[Edge, float], variate: Mapping[Edge, object]
 ) -> dict[Outcome, float]:
-    """The probability of every outcome where edges are kept by the variates of these names:
-    intervals of each, and their products.
+    """Return the probability of every outcome for edges kept by named variates.
+
+    These are products of the intervals of each variate.
     """
     probabilities: dict[Outcome, float] = {(): 1.0}
     for name in dict.fromkeys(variate.values()):
@@ -315,8 +323,9 @@ def _params(
 
 
 def labor_keeps_edges_by_one_variate_a_node(scale: float) -> None:
-    """Every outcome of a batch of three nodes along two edge types has the probability of its
-    intervals, and edges their weights.
+    """Every outcome of a batch of three nodes along two edge types has its probability.
+
+    Edges have their weights.
     """
     n, seeds = int(max(200, 4000 * scale)), (1, 0, 4, 0)
     for uniform, importance in ((False, 0), (True, 1), (False, 1), (False, -1)):
@@ -351,9 +360,7 @@ def labor_keeps_edges_by_one_variate_a_node(scale: float) -> None:
 
 
 def labor_variates_are_of_a_hop_unless_layers_depend(scale: float) -> None:
-    """A node that expands twice keeps edges by two variates of each neighbor, by one where layers
-    depend on each other.
-    """
+    """A node that expands twice uses two variates per neighbor, one if layers depend."""
     n = int(max(200, 4000 * scale))
     shares = reference({s: EDGES[0][s] for s in (2, 1)}, 1, 0, uniform=True)[0]
     twice = {(hop, 0, *edge): p for edge, p in shares.items() for hop in (0, 1)}
@@ -375,9 +382,7 @@ def labor_variates_are_of_a_hop_unless_layers_depend(scale: float) -> None:
 
 
 def labor_variates_of_a_node_are_its_types(scale: float) -> None:
-    """One id of two node types is two nodes: edges to one and to the other are kept
-    independently.
-    """
+    """Equal ids of two node types are two nodes: edges to them are kept independently."""
     n = int(max(200, 4000 * scale))
     types = (
         EdgeType(src_type="n", relation="to", dst_type="n"),

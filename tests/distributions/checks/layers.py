@@ -1,4 +1,4 @@
-"""Checks of layers: what candidates count, against exact fractions, and draws by that."""
+"""Checks of layer-wise sampling: measures of candidates by exact fractions, and draws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.distributions.checks.basis import require, require_counts, require_in
 from asterism_graphkit.operators import layers
 from asterism_graphkit.random import rng
 
-# Three nodes of a layer: (candidate, weight) of each edge; of node 1 two lead to candidate 0, and
+# Three nodes of a layer: (candidate, weight) of each edge. Node 1 has two edges to candidate 0, and
 # one of weight 0 to candidate 3.
 EDGES = (
     ((0, 1.0), (1, 2.0)),
@@ -23,7 +23,7 @@ CANDIDATES = 5
 
 
 def _arrays(copies: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """indptr, numbers, weights and starts of that many layers of these three nodes."""
+    """Return indptr, numbers, weights and starts of ``copies`` layers of these three nodes."""
     indptr = np.cumsum([0, *([len(row) for row in EDGES] * copies)]).astype(np.int64)
     numbers = [copy * CANDIDATES + c for copy in range(copies) for row in EDGES for c, _ in row]
     weights = [w for row in EDGES for _, w in row] * copies
@@ -36,7 +36,7 @@ def _arrays(copies: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray
 
 
 def _exact_measures(measure: int, *, uniform: bool) -> list[float]:
-    """What each candidate counts, from fractions."""
+    """Return the measure of each candidate, by fractions."""
     out = []
     for candidate in range(CANDIDATES):
         rows = [
@@ -50,8 +50,9 @@ def _exact_measures(measure: int, *, uniform: bool) -> list[float]:
 
 
 def candidates_count_what_their_edges_weigh(scale: float) -> None:
-    """The sum, its root, and the sum of the layer's nodes' squares, to the last bit, of each of
-    several layers.
+    """Measures are exact to the last bit in each of several layers.
+
+    They are the sum, its root, and the sum of squares over the layer's nodes.
     """
     indptr, numbers, weights, starts = _arrays(3)
     for measure, uniform in itertools.product(
@@ -72,8 +73,9 @@ def candidates_count_what_their_edges_weigh(scale: float) -> None:
 
 
 def layers_follow_what_candidates_count(scale: float) -> None:
-    """Draws with replacement, with their probabilities; layers of one batch, and hops, are
-    independent.
+    """Draws with replacement follow the measures and report their probabilities.
+
+    Layers of one batch, and hops, are independent.
     """
     n = int(max(600, 20_000 * scale))
     indptr, numbers, weights, starts = _arrays(2)
@@ -107,8 +109,9 @@ def layers_follow_what_candidates_count(scale: float) -> None:
 
 
 def layers_without_replacement_are_successive_draws(scale: float) -> None:
-    """Every order of draws comes as often as its probabilities multiply to; all candidates of
-    positive weight come, and no other.
+    """Every order of draws has the product of its probabilities.
+
+    All candidates of positive weight occur, and no others.
     """
     trials = int(max(800, 20_000 * scale))
     indptr, numbers, weights, starts = _arrays(1)

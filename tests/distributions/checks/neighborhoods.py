@@ -1,4 +1,4 @@
-"""Checks of neighborhoods and of draws without replacement."""
+"""Checks of neighbor sampling with and without replacement."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ NEIGHBORHOODS: Mapping[str, tuple[float, ...]] = {
 
 
 def neighbors_follow_their_weights(scale: float) -> None:
-    """Counts of neighbors drawn with replacement: by weight and uniformly, of one type and of a
-    union; the k-th alike.
+    """Neighbors with replacement follow their weights or are uniform, at every position.
+
+    Draws are of one type and of a union.
     """
     n = int(max(150, 8000 * scale))
     for name, weights in NEIGHBORHOODS.items():
@@ -60,7 +61,7 @@ def neighbors_follow_their_weights(scale: float) -> None:
 
 
 def order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int, ...], float]:
-    """The probability of every outcome of ``count`` successive draws without replacement."""
+    """Return the probability of every outcome of ``count`` draws without replacement."""
     probabilities: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(count):
         extended: dict[tuple[int, ...], float] = {}
@@ -92,8 +93,9 @@ def _require_order_counts(
 
 
 def distinct_neighbors_are_successive_draws(scale: float) -> None:
-    """Every ordered outcome of draws without replacement, for up to 6 neighbors, has the
-    probability of successive draws.
+    """Every ordered outcome without replacement has the probability of successive draws.
+
+    There are up to 6 neighbors.
     """
     n = int(max(700, 20_000 * scale))
     cases = [
@@ -116,7 +118,10 @@ def distinct_neighbors_are_successive_draws(scale: float) -> None:
 
 
 def too_many_rejections_do_not_bias(scale: float) -> None:
-    """A weight so heavy that draws often go on as a race after it came first: what came is kept."""
+    """Switching to exponential keys after rejections keeps earlier draws and adds no bias.
+
+    The switch is frequent once a very heavy weight has been drawn.
+    """
     n = int(max(6000, 30_000 * scale))
     weights = (0.95, 0.02, 0.02, 0.01)
     ids, _ = draw_star_neighbors((weights,), 33, n, 2, replace=False)
@@ -130,7 +135,7 @@ def too_many_rejections_do_not_bias(scale: float) -> None:
 
 
 def unions_without_replacement_are_successive_draws(scale: float) -> None:
-    """The same over a union of edge types."""
+    """Unions of edge types without replacement follow successive draws."""
     n = int(max(400, 20_000 * scale))
     weights_by_type = ((1.0, 2.0), (3.0, 0.0, 4.0))
     all_weights = (1.0, 2.0, 0.0, 3.0, 0.0, 4.0)
@@ -143,8 +148,9 @@ def unions_without_replacement_are_successive_draws(scale: float) -> None:
 
 
 def whole_neighborhoods_come_in_order(scale: float) -> None:
-    """Asked for at least as many as there are: all of positive weight, or all, in adjacency order,
-    then nothing.
+    """A request for all neighbors returns them in adjacency order, then nothing.
+
+    Weighted draws return those of positive weight, uniform draws all.
     """
     del scale
     weights = (0.0, 1.0, 2.0, 0.0, 3.0)
@@ -168,8 +174,9 @@ def whole_neighborhoods_come_in_order(scale: float) -> None:
 
 
 def races_are_successive_draws(scale: float) -> None:
-    """The arrivals of a global race are successive draws without replacement, those taken left
-    out.
+    """Global exponential-key selection equals successive draws without replacement.
+
+    Excluded nodes do not occur.
     """
     trials = int(max(500, 10_000 * scale))
     weights = (1.0, 4.0, 2.0, 0.0, 3.0)

@@ -1,5 +1,6 @@
-"""Checks of packed rows: they are another way to what tables and lists of neighbors say, and must
-lead there draw by draw.
+"""Checks of packed rows, a second representation of alias tables and neighbor lists.
+
+Both representations must give the same result for every draw.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from storaged.store.image import AdjacencyImage
 
 
 def packed_rows_draw_what_tables_do(scale: float) -> None:
-    """Neighbors, their edges and walks: with zero weights, rows of nothing, holes in a batch, equal
-    weights, none, on several hosts.
+    """Neighbors, their edges and walks are equal with and without packed rows.
+
+    The cases include zero weights, rows of weight 0, holes in a batch, equal weights, empty rows,
+    and several hosts.
     """
     size, generator = 40, np.random.default_rng(12)
     m, count = 6 * size, int(max(4, 20 * scale))
@@ -56,8 +59,8 @@ def packed_rows_draw_what_tables_do(scale: float) -> None:
                     f"{parts} parts by {placement}, uniform={uniform}, weights "
                     f"{weights is not None}"
                 )
-                # As many as are drawn of a node at a time, more of few than of several together;
-                # nodes of two types, so that places differ.
+                # Counts around the number that is drawn for one node at a time, and nodes of two
+                # types, so that positions differ.
                 for some_ids, draws, kinds in (
                     (ids, count, None),
                     (ids[:9], 70, None),
@@ -114,8 +117,9 @@ def packed_rows_draw_what_tables_do(scale: float) -> None:
 
 
 def packed_coins_have_64_bits(scale: float) -> None:
-    """A coin at its threshold leads to the alias, one just below keeps the column: also where only
-    the low halves tell.
+    """A coin at its threshold selects the alias, and one just below keeps the column.
+
+    This includes cases in which only the low halves differ.
     """
     del scale
     schema = Schema(
@@ -196,8 +200,10 @@ def _sample_walks(
     p: float = 1.0,
     q: float = 1.0,
 ) -> sampling.WalkSteps:
-    """Walks that are under way: where steps are biased, from nodes next to some, far from some, of
-    another type, and after attempts elsewhere.
+    """Return steps of walks in progress.
+
+    For biased walks, the previous nodes are near or far, of another type, or follow attempts
+    elsewhere.
     """
     numbers = np.arange(ids.size)
     state = sampling.WalkState(
@@ -224,7 +230,7 @@ def _sample_walks(
 
 
 def _walks_equal(one: sampling.WalkSteps, other: sampling.WalkSteps) -> bool:
-    """Whether walks by p and q are the same, and those hang that did, on the same edges."""
+    """Return whether two biased walks are equal, with the same pending walks and edges."""
     assert one.pending is not None
     assert other.pending is not None
     pending = one.pending.is_pending

@@ -1,6 +1,4 @@
-"""Checks of the probabilities that answers carry: against exact fractions, order by order, and as
-what they are used for.
-"""
+"""Checks of reported probabilities: against exact fractions, and as estimator weights."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, wr
 PRECISION = 1e-14
 """Largest relative error of a probability."""
 SIGMAS = 5.4
-"""How far an unbiased mean may be from what it estimates: further once in 10^7 times."""
+"""Largest deviation of an unbiased mean, in standard errors; exceeded once in 10^7 times."""
 
 ROWS: tuple[tuple[tuple[float, ...], ...], ...] = (
     ((1.0, 2.0, 3.0, 4.0),),
@@ -38,11 +36,11 @@ ROWS: tuple[tuple[tuple[float, ...], ...], ...] = (
     ((1.0, 2.0), (3.0, 0.0, 4.0)),
     ((1e20, 1.0), (2.0, 1e-20), (0.0, 1e20)),
 )
-"""Weights of a node's edges by edge type: of several, a union."""
+"""Weights of a node's edges by edge type; several types are a union."""
 
 
 def exact_probabilities(weights: Sequence[float], order: Sequence[int]) -> list[Fraction]:
-    """The probability of each of successive draws, given those before it."""
+    """Return the probability of each successive draw, given those before it."""
     remaining, probabilities = sum(map(Fraction, weights), Fraction(0)), []
     for i in order:
         probabilities.append(Fraction(weights[i]) / remaining)
@@ -66,8 +64,9 @@ def require_close(
 
 
 def every_order_has_its_probability(scale: float) -> None:
-    """For up to 6 edges, of one type and of several: each order's product is that of the fractions,
-    and all of them add up to 1.
+    """Probabilities of every order multiply to the exact fraction, and orders add up to 1.
+
+    There are up to 6 edges, of one type and of several.
     """
     del scale
     for weights_by_type in ROWS:
@@ -121,8 +120,9 @@ def every_order_has_its_probability(scale: float) -> None:
 
 
 def answers_carry_their_probabilities(scale: float) -> None:
-    """Of drawn neighbors, with and without replacement, by weight and uniformly; the draws are
-    those of an answer without.
+    """Sampled neighbors report their probabilities, with and without replacement.
+
+    They are weighted and uniform; the samples equal those of a request without probabilities.
     """
     m = int(max(12, 120 * scale))
     for weights_by_type, replace, uniform in itertools.product(ROWS, (True, False), (True, False)):
@@ -193,8 +193,9 @@ def answers_carry_their_probabilities(scale: float) -> None:
 
 
 def inverse_probabilities_estimate_totals(scale: float) -> None:
-    """The mean of y / p over draws is the sum of y; without replacement that of Raj's: what came
-    before, and y / p.
+    """The mean of y / p over draws estimates the sum of y.
+
+    Without replacement, Raj's estimator is used: the values drawn before, and y / p.
     """
     m = int(max(600, 20_000 * scale))
     for weights_by_type, uniform, replace in itertools.product(
@@ -246,8 +247,9 @@ def inverse_probabilities_estimate_totals(scale: float) -> None:
 
 
 def shares_of_all_parts_are_probabilities(scale: float) -> None:
-    """Of global draws: a row's share of all parts and types, from whichever host; with what the
-    others leave, given the earlier.
+    """Global draws report a row's share of all partitions and types, from any host.
+
+    Without replacement, the probability is conditional on the earlier draws.
     """
     del scale
     weights = (1e6, 0.0, 3.0, 1.0, 0.5, 2.0, 4.0, 1e-3)

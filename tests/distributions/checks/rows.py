@@ -1,5 +1,6 @@
-"""Checks of rows of draws: nodes by number, nodes like others, negatives; through graphd's rooms
-and storaged's handlers, without a wire.
+"""Checks of numbered draws, similar nodes and negatives.
+
+They run graphd's logic and storaged's handlers without a network.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _draw_params(types: Sequence[int], seed: int, count: int) -> sampling.Global
 
 @cache
 def two_type_graph(parts: int) -> draw.LocalVersion:
-    """Ids 0 .. 5 of one type by weights 1 .. 6, and of another by 6 .. 1."""
+    """Return a graph with ids 0 .. 5 of two types, with weights 1 .. 6 and 6 .. 1."""
     rising = np.arange(1, 7, dtype=np.float32)
     schema = Schema(
         node_types=(NodeType(name="a", weighted=True), NodeType(name="b", weighted=True)),
@@ -58,8 +59,9 @@ def two_type_graph(parts: int) -> draw.LocalVersion:
 
 
 def numbered_draws_are_those_of_the_stream(scale: float) -> None:
-    """Draws asked for by number, of any subset, are the bytes of the stream's; each from a type
-    alone where that is said.
+    """Draws requested by number, for any subset, equal those of the stream.
+
+    A draw can be limited to one type.
     """
     n = int(max(200, 3000 * scale))
     version = two_type_graph(3)
@@ -101,8 +103,9 @@ def numbered_draws_are_those_of_the_stream(scale: float) -> None:
 
 
 def nodes_like_others_are_of_their_types(scale: float) -> None:
-    """Rows follow the weights of their own type, on any number of hosts, and rows of one type are
-    independent.
+    """Similar nodes follow the weights of their own type, on any number of hosts.
+
+    Rows of one type are independent.
     """
     n = int(max(600, 20_000 * scale))
     version = two_type_graph(6)
@@ -129,8 +132,9 @@ def nodes_like_others_are_of_their_types(scale: float) -> None:
 
 
 def negatives_follow_what_is_left(scale: float) -> None:
-    """Negatives are drawn by weight among what their row does not leave out: little or nearly
-    everything.
+    """Negatives follow the weights of nodes that their row does not exclude.
+
+    The excluded share is small or almost 1.
     """
     n = int(max(500, 8000 * scale))
     weights = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
@@ -188,8 +192,9 @@ def negatives_follow_what_is_left(scale: float) -> None:
 
 
 def negatives_are_no_edges(scale: float) -> None:
-    """What an edge leads to from a row's source is left out, little or all but one, as if it were
-    listed, on any number of hosts.
+    """Destinations of a source's edges are excluded as if they were listed.
+
+    The share is small, or all but one; results are equal on any number of hosts.
     """
     n = int(max(500, 8000 * scale))
     weights = np.arange(1, 7, dtype=np.float32)
@@ -240,13 +245,14 @@ def negatives_are_no_edges(scale: float) -> None:
 
 
 def negatives_of_a_hair_are_raced_for(scale: float) -> None:
-    """Where all but a billionth of the weight is left out, draws go on as races, by the same law;
-    and nothing comes of nothing.
+    """Negatives keep their distribution if all but a billionth of the weight is excluded.
+
+    Sampling then uses exponential keys. If nothing is left, it returns nothing.
     """
     trials = int(max(60, 300 * scale))
     remaining = np.array(
         [0.0, np.float32(0.1), np.float32(0.3)]
-    )  # beside 10^9, little enough for a difference to be rounding
+    )  # so small relative to 10^9 that a difference would be rounding
     shares = remaining / remaining.sum()
     version = weighted_nodes((1e9, 0.1, 0.3), 2)
     excluded = RowExclusions(
@@ -277,8 +283,10 @@ def negatives_of_a_hair_are_raced_for(scale: float) -> None:
 
 @cache
 def labelled_graph(parts: int) -> draw.LocalVersion:
-    """Two types of nodes of 7 graphs: graph i has 3 i + 1 nodes of the one, graph 6 one of the
-    other too; some nodes are of none.
+    """Return two types of nodes with labels of 7 graphs.
+
+    Graph i has 3 i + 1 nodes of one type, and graph 6 also one of the other; some nodes have no
+    label.
     """
     texts = [str(i).encode() * 5 for i in range(7) for _ in range(3 * i + 1)] + [b"", b""]
     types = tuple(
@@ -298,8 +306,9 @@ def labelled_graph(parts: int) -> draw.LocalVersion:
 
 
 def graph_labels_are_alike(scale: float) -> None:
-    """Labels are drawn alike, however many nodes, types, parts and hosts have them; and a label has
-    just its nodes.
+    """Labels are uniform regardless of their nodes, types, partitions and hosts.
+
+    A label returns exactly its nodes.
     """
     n = int(max(600, 20_000 * scale))
     all_labels = [str(i).encode() * 5 for i in range(7)]

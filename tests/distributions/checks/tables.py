@@ -1,4 +1,4 @@
-"""Checks of tables and words: what can be enumerated, is."""
+"""Checks of alias tables and random words, by enumeration where possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WEIGHTS: Mapping[str, tuple[float, ...]] = {
 
 
 def tables_are_exact(scale: float) -> None:
-    """The law that thresholds imply is that of the weights, to 10^-12 in total variation."""
+    """The distribution of thresholds equals the weights, to 10^-12 in total variation."""
     generator = np.random.default_rng(0)
     cases = dict(WEIGHTS) | {
         "lognormal": tuple(np.exp(generator.normal(size=max(40, int(2000 * scale))) * 4))
@@ -56,7 +56,7 @@ def tables_are_exact(scale: float) -> None:
 
 
 def sums_are_compensated(scale: float) -> None:
-    """The sum of weights is the exact one's nearest float64, or next to it."""
+    """The sum of weights is the float64 nearest to the exact sum, or next to it."""
     small = int(max(3000, 3 * alias.SUM_BLOCK * scale))
     for values in (np.r_[3e9, np.full(small, 0.1)], np.r_[np.full(small, 0.1), 3e9]):
         weights = values.astype(np.float32)
@@ -72,7 +72,7 @@ def sums_are_compensated(scale: float) -> None:
 def _draw_row(
     word: int, n: int, alias_thresholds: NDArray[Any], alias_fractions: NDArray[Any]
 ) -> int:
-    """The row that a word draws, from one table."""
+    """Return the row that a random word selects from one table."""
     out, tags = np.empty(1, np.int64), np.empty(1, np.int32)
     table = np.zeros((rows.ENTRY_ROWS, 1), np.int64)
     table[[rows.LOCAL, rows.SIZE, rows.SHIFT, rows.SCALE], 0] = 1, n, 3, 1
@@ -95,8 +95,9 @@ def _draw_row(
 
 
 def rows_come_from_64_bits(scale: float) -> None:
-    """Row r is drawn by the words from ceil(r * 2^64 / n) on: so every row by as many words as any
-    other, give or take one.
+    """Row r is selected by the words from ceil(r * 2^64 / n).
+
+    Every row therefore has as many words as any other, within one.
     """
     del scale
     empty = as_kernel_array(np.zeros(0, np.uint64))
@@ -150,8 +151,9 @@ def rows_come_from_64_bits(scale: float) -> None:
 
 
 def coins_have_64_bits(scale: float) -> None:
-    """A column of threshold T is kept by coins below T and left by T itself, also where only the
-    low half tells them apart.
+    """A column of threshold T is kept by coins below T and not by T itself.
+
+    This includes cases in which only the low half differs.
     """
     del scale
     for threshold in (1, 5, 2**31 + 7, 2**33 + 12345, 2**63 + 9, 2**64 - 2**20):
@@ -162,7 +164,7 @@ def coins_have_64_bits(scale: float) -> None:
         coins = (threshold - 2 + threshold % 2, threshold + threshold % 2)
         drawn_rows = [
             _draw_row(coin // 2, 2, alias_thresholds, alias_fractions) for coin in coins
-        ]  # two columns: the word's product is twice the word
+        ]  # with two columns, the low product of the word is twice the word
         require(
             drawn_rows == [0, 1],
             f"threshold {threshold}: coins below and at it draw {drawn_rows} instead of [0, 1]",
@@ -170,9 +172,7 @@ def coins_have_64_bits(scale: float) -> None:
 
 
 def unions_are_exact(scale: float) -> None:
-    """Edge types of a union are chosen by their sums to 2^-50, also light ones beside a heavy
-    one.
-    """
+    """Edge types of a union are chosen by their sums to 2^-50, even next to a heavy type."""
     del scale
     for sums in (
         [1e9, 0.1, 0.2, 0.3, 0.4],

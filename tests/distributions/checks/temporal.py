@@ -1,5 +1,6 @@
-"""Draws until a time: from the edges that a node sees at its own, by each law, in both directions,
-for whole trees, on any number of hosts.
+"""Checks of temporal sampling: by each distribution, direction, tree and number of hosts.
+
+Every node samples from the edges visible at its own time.
 """
 
 from __future__ import annotations
@@ -31,16 +32,19 @@ EDGES: tuple[tuple[tuple[float, float], ...], ...] = (
     ((4, 1.0), (3, 5.0), (-2, 2.0)),
     ((0, 95.0), (1, 2.0), (1, 2.0), (2, 1.0)),
 )
-"""(time, weight) of the edges of each type, by neighbor: out of order, with equal times, of weight
-0, and one so heavy that draws go on as a race.
+"""(time, weight) of the edges of each type, by neighbor.
+
+They are unordered, with equal times, weights of 0, and one so heavy that sampling switches to
+exponential keys.
 """
 TIMES = (-8, -7, -2, 2, 3, 4, 5, 9)
 
 
 @cache
 def _star(*, floating: bool, incoming: bool) -> draw.LocalVersion:
-    """Node 0 and its edges of two types, numbered so that the ends of slots differ between the
-    directions; the other end has edges of its own.
+    """Return node 0 and its edges of two types; the remote ends have edges too.
+
+    Ids are chosen so that the ends of slots differ between directions.
     """
     names = ("n:a:n", "n:b:n", "n:c:n")
     dtype = "float32" if floating else "int16"
@@ -62,8 +66,8 @@ def _star(*, floating: bool, incoming: bool) -> draw.LocalVersion:
             np.arange(len(type_edges)) + 1,
         )
         times, weights = (np.array(column) for column in zip(*type_edges, strict=True))
-        # Edges the other way round, seen at once: an order that is of the other direction is
-        # another one.
+        # Edges in the other direction, visible at once: an order of the wrong direction would
+        # differ.
         src, dst = np.r_[remote_ends, np.full(4, 9)], np.r_[local_ends, np.arange(4) + 3]
         if not incoming:
             src, dst = dst, src
@@ -100,8 +104,9 @@ def _sample_by_time(
     strict: bool = False,
     **star_options: bool,
 ) -> dict[float, list[list[tuple[int, int]]]]:
-    """(edge type, neighbor) of the draws of node 0 at every time, ``positions`` positions a time,
-    all in one request; checked to carry their times.
+    """Return (edge type, neighbor) of the draws of node 0 at every time, in one request.
+
+    There are ``positions`` positions per time. The times of the draws are checked.
     """
     version, floating = _star(**star_options), star_options["floating"]
     times = np.tile(np.array(TIMES), positions)
@@ -162,8 +167,9 @@ def _sample_by_time(
 
 
 def visible_edges_are_drawn_by_their_distribution(scale: float) -> None:
-    """With and without replacement, by weight and uniformly, at every time: every outcome has its
-    probability among the edges that are seen.
+    """Every outcome has its probability among visible edges, at every time.
+
+    Draws are with and without replacement, weighted and uniform.
     """
     positions = int(max(60, 2500 * scale))
     cases: tuple[tuple[tuple[int, ...], bool, bool, bool, bool], ...] = (
@@ -226,8 +232,10 @@ def visible_edges_are_drawn_by_their_distribution(scale: float) -> None:
 
 
 def the_last_are_the_latest(scale: float) -> None:
-    """Of every time, strict or not, in both directions: the latest first, of equal times the later
-    edge type, then the later slot.
+    """The strategy `last` returns the latest edges, at every time, strict or not, in both
+    directions.
+
+    For equal times, the later edge type comes first, then the later slot.
     """
     del scale
     for incoming, strict, floating in (
@@ -259,7 +267,7 @@ def the_last_are_the_latest(scale: float) -> None:
 
 
 def fewer_are_the_first_of_more(scale: float) -> None:
-    """Where there are more than either asks for; past the bound on rejections too."""
+    """Fewer draws are a prefix of more, also beyond the bound on rejections."""
     del scale
     for uniform, last in ((False, False), (True, False), (True, True)):
         draws_by_count = [
@@ -289,7 +297,7 @@ def fewer_are_the_first_of_more(scale: float) -> None:
 
 @cache
 def _timed_graph() -> draw.LocalVersion:
-    """Nodes 0 .. 59 with edges onward at times 0 .. 9, and such as have none, over 5 parts."""
+    """Return nodes 0 .. 59 with edges at times 0 .. 9 and without times, in 5 partitions."""
     rng = np.random.default_rng(2)
     src, dst, times = rng.integers(0, 60, 900), rng.integers(0, 60, 900), rng.integers(0, 10, 900)
     weights = rng.integers(0, 3, 900).astype(np.float32)
@@ -341,8 +349,9 @@ def _sample_subgraph(
 
 
 def a_seeds_time_holds_for_its_tree(scale: float) -> None:
-    """Every edge of a tree is seen at its seed's time, none that is seen is missing where all are
-    asked for, and hosts do not matter.
+    """All edges of a tree are visible at its seed's time, on any number of hosts.
+
+    A request for all neighbors misses none.
     """
     del scale
     version, times = _timed_graph(), np.arange(40) % 12 - 1
@@ -426,8 +435,9 @@ def a_seeds_time_holds_for_its_tree(scale: float) -> None:
 
 
 def a_nodes_time_holds_for_all_that_is_drawn_from_it(scale: float) -> None:
-    """Fanouts: of two hops each path has what its start sees, all of it where so many are asked
-    for; types without a time are as ever.
+    """Paths of two hops follow the time of their start.
+
+    Large counts return all visible edges; types without times are unaffected.
     """
     del scale
     version, times, count = _timed_graph(), np.arange(60) % 12 - 1, 40
@@ -502,8 +512,9 @@ def a_nodes_time_holds_for_all_that_is_drawn_from_it(scale: float) -> None:
 
 @cache
 def _node_time_graph(*, floating: bool, has_own_times: bool) -> draw.LocalVersion:
-    """Nodes of two types that came at times, edges between them that did too where
-    ``has_own_times``, and nodes without a time, over 5 parts.
+    """Return nodes of two types with times, and nodes without, in 5 partitions.
+
+    Edges between them have times too if ``has_own_times``.
     """
     rng, dtype = np.random.default_rng(11), "float32" if floating else "int32"
     scale = 4 if floating else 1
@@ -542,12 +553,13 @@ def _node_time_graph(*, floating: bool, has_own_times: bool) -> draw.LocalVersio
 
 
 _INPUTS: dict[tuple[bool, bool], tuple[dict[str, Nodes], dict[str, Edges]]] = {}
-"""What versions of `_node_time_graph` are made of."""
+"""Inputs of the versions of `_node_time_graph`."""
 
 
 def an_edge_is_there_once_its_neighbor_is(scale: float) -> None:
-    """Times of nodes: those of the ends that edges lead to, along and against them, beside the
-    edges' own; on any number of hosts.
+    """Edges are visible once their neighbor exists, in both directions, on all hosts.
+
+    Edges may have their own times in addition.
     """
     del scale
     for floating, has_own_times, incoming, strict in (
@@ -611,7 +623,10 @@ def an_edge_is_there_once_its_neighbor_is(scale: float) -> None:
 def _visible_since(
     floating: bool, has_own_times: bool, name: str, *, incoming: bool
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The near end of each edge of `_node_time_graph`, and since when it is there; -inf: always."""
+    """Return the local end of each edge of `_node_time_graph`, and its first visible time.
+
+    -inf means always.
+    """
     nodes, edges = _INPUTS[floating, has_own_times]
     src, dst = edges[name].src, edges[name].dst
     local_ends, remote_ends, remote_type = (dst, src, name[0]) if incoming else (src, dst, name[-1])
@@ -662,7 +677,7 @@ def times_of_eids(eids: NDArray[np.int64], times_by_eid: dict[int, float]) -> ND
 
 
 def hosts_do_not_matter_to_what_is_seen(scale: float) -> None:
-    """Neighbors until times, of nodes of all parts."""
+    """Temporal neighbors of nodes in all partitions do not depend on hosts."""
     del scale
     times = np.arange(60) % 12 - 1
     replies = []

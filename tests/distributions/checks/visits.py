@@ -1,5 +1,6 @@
-"""Checks of visits: how often walks over a metapath come to a node, by every walk there can be;
-where walks end, by linear algebra.
+"""Checks of visit counts over metapath walks, by enumeration, and of PageRank.
+
+PageRank is checked by linear algebra.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from storaged import sampling
 
 
 def _visit_probabilities(params: visit_counts.VisitParams, start: int) -> Distribution:
-    """The probability of each outcome of the walks from a node, as nodes and counts in turn."""
+    """Return the probability of each outcome of a node's walks, as nodes and counts in turn."""
     hops, traversals = len(params.walk.steps), params.walk.length // len(params.walk.steps)
     end_probabilities: Distribution = {}
     for path, p in walk_probabilities(params.walk, start).items():
         ends = path[2 * hops - 1 :: 2 * hops]
-        for t in range(1, traversals + 1):  # the walk makes t traversals, and then ends
+        for t in range(1, traversals + 1):  # the walk makes t traversals, then ends
             share = (1 - params.termination) ** (t - 1) * (
                 params.termination if t < traversals else 1.0
             )
@@ -53,8 +54,9 @@ def _visit_probabilities(params: visit_counts.VisitParams, start: int) -> Distri
 
 
 def visits_are_counted_as_walks_make_them(scale: float) -> None:
-    """Every outcome of one to three walks from a node, over one step and two, has the product of
-    their walks and ends.
+    """Every outcome of one to three walks has the product of its walks and ends.
+
+    Walks have one step and two.
     """
     n = int(max(600, 6000 * scale))
     for steps, traversals, walk_count, termination, uniform, start in (
@@ -92,9 +94,7 @@ def visits_are_counted_as_walks_make_them(scale: float) -> None:
 
 
 def many_visits_are_ranked_as_few_are(scale: float) -> None:
-    """Of more visits than are compared with each other, the most come first, then the smallest
-    ids.
-    """
+    """Many visits are ranked like few: by count, then by smallest id."""
     starts, walk_count = np.arange(int(max(60, 300 * scale))) % 5, 40
     walking = replace(PLAIN_WALK, steps=((0,),), length=2, uniform=True)
     params = visit_counts.VisitParams(walk=walking, walks=walk_count, termination=0.0, count=3)
@@ -117,8 +117,9 @@ def many_visits_are_ranked_as_few_are(scale: float) -> None:
 
 
 def dense_pagerank(weights: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """PageRank of every node for every start [n, n], by linear algebra: a walk ends with alpha
-    before each step, and at a dead end.
+    """Return PageRank of every node for every start [n, n], by linear algebra.
+
+    A walk ends with probability alpha before each step, and at a dead end.
     """
     masses = weights.sum(axis=1)
     steps = np.divide(
@@ -132,7 +133,7 @@ def dense_pagerank(weights: NDArray[np.float64], alpha: float) -> NDArray[np.flo
 def pushed_pagerank(
     weights: NDArray[np.float64], start: int, alpha: float, epsilon: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Scores and what is held back, by rounds of pushes."""
+    """Return scores and residuals after rounds of pushes."""
     n, masses = len(weights), weights.sum(axis=1)
     scores, residuals = np.zeros(n), np.eye(n)[start]
     frontier = [start]
@@ -147,8 +148,9 @@ def pushed_pagerank(
 
 
 def pageranks_are_pushed_in_rounds(scale: float) -> None:
-    """Scores are those of rounds of pushes, below PageRank by no more than what is held back, and
-    the same on any hosts.
+    """Scores equal those of rounds of pushes, on any number of hosts.
+
+    They are below PageRank by at most the residuals.
     """
     for types, uniform, alpha, epsilon in (
         ((0,), False, 0.15, 1e-3),
@@ -231,9 +233,7 @@ def pageranks_are_pushed_in_rounds(scale: float) -> None:
 
 @cache
 def _forty_node_graph() -> sampling.LocalVersion:
-    """Forty nodes whose edges have weights that are rounded wherever they are added in another
-    order.
-    """
+    """Return forty nodes with edge weights that make rounding depend on the order of addition."""
     rng = np.random.default_rng(3)
     types = tuple(
         EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in ("a", "b")

@@ -1,6 +1,4 @@
-"""Checks of what is drawn step by step: every path of walks, fanouts, layers and subgraphs on a
-small graph, by what it is worth.
-"""
+"""Checks of walks, fanouts, layers and subgraphs on a small graph, by every path."""
 
 from __future__ import annotations
 
@@ -36,13 +34,13 @@ EDGES: Mapping[int, Mapping[tuple[int, int], float]] = {
     },
     1: {(0, 3): 2.0, (1, 3): 1.0, (1, 1): 4.0, (0, 1): 0.5},
 }
-"""Weights by (source, destination) of two edge types among four nodes; 3 leads nowhere."""
+"""Weights by (source, destination) of two edge types among four nodes; 3 has no edges."""
 Distribution = dict[tuple[int, ...], float]
 
 
 @cache
 def small_graph(spacing: int = 1) -> draw.LocalVersion:
-    """The four nodes, the id of each so many times its number."""
+    """Return the graph of four nodes; an id is its number times ``spacing``."""
     types = tuple(
         EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in EDGES
     )
@@ -64,8 +62,9 @@ def small_graph(spacing: int = 1) -> draw.LocalVersion:
 def _step_probabilities(
     node: int, types: Iterable[int], uniform: bool, bias: Callable[[int], float] = lambda _: 1.0
 ) -> dict[tuple[int, int], float]:
-    """The probability of each step from a node, as (edge type, neighbor); of (-1, -1) where there
-    is none.
+    """Return the probability of each step from a node, as (edge type, neighbor).
+
+    (-1, -1) stands for a node without edges.
     """
     weights = {
         (t, b): (1.0 if uniform else w) * bias(b)
@@ -80,7 +79,7 @@ def _step_probabilities(
 
 
 def walk_probabilities(params: walks.RandomWalkParams, start: int) -> Distribution:
-    """The probability of every walk, as edge types and nodes in turn."""
+    """Return the probability of every walk, as edge types and nodes in turn."""
     probabilities: Distribution = {(): 1.0}
     for s in range(params.length):
         extended: Distribution = {}
@@ -161,8 +160,9 @@ def _require_walks(params: walks.RandomWalkParams, n: int, start: int) -> None:
 
 
 def walks_follow_their_steps(scale: float) -> None:
-    """Every walk over edge types and unions, by weight and uniformly, with restarts, has the
-    product of its steps.
+    """Every walk has the product of its steps.
+
+    Walks are over edge types and unions, weighted and uniform, with restarts.
     """
     n = int(max(600, 6000 * scale))
     for changes in (
@@ -177,8 +177,9 @@ def walks_follow_their_steps(scale: float) -> None:
 
 
 def walks_with_p_and_q_are_node2vecs(scale: float) -> None:
-    """The same by weight times bias, whichever of p and q is large; a start and a restart know no
-    bias.
+    """Walks by p and q follow weight times bias, for any order of p and q.
+
+    Starts and restarts have no bias.
     """
     n = int(max(400, 4000 * scale))
     for p, q in ((0.25, 4.0), (4.0, 0.25), (0.2, 0.3), (3.0, 5.0)):
@@ -189,13 +190,14 @@ def walks_with_p_and_q_are_node2vecs(scale: float) -> None:
 
 
 def walks_back_take_each_of_parallel_edges_by_its_weight(scale: float) -> None:
-    """Where p is small: every edge back of two types by what it counts, also beside others to the
-    same node, and none where there is none.
+    """With small p, each parallel edge back is taken by its measure.
+
+    The edges are of two types, with others to the same node; and no edge back may exist.
     """
     n = int(max(1000, 4000 * scale))
     edges = {
-        # From 0 to 1 in any case, from 1 back by three edges; 3 is joined to 0, 2 is not. From 5 to
-        # 6, from where none leads back.
+        # From 0 always to 1, and from 1 back by three edges; 3 is joined to 0, 2 is not. From 5 to
+        # 6, which has no edge back.
         "n:a:n": Edges(
             src=np.array([0, 0, 1, 1, 1, 1, 5, 6, 6]),
             dst=np.array([1, 3, 0, 0, 2, 3, 6, 2, 3]),
@@ -269,8 +271,9 @@ def walks_back_take_each_of_parallel_edges_by_its_weight(scale: float) -> None:
 
 
 def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
-    """Every outcome of two hops has the product of its draws: also those of a node that was drawn
-    twice, and none of no node.
+    """Every outcome of two hops has the product of its draws.
+
+    This includes nodes drawn twice; a missing node has no neighbors.
     """
     n = int(max(1000, 12_000 * scale))
     common: dict[str, Any] = {
@@ -316,8 +319,9 @@ def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
 
 
 def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
-    """Disjoint trees: the neighbors of two seeds, of two edge types, and of a node in two hops are
-    independent, each by its law.
+    """In disjoint trees, neighbors of seeds, edge types and hops are independent.
+
+    Each follows its own distribution.
     """
     n = int(max(1000, 10_000 * scale))
     context = request_context(small_graph(), 3)
@@ -352,7 +356,7 @@ def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
             for hop in range(2):
                 edge_range = slice(begin, begin + int(counts[number, hop]))
                 begin = edge_range.stop
-                # The edges of the seeds themselves; in the second hop each is gone on from again.
+                # The edges of the seeds themselves; the second hop expands each again.
                 is_of_seed = rows[edge_range] < n
                 steps[edge_type, hop] = nodes[cols[edge_range][is_of_seed]][
                     np.argsort(trees[rows[edge_range][is_of_seed]], kind="stable")
@@ -372,8 +376,9 @@ def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
 
 
 def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
-    """Ego subgraphs: each component has the nodes of its tree, the root first, and every edge among
-    them, none to another's.
+    """Ego subgraphs have the nodes of their tree, root first, and every edge among them.
+
+    No edge leads to another component.
     """
     n = int(max(20, 200 * scale))
     fanouts = khop.build_fanouts(lambda _: (0, 0), [0], [[1, 1]])
@@ -391,7 +396,7 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
     edge_params = reads.EdgeReadParams(
         edge_types=(1, 0), direction=common_pb.OUT, want_weights=True, want_edge_ids=False, sort=""
     )
-    # Near each other, each in a word of bits of its own, and too far apart for bits.
+    # Ids close together, ids in separate words of the bitset, and ids too far apart for a bitset.
     for hosts, spacing in itertools.product((1, 3), (1, 64, 1 << 40)):
         seeds = spacing * (np.arange(n, dtype=np.int64) % 4)
         sampled = subgraphs.sample_subgraph(
@@ -445,9 +450,7 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
 
 @cache
 def dense_graph() -> tuple[draw.LocalVersion, list[tuple[int, int]]]:
-    """Twelve nodes with 7 to 84 edges each, many of them parallel, and the ends of edge 0, 1,
-    ...
-    """
+    """Return twelve nodes with 7 to 84 edges each, many parallel, and the ends of each edge."""
     generator = np.random.default_rng(21)
     src = np.repeat(np.arange(12), 7 * np.arange(1, 13))
     dst = generator.integers(0, 12, src.size)
@@ -463,8 +466,9 @@ def dense_graph() -> tuple[draw.LocalVersion, list[tuple[int, int]]]:
 
 
 def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
-    """Induced subgraphs: every edge once, with its id, whether or not weights are told, few nodes
-    of many or nearly all.
+    """Induced subgraphs have every edge once, with its id, with or without weights.
+
+    They have few nodes of many, or nearly all.
     """
     version, edges = dense_graph()
     for trial, hosts, size, weighted in itertools.product(
@@ -495,8 +499,9 @@ def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
 
 
 def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
-    """Layers through graphd: every node by what the edges from all of its layer's nodes count,
-    those of a hop given the one before.
+    """Layers through graphd sample nodes by the measure of edges from all nodes of the layer.
+
+    Each hop depends on the one before.
     """
     n = int(max(400, 6000 * scale))
     measures = {
