@@ -1,14 +1,14 @@
-"""Embeds Facebook's page-page network by walks that follow strong ties, and predicts links that it
-was not shown.
+"""Train embeddings of Facebook's page-page network by DeepWalk and predict held-out links.
 
-    python examples/deepwalk.py localhost:9669 ../shared/data/facebook     # a service; or a folder
-        in place of its address: embedded
+    # an Asterism service
+    python examples/deepwalk.py localhost:9669 ../shared/data/facebook
+    # embedded: a folder in place of the address
     python examples/deepwalk.py graphs/ ../shared/data/facebook --epochs 5
 
-Skip-gram with negatives (Perozzi, Al-Rfou & Skiena 2014; Mikolov et al. 2013) in plain PyTorch.
-Pairs of walks by edge weight, and negatives by degree to the power 0.75, come from
-`graph.walk_pairs`. A tenth of the links is held back; the area under the ROC curve says how well
-their embeddings tell them from as many pairs that are no links. The folder holds edges.csv. Needs
+The model is skip-gram with negatives (Perozzi, Al-Rfou & Skiena 2014; Mikolov et al. 2013) in plain
+PyTorch. `graph.walk_pairs` returns pairs of walks by edge weight, and negatives by degree to the
+power 0.75. A tenth of the links is held out. The area under the ROC curve measures how well
+embeddings separate these links from as many pairs without a link. The folder has edges.csv. Needs
 `asterism-graph[torch]` and SciPy, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCHEMA = {
 
 
 def split(root: Path) -> tuple[Any, Any, int]:
-    """Links to learn from and links held back, each once [m, 2], and how many pages there are."""
+    """Return training links, test links and the number of pages; each link occurs once [m, 2]."""
     links = np.unique(
         np.sort(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1), axis=1), axis=0
     )
@@ -47,8 +47,10 @@ def split(root: Path) -> tuple[Any, Any, int]:
 
 
 def load(client: Client, links: Any, pages: int) -> Graph:
-    """A space of the links both ways: pages weigh their degree, links one and the pages that both
-    ends like.
+    """Create a graph space of the links in both directions.
+
+    Pages weigh their degree. The weight of a link is one plus the number of pages that both ends
+    like.
     """
     client.create_space(SPACE, SCHEMA, if_not_exists=True)
     graph = client.graph(SPACE)
@@ -65,7 +67,7 @@ def load(client: Client, links: Any, pages: int) -> Graph:
 
 
 def train(graph: Graph, pages: int, *, epochs: int, seed: int) -> Any:
-    """Embeddings [pages, DIM] of a pinned graph's pages."""
+    """Return embeddings [pages, DIM] of the pages of a pinned graph."""
     torch.manual_seed(seed)
     centre, context = (torch.nn.Embedding(pages, DIM, sparse=True) for _ in range(2))
     torch.nn.init.normal_(centre.weight, std=DIM**-0.5)
@@ -106,7 +108,7 @@ def train(graph: Graph, pages: int, *, epochs: int, seed: int) -> Any:
 
 
 def roc_auc(embeddings: Any, test_links: Any, links: Any) -> float:
-    """The probability that a link held back scores above a pair that is no link."""
+    """Return the probability that a test link scores above a pair without a link."""
     pages = len(embeddings)
     link_set = {(a, b) for a, b in np.concatenate([test_links, links]).tolist()}
     non_links = np.sort(

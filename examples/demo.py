@@ -1,9 +1,8 @@
-"""What Asterism does, in two minutes: a shop's graph is made, loaded, built, sampled, checked and
-exported.
+"""Two-minute demo: create, load, build, sample, check and export a shop's graph.
 
     make demo            or: python examples/demo.py --size 3 --address localhost:9669
 
-Everything happens in this process and in the folder `demo-data`, unless an address says otherwise.
+It runs in this process and writes to the folder `demo-data`, unless an address is given.
 """
 
 from __future__ import annotations
@@ -39,8 +38,9 @@ def chapter(number: int, title: str, description: str) -> None:
 
 
 def time_call(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """The answer of a call, and milliseconds of its first run and of the fastest of the next
-    ten.
+    """Return the result of a call, and two times in milliseconds.
+
+    They are those of its first run and of the fastest of the next ten.
     """
     times = []
     result = None

@@ -1,10 +1,11 @@
-"""Trains GraphSAGE on Cora through PyG's own NodeLoader, of a graph that is in an Asterism service.
+"""Train GraphSAGE on Cora with PyG's NodeLoader, from a graph in an Asterism service.
 
-    python examples/graphsage.py localhost:9669 ../shared/data/cora     # a service; or a folder in
-        place of its address: embedded
+    # an Asterism service
+    python examples/graphsage.py localhost:9669 ../shared/data/cora
+    # embedded: a folder in place of the address
     python examples/graphsage.py graphs/ ../shared/data/cora --epochs 50 --workers 2
 
-The folder holds papers.csv and edges.csv (examples/schemas/citations.yaml says how). Needs
+The folder has papers.csv and edges.csv, as described by examples/schemas/citations.yaml. Needs
 `asterism-graph[pyg,ingest]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SPACE, SCHEMA = "citations", Path(__file__).parent / "schemas/citations.yaml"
 WORDS, CLASSES, HIDDEN = 1433, 7, 64
 FANOUTS, BATCH = [10, 10], 64
 LoaderFactory = Callable[[Any, bool], Iterable[Any]]
-"""Gives a loader over some nodes, shuffled or not."""
+"""Function that returns a loader over some nodes, shuffled or not."""
 
 
 class Sage(torch.nn.Module):
@@ -49,7 +50,7 @@ class Sage(torch.nn.Module):
 
 
 def load(client: Client, root: Path) -> Graph:
-    """Cora in a space, loaded and built where it is not."""
+    """Return the space with Cora; load and build it if it does not exist."""
     client.create_space(SPACE, ingest.schema_of(SCHEMA, root=root), if_not_exists=True)
     ingest.load(client, SPACE, SCHEMA, root=root)
     graph = client.graph(SPACE)
@@ -59,7 +60,7 @@ def load(client: Client, root: Path) -> Graph:
 
 
 def splits(graph: Graph) -> dict[str, Any]:
-    """The papers to train, validate and test with, as the graph's own feature says."""
+    """Return the papers to train, validate and test with, according to a feature of the graph."""
     papers_by_split: dict[str, list[int]] = {"train": [], "val": [], "test": []}
     for batch in graph.scan_nodes("paper", ["split"]):
         indptr, letters = batch.features["split"]
@@ -70,7 +71,7 @@ def splits(graph: Graph) -> dict[str, Any]:
 
 
 def loader_factory(graph: Graph, workers: int = 0) -> LoaderFactory:
-    """PyG's loaders over a pinned graph."""
+    """Return a factory of PyG's loaders over a pinned graph."""
     data = stores(graph, {"paper": {"x": "words", "y": "label"}}, encode={"words": MultiHot(WORDS)})
 
     def make_loader(nodes: Any, shuffle: bool) -> Iterable[Any]:
@@ -89,18 +90,18 @@ def loader_factory(graph: Graph, workers: int = 0) -> LoaderFactory:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResult:
-    """What came of a training."""
+    """Result of a training."""
 
     accuracy: float
-    """On the test papers, by the model that was best on the validation papers."""
+    """Accuracy on test papers of the model that was best on the validation papers."""
     epoch_s: float
-    """The median epoch, in seconds."""
+    """Seconds of the median epoch."""
 
 
 def train(
     make_loader: LoaderFactory, papers: dict[str, Any], *, seed: int, epochs: int
 ) -> TrainingResult:
-    """Train, and tell."""
+    """Train a model and return its accuracy and time."""
     torch.manual_seed(seed)
     model = Sage()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
@@ -131,7 +132,7 @@ def train(
 
 @torch.no_grad()
 def accuracy(model: Sage, batches: Iterable[Any]) -> float:
-    """The share of seeds whose class the model finds."""
+    """Return the share of seeds with a correct prediction."""
     model.eval()
     correct = total = 0
     for batch in batches:

@@ -1,15 +1,15 @@
-"""Predicts links of Facebook's page-page network, once with uniform negatives and once with
-negatives by popularity, and compares the two.
+"""Predict links of Facebook's page-page network, with uniform and with popular negatives.
 
-    python examples/links.py localhost:9669 ../shared/data/facebook     # a service; or a folder in
-        place of its address: embedded
+    # an Asterism service
+    python examples/links.py localhost:9669 ../shared/data/facebook
+    # embedded: a folder in place of the address
     python examples/links.py graphs/ ../shared/data/facebook --epochs 5
 
-GraphSAGE over learned vectors, trained on triplets (link, negatives) that PyG's own LinkLoader
-gives; negatives are any page, or pages by degree to the power 0.75 (Mikolov et al. 2013), a table
-of the graph. A tenth of the links is held back. Each is compared with a pair of the same page and
-another one that it does not like: drawn uniformly, or by degree, as a recommender meets them. The
-links of a batch are taken out of its messages. The folder holds edges.csv. Needs
+The model is GraphSAGE over learned vectors. It is trained on triplets (link, negatives) from PyG's
+LinkLoader. Negatives are uniform pages, or pages by degree to the power 0.75 (Mikolov et al. 2013),
+a weight table of the graph. A tenth of the links is held out. Each of these is compared with a pair
+of the same page and a page that it does not like: a uniform one, or one by degree, as in a
+recommender. The links of a batch are removed from its messages. The folder has edges.csv. Needs
 `asterism-graph[pyg]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
@@ -43,22 +43,23 @@ SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class Links:
-    """What is learned from, and what is asked."""
+    """Links to train on, and links and pairs to test with."""
 
     train: Any
-    """int64 [m, 2], each link once."""
+    """Training links, int64 [m, 2], each link once."""
     test: Any
-    """int64 [k, 2], links held back."""
+    """Test links, int64 [k, 2]."""
     uniform: Any
-    """int64 [k]: for each of them a page that its first page does not like, any."""
+    """For each test link, a uniform page that its first page does not like, int64 [k]."""
     popular: Any
-    """int64 [k], likewise, by degree."""
+    """For each test link, such a page sampled by degree, int64 [k]."""
     pages: int
 
 
 class Model(torch.nn.Module):
-    """A vector for each page, and one layer of GraphSAGE (Hamilton, Ying & Leskovec 2017); a link
-    scores their product.
+    """A vector for each page, and one layer of GraphSAGE (Hamilton, Ying & Leskovec 2017).
+
+    The score of a link is the product of its ends' vectors.
     """
 
     def __init__(self, pages: int) -> None:
@@ -73,9 +74,7 @@ class Model(torch.nn.Module):
 
 
 def split(root: Path) -> Links:
-    """The links of the file; which are held back, and the pairs beside them, are always the
-    same.
-    """
+    """Return the links of the file, with a fixed choice of test links and compared pairs."""
     links = np.unique(
         np.sort(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1), axis=1), axis=0
     )
@@ -108,7 +107,7 @@ def split(root: Path) -> Links:
 
 
 def load(client: Client, links: Links) -> Graph:
-    """A space of the links that are learned from, both ways; pages weigh their degree."""
+    """Create a graph space of the training links in both directions; pages weigh their degree."""
     client.create_space(SPACE, SCHEMA, if_not_exists=True)
     graph = client.graph(SPACE)
     if not client.versions(SPACE):
@@ -124,7 +123,7 @@ def load(client: Client, links: Links) -> Graph:
 def train(
     graph: Graph, links: Links, *, negatives: str | None, epochs: int, seed: int, workers: int = 0
 ) -> Any:
-    """Embeddings [pages, DIM], learned with uniform negatives, or by a table of weights."""
+    """Return embeddings [pages, DIM], trained with uniform negatives or by a weight table."""
     torch.manual_seed(seed)
     model = Model(links.pages)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -167,7 +166,7 @@ def train(
 
 @torch.no_grad()
 def embeddings(graph: Graph, model: Model, pages: int) -> Any:
-    """Of every page."""
+    """Return the embeddings of all pages."""
     model.eval()
     loader = NodeLoader(
         stores(graph, {}),
@@ -179,7 +178,7 @@ def embeddings(graph: Graph, model: Model, pages: int) -> Any:
 
 
 def rank_accuracy(out: Any, links: Links, non_links: Any) -> float:
-    """How often a link held back scores above the pair beside it; by chance 0.5."""
+    """Return the share of test links that score above their compared pair; 0.5 by chance."""
     src, dst = links.test.t()
     link_scores, non_link_scores = (out[src] * out[dst]).sum(1), (out[src] * out[non_links]).sum(1)
     return float(

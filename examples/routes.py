@@ -1,17 +1,18 @@
-"""Tells the region of an airport from the routes that leave and reach it: a model of several types,
-on weighted draws.
+"""Predict the region of an airport from its routes, by a heterogeneous model.
 
-    python examples/routes.py localhost:9669 ../shared/data/openflights     # a service; or a folder
-        in place of its address: embedded
+    # an Asterism service
+    python examples/routes.py localhost:9669 ../shared/data/openflights
+    # embedded: a folder in place of the address
     python examples/routes.py graphs/ ../shared/data/openflights --seeds 5
 
-The folder holds the .dat files of openflights.org (examples/schemas/openflights.yaml says which
-columns). Airports join airports by routes, which weigh the airlines that fly them, and airlines
-join airports, by as many routes as begin there; which country an airport is in is left out, for it
-would tell the answer. An airport's own region, the first word of its time zone, is hidden; those of
-two thirds of the others are known. GraphSAGE over both kinds of node (Hamilton, Ying & Leskovec
-2017) is trained through PyG's own NodeLoader, on neighbors drawn by weight, and on uniform ones.
-Needs `asterism-graph[pyg,ingest]`, and `asterism-graph[server]` for a folder."""
+The folder has the .dat files of openflights.org; examples/schemas/openflights.yaml lists their
+columns. Routes join airports; their weight is the number of airlines that fly them. Airlines join
+airports; the weight is the number of routes that begin there. The country of an airport is left
+out, because it would reveal the label. The region of a seed, the first word of its time zone, is
+hidden; the regions of two thirds of the other airports are known. GraphSAGE over both kinds of
+nodes (Hamilton, Ying & Leskovec 2017) is trained with PyG's NodeLoader, on neighbors sampled by
+weight and on uniform ones. Needs `asterism-graph[pyg,ingest]`, and `asterism-graph[server]` for a
+folder."""
 
 from __future__ import annotations
 
@@ -42,15 +43,15 @@ ROUTE, SERVES, SERVED = (
 FANOUTS = {ROUTE: [6, 4], SERVES: [4, 2], SERVED: [4, 6]}
 HIDDEN, BATCH, UNKNOWN = 32, 128, -1
 MIN_AIRPORTS = 30
-"""Airports of a region that is worth telling."""
+"""Fewest airports of a region in the data set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Airports:
-    """Those that have a route and a region."""
+    """Airports with a route and a region."""
 
     region: Any
-    """int64 by airport id, `UNKNOWN` where there is none."""
+    """Region of each airport id, int64; `UNKNOWN` if there is none."""
     regions: list[str]
     train: Any
     validation: Any
@@ -58,8 +59,9 @@ class Airports:
 
 
 class Regions(torch.nn.Module):
-    """Two layers over airports and airlines; what is known of an airport is its region, where it is
-    in the training set and no seed.
+    """Two layers of GraphSAGE over airports and airlines.
+
+    The feature of an airport is its region, if it is in the training set and is no seed.
     """
 
     def __init__(self, regions: int) -> None:
@@ -76,7 +78,7 @@ class Regions(torch.nn.Module):
     def forward(self, batch: Any, region_features: Any) -> Any:
         airports = batch["airport"]
         airport_features = region_features[airports.n_id].clone()
-        airport_features[: airports.batch_size] = 0  # nobody is told the answer
+        airport_features[: airports.batch_size] = 0  # hides the labels of the seeds
         x = {"airport": airport_features, "airline": torch.ones(len(batch["airline"].n_id), 1)}
         edges = {triple: batch[triple].edge_index for triple in FANOUTS}
         x = {
@@ -87,8 +89,9 @@ class Regions(torch.nn.Module):
 
 
 def load(client: Client, root: Path) -> Graph:
-    """The routes in a space, loaded and built where they are not; rows that name no airport are
-    left out.
+    """Return the space with the routes; load and build it if it does not exist.
+
+    Rows without an airport are left out.
     """
     client.create_space(SPACE, ingest.schema_of(SCHEMA, root=root), if_not_exists=True)
     graph = client.graph(SPACE)
@@ -99,7 +102,7 @@ def load(client: Client, root: Path) -> Graph:
 
 
 def split_airports(graph: Graph, root: Path) -> Airports:
-    """Whose region is asked for, and whose is known."""
+    """Return the airports with training, validation and test sets."""
     with (root / "airports.dat").open(encoding="utf-8", newline="") as file:
         region_of = {
             int(row[0]): row[11].partition("/")[0] for row in csv.reader(file) if "/" in row[11]
@@ -132,9 +135,7 @@ def split_airports(graph: Graph, root: Path) -> Airports:
 def train(
     graph: Graph, data: Airports, *, weight: str | None, seed: int, epochs: int, workers: int = 0
 ) -> float:
-    """The share of test airports whose region is told, by the model that was best on the validation
-    ones.
-    """
+    """Return the accuracy on test airports of the model that was best on the validation set."""
     torch.manual_seed(seed)
     region_features = torch.zeros(len(data.region), len(data.regions))
     region_features[data.train, data.region[data.train]] = 1

@@ -1,11 +1,11 @@
-"""Tells what a page of Facebook's network is, by its words and its neighbors', once by neighbor
-sampling and once by LABOR, and compares the two.
+"""Classify pages of Facebook's network, with neighbor sampling and with LABOR.
 
     python examples/sharing.py localhost:9669 ../shared/data/facebook --seeds 5
 
-Both train the same GraphSAGE on blocks for DGL, with as many neighbors for each page. LABOR's pages
-share theirs, so that a batch meets fewer pages, whose words it has to fetch. The folder holds
-nodes.csv, edges.csv and features.json. Needs `asterism-graph[dgl]` and a service."""
+A page is classified by its words and its neighbors' words. Both runs train the same GraphSAGE model
+on DGL blocks, with the same number of neighbors per page. With LABOR, pages share neighbors, so
+that a batch visits fewer pages and fetches fewer words. The folder has nodes.csv, edges.csv and
+features.json. Needs `asterism-graph[dgl]` and a service."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPACE, WORDS, KINDS, HIDDEN, BATCH = (
 )
 FANOUTS = [10, 10]
 TRAIN_FRACTION = 0.3
-"""Of the pages; the others are asked for."""
+"""Fraction of pages to train on; the rest are the test set."""
 SCHEMA = {
     "parts": 4,
     "direction": "both",
@@ -49,9 +49,7 @@ SCHEMA = {
 
 
 class Sage(torch.nn.Module):
-    """Two layers of GraphSAGE (Hamilton, Ying & Leskovec 2017) on the mean of learned vectors of
-    words.
-    """
+    """Two layers of GraphSAGE (Hamilton, Ying & Leskovec 2017) on mean word vectors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,17 +68,17 @@ class Sage(torch.nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResult:
-    """What came of a training."""
+    """Result of a training."""
 
     accuracy: float
-    """On the pages that were not trained on, by all of their neighbors."""
+    """Accuracy on the test pages, with all of their neighbors."""
     met: float
-    """Pages whose words a batch fetched, in the mean."""
+    """Mean number of pages per batch with words that were fetched."""
     seconds: float
 
 
 def load(client: Client, root: Path) -> Graph:
-    """The network in a space, links both ways, loaded and built where it is not."""
+    """Return the space with the network, links in both directions; create it if needed."""
     client.create_space(SPACE, SCHEMA, if_not_exists=True)
     graph = client.graph(SPACE)
     if not client.versions(SPACE):
@@ -112,13 +110,13 @@ def load(client: Client, root: Path) -> Graph:
 
 
 def words_of(graph: Graph, pages: Any) -> tuple[Any, Any]:
-    """The words of pages one after another, and where those of each begin."""
+    """Return the concatenated words of pages, and the offset of each page."""
     indptr, values = graph.node_features(pages.numpy(), ["words"])["words"]
     return torch.from_numpy(np.array(values)), torch.from_numpy(np.array(indptr[:-1]))
 
 
 def train(graph: Graph, sampler: Any, *, seed: int, epochs: int) -> TrainingResult:
-    """Train, and tell."""
+    """Train a model and return its accuracy and visited pages."""
     torch.manual_seed(seed)
     pages = (
         torch.from_numpy(np.concatenate([batch.ids for batch in graph.scan_nodes("page")]))

@@ -1,21 +1,21 @@
-"""Predicts what users buy next while their tastes change: with neighborhoods until each purchase,
-and with such as see what came later.
+"""Predict next purchases while tastes change, with and without temporal neighborhoods.
 
-    python examples/tastes.py localhost:9669        # a service; or a folder in place of its
-                                                    address: embedded
+    # an Asterism service
+    python examples/tastes.py localhost:9669
+    # embedded: a folder in place of the address
     python examples/tastes.py graphs/ --epochs 3
 
-The shop is made up, so that what there is to know is known: a user likes one of 20 genres at a
-time, and another one after a while; of ten purchases nine are of the genre that is liked then.
-Purchases of the last tenth of the time are asked for, none of which was learned from. A user is the
-mean of what was bought, one layer of GraphSAGE over learned vectors of items that PyG's own
-LinkLoader brings.
+The shop is synthetic, so that the best result is known: a user likes one of 20 genres at a time,
+and another one later; nine of ten purchases are of the genre that the user likes then. The test set
+is the purchases of the last tenth of the time, which are not used in training. The model represents
+a user by the mean of purchases: one layer of GraphSAGE over learned vectors of items, with PyG's
+LinkLoader.
 
-Three ways to sample what was bought: some of it, whenever that was; some until the purchase in
-question; and the last few before it. The first may see what came later, and the very purchase that
-it is to tell. So it promises more than it keeps: how well each tells a purchase from an item at
-random is said twice, as AUC, with neighborhoods as it was trained with and with what there was
-before. Only the second can be had, as every recommender is asked before the purchase is made. Needs
+Three modes sample a user's purchases: any of them, regardless of time; any up to the purchase to
+predict; and the last few before it. The first mode may see later purchases, and even the one to
+predict, so its result is too optimistic. The program therefore prints two AUCs of a purchase
+against a random item: with neighborhoods as in training, and with the purchases before. Only the
+second is attainable, because a recommender answers before the purchase. Needs
 `asterism-graph[pyg]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
@@ -57,26 +57,26 @@ SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class Shop:
-    """Purchases, the earliest first."""
+    """Purchases, earliest first."""
 
     users: Any
-    """int64 [m]."""
+    """User of each purchase, int64 [m]."""
     items: Any
-    """int64 [m]."""
+    """Item of each purchase, int64 [m]."""
     days: Any
-    """int64 [m]."""
+    """Day of each purchase, int64 [m]."""
 
     @property
     def first_test(self) -> int:
-        """The first purchase of those that are not learned from."""
+        """Position of the first test purchase."""
         return int(np.searchsorted(self.days, DAYS * (1 - TEST_FRACTION)))
 
 
 def make_shop(seed: int = 0) -> Shop:
-    """A shop whose users change what they like."""
+    """Return a shop with users who change their preferred genre."""
     rng = np.random.default_rng(seed)
     days, users = np.sort(rng.integers(0, DAYS, PURCHASES)), rng.integers(0, USERS, PURCHASES)
-    # A user's spells of one genre begin on days that are the user's own.
+    # Each user has their own start days of periods with one genre.
     spell_count = DAYS // LIKED_DAYS + 2
     liked, spell_starts = (
         rng.integers(0, GENRES, (USERS, spell_count)),
@@ -93,7 +93,7 @@ def make_shop(seed: int = 0) -> Shop:
 
 
 def load(client: Client, shop: Shop) -> Graph:
-    """A space of all purchases, both ways: until its day nobody sees one who asks for times."""
+    """Create a space of all purchases, in both directions, with their days as times."""
     client.create_space(SPACE, SCHEMA, if_not_exists=True)
     graph = client.graph(SPACE)
     if not client.versions(SPACE):
@@ -106,8 +106,9 @@ def load(client: Client, shop: Shop) -> Graph:
 
 
 class Model(torch.nn.Module):
-    """A vector for each item; a user is what a layer of GraphSAGE (Hamilton, Ying & Leskovec 2017)
-    makes of the user's.
+    """A vector for each item, and one layer of GraphSAGE for users.
+
+    The layer (Hamilton, Ying & Leskovec 2017) aggregates the vectors of a user's items.
     """
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ class Model(torch.nn.Module):
         self.layer = SAGEConv((DIM, DIM), DIM, root_weight=False)
 
     def forward(self, batch: Any) -> tuple[Any, Any]:
-        """How well each purchase of a batch fits its user, and how well the item beside it."""
+        """Return the scores of each purchase and of a random item, for its user."""
         items = self.vectors(batch["item"].n_id)
         users = self.layer(
             (items, items.new_zeros(len(batch["user"].n_id), DIM)), batch[BOUGHT].edge_index
@@ -129,14 +130,15 @@ class Model(torch.nn.Module):
 
 
 def loader(graph: Graph, shop: Shop, mode: str, rows: slice, *, shuffle: bool) -> LinkLoader:
-    """Some purchases, an item at random beside each, and around them what a way to sample shows on
-    the day before.
+    """Return a loader of purchases, each with a random item.
+
+    Their neighborhoods follow a sampling mode as of the day before.
     """
     options = SAMPLING_MODES[mode]
     links = torch.from_numpy(np.stack([shop.users[rows], shop.items[rows]]))
     return LinkLoader(
         stores(graph),
-        # Words by name.
+        # Options by name.
         NeighborSampler(graph, {BOUGHT: [FANOUT]}, disjoint=True, **options),  # type: ignore[arg-type]
         edge_label_index=(BUYS, links),
         edge_label_time=torch.from_numpy(shop.days[rows] - 1) if options else None,
@@ -147,7 +149,7 @@ def loader(graph: Graph, shop: Shop, mode: str, rows: slice, *, shuffle: bool) -
 
 
 def train(graph: Graph, shop: Shop, mode: str, *, epochs: int, seed: int) -> Model:
-    """A model that learned from all purchases before those that are asked for."""
+    """Train a model on all purchases before the test set."""
     torch.manual_seed(seed)
     model = Model()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
@@ -166,9 +168,7 @@ def train(graph: Graph, shop: Shop, mode: str, *, epochs: int, seed: int) -> Mod
 
 @torch.no_grad()
 def test_auc(graph: Graph, shop: Shop, model: Model, mode: str) -> float:
-    """The area under the curve (AUC) of the purchases that were not learned from, with
-    neighborhoods of one of the ways.
-    """
+    """Return the AUC of the test purchases with neighborhoods of a sampling mode."""
     model.eval()
     purchase_scores, random_scores = (
         torch.cat(scores)
