@@ -1,8 +1,8 @@
-"""What a call costs that is awaited, beside one that blocks: 256 draws, one call at a time and many
-at a time.
+"""Cost of awaited calls against blocking ones: 256 draws, one call at a time and many.
 
-``python -m tests.benchmarks.awaited`` prints milliseconds a call, in turns, over a cluster of three
-storageds and one graphd."""
+``python -m tests.benchmarks.awaited`` prints milliseconds per call, measured in turns, on a cluster
+of three storageds and one graphd.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDS, CALLS, DRAWS, CONCURRENCY = 7, 300, 256, 64
 
 
 def blocking_ms(graph: asterism.Graph) -> float:
-    """Milliseconds a call, the median."""
+    """Return the median milliseconds of a call."""
     times = []
     for seed in range(CALLS):
         started = time.perf_counter()
@@ -31,7 +31,7 @@ def blocking_ms(graph: asterism.Graph) -> float:
 
 
 async def sequential_async_ms(address: str) -> float:
-    """The same, awaited one after the other."""
+    """Return the same for calls that are awaited one after the other."""
     async with asterism.aio.connect(address, space="cases") as graph:
         times = []
         for seed in range(CALLS):
@@ -42,7 +42,7 @@ async def sequential_async_ms(address: str) -> float:
 
 
 def threaded_s(graph: asterism.Graph) -> float:
-    """Milliseconds a call of many at a time, each in one of so many threads."""
+    """Return milliseconds per call of concurrent calls, each in its own thread."""
     with ThreadPoolExecutor(CONCURRENCY) as pool:
         started = time.perf_counter()
         list(pool.map(lambda seed: graph.sample_nodes(DRAWS, "person", seed=seed), range(1000)))
@@ -50,7 +50,7 @@ def threaded_s(graph: asterism.Graph) -> float:
 
 
 async def gathered_s(address: str) -> float:
-    """The same, a thousand tasks at a time."""
+    """Return the same for a thousand concurrent tasks."""
     async with asterism.aio.connect(address, space="cases") as graph:
         started = time.perf_counter()
         await asyncio.gather(

@@ -1,5 +1,6 @@
-"""Builds generated loads of several sizes in processes of their own, and prints speed, memory and
-disk side by side.
+"""Benchmark of builds of generated loads: speed, memory and disk side by side.
+
+Each build runs in its own process.
 
 python -m tests.benchmarks.build                        a million and four million nodes, four
                                                         million edges
@@ -30,9 +31,7 @@ PROBE_MIB = 2048
 
 
 def disk_speed(folder: Path) -> tuple[float, float]:
-    """MiB/s of writing a file of its own in sequence, synced, and of reading it again past the page
-    cache.
-    """
+    """Return MiB/s of writing a file in sequence, synced, and of reading it uncached."""
     path, block = folder / "probe", os.urandom(8 * MIB)
     started = time.perf_counter()
     with path.open("wb") as file:
@@ -54,8 +53,9 @@ def disk_speed(folder: Path) -> tuple[float, float]:
 def measure(
     graph: GeneratedGraph, limit_mib: int, parent: Path
 ) -> tuple[BuildMeasurement, BuildMeasurement, int, float]:
-    """One build: what it took, what an idle one does, disk afterwards, seconds of writing the
-    load.
+    """Return the measurement of a build, of an idle one, disk usage after, and write seconds.
+
+    The seconds are those of writing the load.
     """
     with tempfile.TemporaryDirectory(dir=parent) as name:
         folder = Path(name)
@@ -77,7 +77,7 @@ def report(
     *,
     steps: bool,
 ) -> float:
-    """Print one build; gives its rows per second of a core, the process's own start aside."""
+    """Print one build; return its rows per second of a core, without the start of the process."""
     speed = rows / (measured.core_seconds - idle_build.core_seconds)
     columns = (
         (
@@ -106,7 +106,7 @@ def report(
 def report_tables(
     label: str, graph: GeneratedGraph, rows: int, tables: int, limit_mib: int, parent: Path
 ) -> None:
-    """Print what each table of further weights adds to a build, beside the build without any."""
+    """Print the cost of each weight table, relative to a build without tables."""
     without_tables, idle_build, disk_without, _ = measure(graph, limit_mib, parent)
     with_tables, _, disk_with, _ = measure(replace(graph, tables=tables), limit_mib, parent)
     seconds, base_core_seconds = (
@@ -229,7 +229,7 @@ def main() -> None:
             options.folder,
         )
     if options.tables and options.edges:
-        # Of nodes and of edges, kept at both ends; by far most rows are edges.
+        # Tables of nodes and of edges; edges have them at both ends and are most of the rows.
         report_tables(
             f"{graph.edges:,} edges",
             graph,

@@ -1,12 +1,12 @@
-"""Prints what draws under conditions cost, by selectivity, beside the same draws without one.
+"""Benchmark of sampling under filters, by selectivity, against sampling without a filter.
 
 python -m tests.benchmarks.conditions                      embedded, 1M nodes of 8 edges each
 python -m tests.benchmarks.conditions --nodes 10000000     ten million
 
-Seconds are of the processor, for the whole process: other work on the machine does not enter.
-"first" is a call under a condition that nobody asked for before: it looks at every row, unless
-there is an index. "again" is the fastest of further calls under the same one, and the last column
-what it costs over a call without a condition."""
+Seconds are processor time of the entire process, so that other work on the machine has no effect.
+"first" is the first call with a filter: it reads every row, unless there is an index. "again" is
+the fastest of further calls with the same filter. The last column is its cost relative to a call
+without a filter."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ SCHEMA: dict[str, Any] = {
 
 
 def fill(client: asterism.Client, nodes: int, degree: int) -> Graph:
-    """A space of random edges, the same with an index and without, with a column that is even in 0
-    .. 1 on nodes, and another on edges.
+    """Create a space of random edges, and the same with an index.
+
+    Nodes have a column that is uniform in 0 .. 1, and edges have another.
     """
     client.create_space("conditions", SCHEMA)
     load = client.begin_load("conditions", source="generated")
@@ -81,12 +82,12 @@ def fastest_seconds(call: Callable[[int], object]) -> float:
 
 
 def report(label: str, column: str, draw: Callable[[str, int], object]) -> None:
-    """One operator's table."""
+    """Print the table of one operator."""
     unfiltered = fastest_seconds(lambda seed: draw("", seed))
     print(f"\n{label}: {unfiltered * 1000:.2f} ms without a condition")
     for selectivity in SELECTIVITIES:
         where = f"{column} < {selectivity:.7f}" if selectivity < 1 else f"{column} >= 0"
-        # A default binds it.
+        # A default argument binds it.
         first = process_seconds(lambda seed, where=where: draw(where, seed), 0)  # type: ignore[misc]
         repeated = fastest_seconds(lambda seed, where=where: draw(where, seed))  # type: ignore[misc]
         print(

@@ -1,5 +1,6 @@
-"""Prints how the cost of each operator grows with what it is asked and what it is asked of: draws,
-hops, degree, graph, parts, storageds.
+"""Benchmark of the growth of each operator's cost with request and graph sizes.
+
+Sizes are draws, hops, degree, graph, partitions and storageds.
 
 python -m tests.benchmarks.costs                                        embedded, up to a million
     draws, nodes and neighbors of a node
@@ -12,8 +13,8 @@ python -m tests.benchmarks.costs --only cores                           one stor
     a core, and two (needs control groups)
 python -m tests.benchmarks.costs --storageds                            all but the last
 
-The last column is the growth of the cost over the growth of what it is measured by: 1 is linear,
-less is better, and a row above 1.15 is marked."""
+The last column is the growth of the cost relative to the growth of the size: 1 is linear, less is
+better, and a row above 1.15 is marked."""
 
 from __future__ import annotations
 
@@ -45,17 +46,18 @@ SCHEMA: dict[str, Any] = {
 CHUNK = 1 << 20
 MARK_ABOVE = 1.15
 CORE_SHARE, IN_FLIGHT, ROUND_S = 0.2, 8, 2.0
-"""Of a core for each storaged, where it is told how much more of them do; calls at a time, and
-seconds of a turn.
+"""Share of a core for each storaged, concurrent calls, and seconds of a turn.
+
+They apply to the comparison of one and two storageds.
 """
 Row = tuple[int, float, float]
-"""What it is measured by, seconds, bytes between daemons."""
+"""A measurement: (size, seconds, bytes between daemons)."""
 
 
 def fill(
     client: asterism.Client, name: str, *, nodes: int, edges: int, parts: int, hub: int = 0
 ) -> Graph:
-    """A space of an R-MAT graph, or of one node with ``hub`` neighbors, with weights."""
+    """Create a weighted space of an R-MAT graph, or of one node with ``hub`` neighbors."""
     client.create_space(name, {**SCHEMA, "parts": parts})
     load = client.begin_load(name, source="generated")
     chunk = 0
@@ -92,7 +94,7 @@ def fill(
 
 
 def best_s(call: Callable[[int], object], repeats: int = 5) -> float:
-    """The quickest of some calls, after one that does not count."""
+    """Return the seconds of the fastest of some calls, after a warm-up call."""
     call(0)
     times = []
     for i in range(repeats):
@@ -103,7 +105,7 @@ def best_s(call: Callable[[int], object], repeats: int = 5) -> float:
 
 
 def report(label: str, measure: str, rows: Sequence[Row]) -> None:
-    """One operator's table."""
+    """Print the table of one operator."""
     print(f"\n{label}, by {measure}")
     for i, (n, seconds, byte_count) in enumerate(rows):
         growth = ""
@@ -124,7 +126,7 @@ def report(label: str, measure: str, rows: Sequence[Row]) -> None:
 
 
 def operators(graph: Graph, nodes: int) -> dict[str, Callable[[int, int], object]]:
-    """Each call, of ``n`` items under a seed."""
+    """Return the operators by name; each takes ``n`` items and a seed."""
     node_ids = np.random.default_rng(3).integers(0, nodes, 1 << 22)
     return {
         "sample_nodes by weight": lambda n, seed: graph.sample_nodes(n, "n", seed=seed),
@@ -152,14 +154,14 @@ def operators(graph: Graph, nodes: int) -> dict[str, Callable[[int, int], object
 def report_by_draws(
     graph: Graph, nodes: int, max_size: int, bytes_so_far: Callable[[], float] = lambda: 0.0
 ) -> dict[str, Row]:
-    """Each operator against how much is asked of it; its last row."""
+    """Report each operator by the number of draws; return its last row."""
     last_rows: dict[str, Row] = {}
     sizes = [n for n in (1000, 10_000, 100_000, 1_000_000, 4_000_000) if n <= max_size]
     for name, call in operators(graph, nodes).items():
         rows: list[Row] = []
         for n in sizes:
             bytes_before = bytes_so_far()
-            # Both are of this turn.
+            # Both are used in this iteration only.
             seconds = best_s(lambda seed, n=n, call=call: call(n, seed))  # type: ignore[misc]
             rows.append((n, seconds, (bytes_so_far() - bytes_before) / 6))
         report(name, "draws or rows", rows)
@@ -168,7 +170,7 @@ def report_by_draws(
 
 
 def report_by_hops(graph: Graph, nodes: int) -> None:
-    """A subgraph against the edges that its hops have."""
+    """Report a subgraph by the number of its edges."""
     seeds = np.random.default_rng(4).integers(0, nodes, 256)
     rows: list[Row] = []
     for hops in (1, 2, 3, 4):
@@ -190,7 +192,7 @@ def report_by_hops(graph: Graph, nodes: int) -> None:
 
 
 def report_by_degree(client: asterism.Client, max_degree: int) -> None:
-    """Draws at one node against its degree: the cost of a draw is to stay."""
+    """Report draws at one node by its degree: their cost must stay constant."""
     rows_by_name: dict[str, list[Row]] = {}
     zeros = np.zeros(1000, np.int64)
     for degree in [n for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000) if n <= max_degree]:
@@ -212,7 +214,7 @@ def report_by_degree(client: asterism.Client, max_degree: int) -> None:
 
 
 def report_by_graph(client: asterism.Client, max_nodes: int) -> None:
-    """A hundred thousand draws against the size of the graph, 8 parts."""
+    """Report a hundred thousand draws by the size of the graph, in 8 partitions."""
     rows_by_name: dict[str, list[Row]] = {}
     for nodes in [n for n in (10_000, 100_000, 1_000_000, 10_000_000) if n <= max_nodes]:
         graph = fill(client, f"graph{nodes}", nodes=nodes, edges=8 * nodes, parts=8)
@@ -225,7 +227,7 @@ def report_by_graph(client: asterism.Client, max_nodes: int) -> None:
 
 
 def report_by_parts(client: asterism.Client) -> None:
-    """Small and large calls against the number of parts of one process."""
+    """Report small and large calls by the number of partitions in one process."""
     rows_by_name: dict[str, list[Row]] = {}
     for parts in (1, 2, 8, 32, 128):
         graph = fill(client, f"parts{parts}", nodes=100_000, edges=800_000, parts=parts)
@@ -239,8 +241,9 @@ def report_by_parts(client: asterism.Client) -> None:
 
 
 def report_by_storageds(nodes: int) -> None:
-    """Each operator over gRPC, of clusters of several sizes; then what more storageds make of the
-    largest calls.
+    """Report each operator over gRPC on clusters of several sizes.
+
+    Then report the effect of more storageds on the largest calls.
     """
     largest: dict[int, dict[str, Row]] = {}
     for storageds in (1, 2, 3, 5):
@@ -279,8 +282,9 @@ def report_by_storageds(nodes: int) -> None:
 
 
 def report_by_cores(nodes: int, rounds: int = 3) -> None:
-    """Calls a second of one storaged with a fifth of a core, and of two with a fifth each: what
-    else there is is for their clients.
+    """Report calls per second of one storaged with a fifth of a core, and of two.
+
+    The remaining processor time belongs to their clients.
     """
     with contextlib.ExitStack() as stack:
         graphs: dict[int, Graph] = {}
@@ -345,8 +349,9 @@ def _measure_round(
     round_index: int,
     storageds: Sequence[psutil.Process],
 ) -> tuple[float, list[float]]:
-    """Calls of 100,000 a second, as many at a time as the pool has threads, and core milliseconds a
-    call of each storaged.
+    """Return calls of 100,000 draws per second, and core milliseconds per call by storaged.
+
+    There are as many concurrent calls as threads in the pool.
     """
     started, used_before = time.perf_counter(), [_core_s(process) for process in storageds]
 

@@ -1,10 +1,9 @@
-"""Prints nanoseconds a draw, through `storaged.sampling` in one process, beside what the machine's
-memory takes.
+"""Benchmark of nanoseconds per draw through `storaged.sampling`, against memory latency.
 
     python -m tests.benchmarks.draws                # 1M and 10M rows, RMAT 1M / 16M
     python -m tests.benchmarks.draws --rows 100000 --rmat 14 --degree 8 --draws 100000    # small
 
-Not a timed test: it asserts nothing. Every figure is the best of a few runs.
+It asserts nothing. Every figure is the best of a few runs.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ TABLES = (WeightTable(name=WEIGHT_NAME, expression="sqrt(weight)"),)
 
 @kernel
 def _random_reads(key: np.uint64, values: NDArray[np.uint64], count: np.int64) -> np.uint64:
-    """The sum of ``count`` random elements: hash, prefetch a block, read it."""
+    """Return the sum of ``count`` random elements: hash, prefetch a block, read it."""
     n = np.uint64(values.shape[0])
     indices = np.empty(64, np.uint64)
     total = np.uint64(0)
@@ -44,7 +43,10 @@ def _random_reads(key: np.uint64, values: NDArray[np.uint64], count: np.int64) -
 
 
 def best(run: Callable[[int], Any], repeats: int) -> float:
-    """Seconds of the fastest of ``repeats`` runs, after one to warm up; each gets its own seed."""
+    """Return seconds of the fastest of ``repeats`` runs after a warm-up.
+
+    Each run has its own seed.
+    """
     run(0)
     times = []
     for seed in range(1, repeats + 1):
@@ -117,7 +119,10 @@ def report_global_draws(rows: int, parts: int, draws: int, repeats: int) -> None
 
 
 def rmat(scale: int, degree: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """2^scale nodes and ``degree`` edges for each, with Graph500's (.57, .19, .19, .05)."""
+    """Return an R-MAT graph of 2^scale nodes with ``degree`` edges per node.
+
+    The parameters are Graph500's (.57, .19, .19, .05).
+    """
     rng = np.random.default_rng(1)
     edges = degree << scale
     src, dst = np.zeros(edges, np.int64), np.zeros(edges, np.int64)
@@ -148,7 +153,7 @@ def report_neighbor_draws(scale: int, degree: int, parts: int, seeds: int, repea
         f"RMAT: {1 << scale:,} nodes, {src.size:,} edges, {parts} parts; {seeds:,} seeds "
         "that have neighbors"
     )
-    ids = rng.choice(src, seeds)  # by degree, as a second hop would be
+    ids = rng.choice(src, seeds)  # by degree, like the nodes of a second hop
     shuffled = rng.permutation(np.unique(src))[:seeds]
     common: dict[str, Any] = {
         "edge_types": [0],

@@ -1,5 +1,6 @@
-"""Exports a random graph with features, beside DGL's own partition_graph, and prints seconds and
-peak memory.
+"""Benchmark of exports of a random graph, against DGL's partition_graph.
+
+It prints seconds and peak memory.
 
     python -m tests.benchmarks.export --nodes 500000 --edges 5000000 --width 64 --parts 4 [--assign
     random metis] [--service]
@@ -57,7 +58,7 @@ def schema(width: int, parts: int) -> Schema:
 
 
 def write(folder: Path, nodes: int, edges: int, width: int, *, seed: int = 1) -> None:
-    """A graph with communities, its edges by source."""
+    """Write a graph with communities, edges ordered by source."""
     folder.mkdir(exist_ok=True)
     src, dst = communities(nodes, edges, seed=seed)
     np.save(folder / "src.npy", src)
@@ -74,7 +75,7 @@ def write(folder: Path, nodes: int, edges: int, width: int, *, seed: int = 1) ->
 
 @dataclass(frozen=True)
 class MappedGraph:
-    """The graph in mapped files, as a space of one part."""
+    """The graph in mapped files, with the interface of a space of one partition."""
 
     folder: Path
     schema: Schema
@@ -122,7 +123,7 @@ class MappedGraph:
 
 
 def publish(folder: Path, client: asterism.Client, graph_schema: Schema) -> asterism.Graph:
-    """The same graph through a service."""
+    """Publish the same graph in a service."""
     client.create_space("graph", graph_schema)
     load = client.begin_load("graph", source="benchmark")
     mapped = MappedGraph(folder, graph_schema)
@@ -140,18 +141,16 @@ def publish(folder: Path, client: asterism.Client, graph_schema: Schema) -> aste
 
 
 def resident_bytes(field: str) -> int:
-    """Bytes of this process's memory: VmRSS now, VmHWM at its peak."""
+    """Return bytes of this process's memory: VmRSS for now, VmHWM for the peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
 class PeakMemory:
-    """The most memory that this process and all below it were seen to hold at once, looked at a
-    hundred times a second.
-    """
+    """Peak memory of this process and its descendants together, sampled 100 times a second."""
 
     def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5")  # this process's own peak counts from here
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak of this process
         self._max_seen, self._stopped = 0, threading.Event()
         self._watcher = threading.Thread(target=self._watch)
 
@@ -165,7 +164,7 @@ class PeakMemory:
 
     @property
     def bytes(self) -> int:
-        """The peak; for this process alone nothing is missed."""
+        """Return the peak in bytes; the peak of this process alone is exact."""
         return max(self._max_seen, resident_bytes("VmHWM"))
 
     def _watch(self) -> None:
@@ -182,7 +181,7 @@ def measure(
     folder: Path, out: Path, parts: int, assign: str, width: int, service: bool
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        # Compiled and imported before the clock starts, as DGL is.
+        # Compile and import before the clock starts, as for DGL.
         write(tiny := Path(scratch) / "tiny", 100, 500, 2)
         default_few_nodes, coarsening.COARSE_NODES = coarsening.COARSE_NODES, 50
         export.dgl(MappedGraph(tiny, schema(2, 1)), tiny / "out", parts=2, assign=assign)
@@ -227,7 +226,7 @@ def run_asterism(
 
 
 def report_large(folder: Path, parts: int, assign: list[str]) -> None:
-    """A graph that is larger than the memory it is given."""
+    """Report an export of a graph that exceeds the memory limit."""
     nodes, edges, width, limit = 4_000_000, 64_000_000, 16, 2 << 30
     write(folder, nodes, edges, width)
     print(
@@ -245,7 +244,7 @@ def report_large(folder: Path, parts: int, assign: list[str]) -> None:
 
 
 def report_cuts(folder: Path, parts: int) -> None:
-    """Edges between parts, by METIS here and in DGL."""
+    """Report the edges between partitions, by METIS here and in DGL."""
     nodes, edges, edge_cuts = 100_000, 1_000_000, []
     for seed in range(5):
         write(folder / f"{seed}", nodes, edges, 1, seed=seed)
@@ -337,7 +336,7 @@ def main() -> None:
             f"{options.parts} parts"
         )
         for assign in options.assign or ["random", "metis"]:
-            # DGL has no streaming partitioner: its random one stands beside ours.
+            # DGL has no streaming partitioner: the comparison uses its random one.
             method = assign if assign in ("random", "metis") else "random"
             reference = (
                 run_dgl(folder, folder / f"dgl-{assign}", options.parts, method)

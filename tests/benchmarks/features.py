@@ -1,5 +1,6 @@
-"""Times features of many nodes: embedded, asked of one storaged directly, through graphd, and of
-all storageds by a client.
+"""Benchmark of feature reads of many nodes.
+
+Reads are embedded, from one storaged directly, through graphd, and from all storageds by a client.
 
     python -m tests.benchmarks.features                               # 100,000 of 1M rows of 128
         float32, three storageds
@@ -40,13 +41,14 @@ REQUESTED_ROWS = 100_000
 
 
 def direct_reader(graph: Graph, rows: int) -> tuple[TcpTransport, Callable[[int], object]]:
-    """A connection to the storaged of part 0, and what asks it for as many of its rows as are asked
-    of all.
+    """Return a connection to the storaged of partition 0, and a function that reads its rows.
+
+    It reads as many rows as a read of all storageds.
     """
     client = graph.client
     graph.node_features(
         np.arange(len(client.hosts())), ["x"]
-    )  # once that is answered, the version is open
+    )  # the reply implies that the version is open
     space, version = client.describe(SPACE), client.manifest(SPACE)
     uuid = space.hosts[0][0]
     address = next(host.address for host in client.hosts() if host.uuid == uuid)

@@ -1,4 +1,4 @@
-"""The share of a core that each idle daemon takes, and its wakes per second; for an idle machine.
+"""Benchmark of idle daemons: share of a core and wakes per second; for an idle machine.
 
 python -m tests.benchmarks.idle [--windows 3] [--seconds 20]
 """

@@ -1,4 +1,4 @@
-"""Prints how long calls take in one source tree relative to another, small batches and large ones.
+"""Benchmark of calls in one source tree relative to another, in small and large batches.
 
     python -m tests.benchmarks.kernel_calls /path/to/base /path/to/changed
     python -m tests.benchmarks.kernel_calls /path/to/base /path/to/changed --runs 25 --only walk
@@ -29,7 +29,10 @@ clock = time.perf_counter
 BATCHES = (16, 4096)
 NODES, EDGES, PARTS = 200_000, 3_000_000, 4
 SECONDS_PER_CALL = 0.15
-"""Time that a run spends on one call; its figure is the smallest mean of `SLICES` slices of it."""
+"""Seconds that a run spends on one call.
+
+The result is the smallest mean of `SLICES` slices of it.
+"""
 SLICES = 5
 CONFIDENCE = 0.95
 
@@ -122,7 +125,7 @@ def calls(graph: Any, batch: int) -> dict[str, Callable[[int], Any]]:
 
 
 def time_call(call: Callable[[int], Any]) -> float:
-    """Return seconds a call takes: the smallest of the means of some slices of time."""
+    """Return the seconds of a call: the smallest of the means of some slices of time."""
     for seed in range(3):
         call(seed)
     means = []
@@ -230,7 +233,7 @@ def main() -> None:
         folders = [Path(folder) / name for name in ("base", "changed")]
         for tree, tree_folder in zip(trees, folders, strict=True):
             tree_folder.mkdir()
-            run_tree(tree, tree_folder, arguments.only)  # builds the graph and compiles
+            run_tree(tree, tree_folder, arguments.only)  # builds the graph and compiles the kernels
         results: tuple[list[Any], list[Any]] = [], []
         for run in range(arguments.runs):
             for i in (0, 1) if run % 2 == 0 else (1, 0):

@@ -1,5 +1,6 @@
-"""Times global draws of nodes at a size that no cache holds, embedded: with dense ids, and with
-sparse ones.
+"""Benchmark of global node sampling beyond cache sizes, embedded.
+
+It uses dense ids and sparse ids.
 
     python -m tests.benchmarks.large --folder /var/tmp/large            # 100M rows of each, built
         there once
@@ -22,13 +23,11 @@ from asterism.graph import Graph
 
 CHUNK = 1 << 20
 STRIDE = 7_919_993
-"""Between sparse ids."""
+"""Distance between sparse ids."""
 
 
 def open_or_create(client: asterism.Client, name: str, rows: int, parts: int, stride: int) -> Graph:
-    """The graph of a space that is there, or one with that many weighted nodes, loaded and
-    built.
-    """
+    """Return the graph of an existing space, or create one with weighted nodes."""
     if name in [space.name for space in client.spaces()]:
         return client.graph(name)
     client.create_space(name, {"nodes": {"n": {"weighted": True}}, "edges": {}, "parts": parts})
@@ -75,7 +74,7 @@ def main() -> None:
         for name, graph in graphs.items():
             for distribution, weighted in (("by weight", True), ("uniformly", False)):
                 wall, cores = [], []
-                for seed in range(args.repeats + 1):  # the first brings the image in from disk
+                for seed in range(args.repeats + 1):  # the first reads the image from disk
                     started, cpu_started = time.perf_counter(), time.process_time()
                     graph.sample_nodes(args.draws, "n", weighted=weighted, seed=seed)
                     wall.append(time.perf_counter() - started)

@@ -1,5 +1,6 @@
-"""Loads a generated graph from each kind of file, in a process of its own, and prints rows a second
-and peak memory.
+"""Benchmark of loading a generated graph from each kind of file.
+
+It prints rows per second and peak memory; each load runs in its own process.
 
     python -m tests.benchmarks.load --edges 4000000 [--read-only] [--formats npy parquet csv]
 
@@ -43,7 +44,7 @@ edges:
 
 
 def write(folder: Path, kind: str, nodes: int, edges: int, parts: int) -> Path:
-    """A weighted graph in files of one kind, and its schema file."""
+    """Write a weighted graph in files of one kind, and its schema file."""
     names: dict[str, list[str]] = {"e": [], "w": []}
     for index, start in enumerate(range(0, edges, FILE_ROWS)):
         count = min(FILE_ROWS, edges - start)
@@ -82,7 +83,7 @@ def timed(result: dict[str, Any], name: str) -> Iterator[None]:
 
 
 def measure(source: Path, read_only: bool) -> dict[str, Any]:
-    """Seconds of reading and of loading, and the peak of resident memory in MiB."""
+    """Return seconds of reading and of loading, and the peak of resident memory in MiB."""
     result: dict[str, Any] = {}
     graph_source = open_source(source)
     with timed(result, "read"):
@@ -106,7 +107,7 @@ def measure(source: Path, read_only: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write, measure in a child, print."""
+    """Write the files, measure in a child process, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=200_000)
     parser.add_argument("--edges", type=int, default=4_000_000)

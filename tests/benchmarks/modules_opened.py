@@ -1,4 +1,4 @@
-"""Lists the modules that a warm `sample_neighbors` runs through, client to kernel.
+"""List of the modules that a warm `sample_neighbors` runs through, from client to kernel.
 
     python -m tests.benchmarks.modules_opened [--storageds 2] [--call NAME]
 
@@ -66,7 +66,7 @@ READY_S = 120.0
 
 
 class ModuleRecorder:
-    """Records the functions of this project that run in any thread that began after it."""
+    """Records the project's functions that run in threads started after it."""
 
     def __init__(self) -> None:
         self.is_recording = False
@@ -97,7 +97,7 @@ class ModuleRecorder:
 
     @staticmethod
     def _is_inside_kernel(module: str, frame: FrameType) -> bool:
-        """Return whether a kernel, or numeric code beside it, called this function of a kernel."""
+        """Return whether a kernel, or numeric code next to it, called this kernel function."""
         if not module.startswith(KERNELS):
             return False
         caller = frame.f_back
@@ -121,7 +121,7 @@ def _stack_modules(frame: FrameType) -> Iterator[str]:
 
 @contextmanager
 def cluster(folder: Path, storageds: int) -> Iterator[Client]:
-    """A client of daemons in this process that talk over their ports."""
+    """Return a client of daemons in this process that communicate over their ports."""
     metad = Metad(MetadSettings(data=folder / "metad", listen=ANY_PORT, http_listen=ANY_PORT))
     metad.start()
     metad.open_ports()
@@ -168,7 +168,7 @@ def cluster(folder: Path, storageds: int) -> Iterator[Client]:
 
 
 def modules_of(recorder: ModuleRecorder, call: Callable[[], Any]) -> dict[str, int]:
-    """Return the modules that every one of several equal calls runs, and how many functions."""
+    """Return the modules that every one of several equal calls runs, with function counts."""
     call()
     common = recorder.functions_of(call)
     for _ in range(REPETITIONS - 1):
@@ -189,7 +189,7 @@ def print_modules(name: str, modules: dict[str, int], on_the_way: set[str]) -> N
 
 
 def main() -> None:
-    """Measure in a process where kernels run as plain Python."""
+    """Measure in a process in which kernels run as plain Python."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--storageds", type=int, default=2)
     parser.add_argument("--call", choices=CALLS, default="sample_neighbors")

@@ -1,17 +1,18 @@
-"""Prints what the samplers of today's papers take in Asterism, embedded and over gRPC, beside those
-that trainers have, on one generated graph.
+"""Benchmark of samplers from recent papers, embedded and over gRPC, against alternatives.
 
-    make rivals-env                                        the rivals, each in an environment of its
-                                                           own; what can not be had is left out
+All run on one generated graph.
+
+    make rivals-env                                        the alternatives, each in its own
+                                                           environment, if it can be installed
     python -m tests.benchmarks.papers                      R-MAT of 1M nodes and 16M edges,
                                                            log-normal weights, times
     python -m tests.benchmarks.papers --nodes 100000 --edges 1600000
     python -m tests.benchmarks.papers --only costs         how costs grow with batch, fanout and
                                                            degree
 
-Every rival is a process of its own, pinned to one core and given one thread; the daemons behind
-gRPC are on the same core. All have the same graph, and take turns, as in `rivals`. What a rival
-does is in `tests/benchmarks/rival`."""
+Every rival is a separate process, pinned to one core, with one thread; the daemons that serve gRPC
+run on the same core. All have the same graph, and take turns, as in `rivals`. The code of each
+rival is in `tests/benchmarks/rival`."""
 
 from __future__ import annotations
 
@@ -39,15 +40,13 @@ RIVALS: dict[str, tuple[Path, str, tuple[str, ...]]] = {
     "pyg": (PYTHONS["pyg"], "pyg", ()),
     "scipy": (Path(sys.executable), "scipy", ()),
 }
-"""The Python of each, the program, and what it is told besides."""
+"""Interpreter, program and arguments of each rival."""
 SPACING = 128
-"""Of `regular` graphs, between nodes that have edges."""
+"""Distance between nodes with edges in `regular` graphs."""
 
 
 def write(folder: Path, args: argparse.Namespace) -> None:
-    """The graph's files, and how samplers are asked, as `tests.benchmarks.rival.answering` reads
-    them.
-    """
+    """Write the graph's files and the parameters, for `tests.benchmarks.rival.answering`."""
     write_graph(folder, args)
     generator = np.random.default_rng(2)
     np.save(folder / "node_times.npy", generator.integers(0, 1 << 30, args.nodes))
@@ -72,8 +71,9 @@ def write(folder: Path, args: argparse.Namespace) -> None:
 
 
 def calls(graph: Graph, batch: int, fanout: int, spacing: int = 1) -> dict[str, Any]:
-    """Each sampler for so many seeds, every ``spacing``-th node being one, with so many neighbors
-    or walks of each.
+    """Return each sampler by name.
+
+    Seeds are every ``spacing``-th node; each has ``fanout`` neighbors or walks.
     """
     nodes = np.random.default_rng(3).integers(0, (1 << 16) // spacing, batch) * spacing
     seeds: dict[int, Any] = {seed: np.roll(nodes, seed) for seed in range(8)}
@@ -100,7 +100,7 @@ def calls(graph: Graph, batch: int, fanout: int, spacing: int = 1) -> dict[str, 
 
 
 def show_costs(args: argparse.Namespace) -> None:
-    """How each sampler's cost grows with what it is asked and with the degrees of nodes."""
+    """Print the growth of each sampler's cost with the request and with node degrees."""
     with tempfile.TemporaryDirectory() as folder, asterism.open(folder) as client:
         graph = fill(client, "costs", nodes=args.nodes, edges=args.edges, parts=8)
         for task in calls(graph, 64, 1):
@@ -124,7 +124,7 @@ def show_costs(args: argparse.Namespace) -> None:
 
 
 def regular(client: asterism.Client, degree: int, nodes: int = (1 << 16) // SPACING) -> Graph:
-    """Nodes with that many edges each, one in `SPACING`, to nodes of the whole range."""
+    """Create a graph with ``degree`` edges at every `SPACING`-th node, to nodes of all ids."""
     name = f"regular{degree}"
     client.create_space(name, {**SCHEMA, "parts": 1, "nodes": {"n": {}}})
     load = client.begin_load(name, source="generated")
@@ -196,7 +196,7 @@ def main() -> None:
     if args.only == ["costs"]:
         show_costs(args)
         return
-    # What `rivals` has besides, of which there is nothing here.
+    # Tasks of `rivals` that do not exist here.
     args.draws, args.walkers = 1000, 1000
     args.starts = max(1000, 16 * args.ranked)
     with tempfile.TemporaryDirectory() as temporary:

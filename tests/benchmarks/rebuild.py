@@ -1,5 +1,4 @@
-"""Builds a graph, changes a little of it, and prints what building again takes: from nothing, and
-over the build before.
+"""Benchmark of incremental builds: a full build against one after a small change.
 
 python -m tests.benchmarks.rebuild
 python -m tests.benchmarks.rebuild --nodes 4000000 --edges 16000000 --features 128 --folder
@@ -28,7 +27,7 @@ CHUNK = 1 << 17
 
 
 def nodes(ids: np.ndarray, features: int, rng: np.random.Generator) -> Iterator[Op]:
-    """Nodes with weights, and with features if there are any."""
+    """Yield nodes with weights, and with features if there are any."""
     for low in range(0, ids.size, CHUNK):
         chunk_ids = ids[low : low + CHUNK]
         feature_arrays = (
@@ -48,7 +47,7 @@ def nodes(ids: np.ndarray, features: int, rng: np.random.Generator) -> Iterator[
 def edges(
     type_id: int, first: int, count: int, ends: int, rng: np.random.Generator
 ) -> Iterator[Op]:
-    """Edges with weights, ids from ``first`` on."""
+    """Yield edges with weights; ids start at ``first``."""
     for low in range(first, first + count, CHUNK):
         n = min(CHUNK, first + count - low)
         arrays = {
@@ -64,14 +63,14 @@ def edges(
 
 
 def run_build(folder: Path, name: str, task: dict[str, object]) -> BuildMeasurement:
-    """One build, in a folder of its own."""
+    """Run one build in its own folder."""
     path = folder / f"{name}.json"
     path.write_text(json.dumps({**task, "output": str(folder / name)}))
     return run(path)
 
 
 def format_seconds(measured: BuildMeasurement) -> str:
-    """Seconds, and those of a core."""
+    """Return seconds and core seconds as text."""
     return f"{measured.seconds:.1f} s ({measured.core_seconds:.1f} of a core)"
 
 

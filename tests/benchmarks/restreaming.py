@@ -1,11 +1,12 @@
-"""Counts the edges that streaming partitioners cut, by the number of their passes, beside METIS and
-chance.
+"""Benchmark of edges cut by streaming partitioners, by number of passes.
+
+METIS and random partitions are the references.
 
     python -m tests.benchmarks.restreaming [--parts 4] [--data FOLDER]
 
 Graphs: Cora, the pages of Facebook and the routes of OpenFlights (where they are), two power-law
 graphs (R-MAT, Chakrabarti, Zhan & Faloutsos, SDM 2004: 0.57, 0.19, 0.19, 0.05), and one of
-communities. Ids of the made ones tell nothing: they are shuffled."""
+communities. Ids of the generated graphs are shuffled, so that they carry no information."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ Ends = NDArray[np.int64]
 
 
 def rmat(scale: int, edges: int, seed: int) -> Ends:
-    """int64 [edges, 2]."""
+    """Return the edges of an R-MAT graph, int64 [edges, 2]."""
     generator, edge_ends = np.random.default_rng(seed), np.zeros((edges, 2), np.int64)
     for _ in range(scale):
         draw = generator.random(edges)
@@ -76,7 +77,7 @@ def relabel(name: str, ends: Ends) -> tuple[str, int, Ends]:
 
 
 def report_graph(name: str, nodes: int, ends: Ends, parts: int, folder: Path) -> None:
-    """One graph: the shares of its edges that are cut."""
+    """Print the shares of a graph's edges that are cut."""
     edges_without_loops = ends[ends[:, 0] != ends[:, 1]].astype(np.int32)
     pairs = EdgeListFile(
         spool=Spool(path=folder / "pairs", dtype=np.dtype(np.int32), shape=(2,)),

@@ -1,17 +1,19 @@
-"""Prints what a draw, a step and a batch take in Asterism and in its rivals, side by side, on one
-generated graph.
+"""Benchmark of draws, steps and batches in Asterism and its alternatives, side by side.
 
-    make rivals-env                      # the rivals, each in an environment of its own; what can
-                                         not be had is left out
+All run on one generated graph.
+
+    make rivals-env                      # the alternatives, each in its own environment; those
+                                         that cannot be installed are left out
     python -m tests.benchmarks.rivals    # R-MAT of 1M nodes and 16M edges, log-normal weights
     python -m tests.benchmarks.rivals --nodes 8000000 --edges 128000000
 
-Every rival is a process of its own, pinned to one core and given one thread; all have the same
-graph. They take turns, a few calls each, so that what else the machine does meets all of them
-alike; a figure is the median over all calls. What a rival does is in `tests/benchmarks/rival`.
-`--only grpc direct dgl` has clusters of three storageds on all cores instead of the embedded
-service, one asked through its graphd and one whose client asks storageds itself; of "subgraphs",
-eight batches a call, they are asked for four at a time."""
+Every rival is a separate process, pinned to one core, with one thread; all have the same graph.
+They take turns, a few calls each, so that other work on the machine affects all of them alike. A
+figure is the median over all calls. The code of each rival is in `tests/benchmarks/rival`.
+
+`--only grpc direct dgl` uses clusters of three storageds on all cores instead of the embedded
+service: one is called through its graphd, and one by a client that calls storageds directly. The
+task "subgraphs" has eight batches per call, four of them at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ PYTHONS = {
     "pecanpy": ROOT / ".venv-pecanpy/bin/python",
 }
 CLUSTERS = ("grpc", "direct")
-"""Those that have all cores."""
+"""Rivals that use all cores."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -49,13 +51,11 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 BATCH_PREFIX = "subgraph"
-"""Tasks whose names begin so are told in milliseconds a batch, others in nanoseconds a draw or a
-step.
-"""
+"""Prefix of tasks in milliseconds per batch; others are in nanoseconds per draw or step."""
 
 
 def write(folder: Path, args: argparse.Namespace) -> None:
-    """The graph's files, as `tests.benchmarks.rival.answering` reads them."""
+    """Write the graph's files for `tests.benchmarks.rival.answering`."""
     src, dst = rmat(1, 0, 0, args.edges, sources=args.nodes, targets=args.nodes)
     generator = np.random.default_rng(1)
     sources = np.unique(src)
@@ -83,7 +83,7 @@ def write(folder: Path, args: argparse.Namespace) -> None:
 
 
 class Rival:
-    """A program under way."""
+    """A running program."""
 
     def __init__(
         self, python: Path, program: Path, folder: Path, core: int | str, *more: str
@@ -119,14 +119,14 @@ class Rival:
         return json.loads(line)
 
     def time(self, task: str, first: int, calls: int) -> tuple[list[float], int]:
-        """Seconds of calls with these seeds, and what the last one gave."""
+        """Return the seconds of calls with these seeds, and the size of the last result."""
         assert self._process.stdin is not None
         print(first, calls, task, file=self._process.stdin, flush=True)
         report = self._read()
         return report["seconds"], report["size"]
 
     def close(self) -> None:
-        """End it."""
+        """End the program."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)
@@ -141,8 +141,9 @@ def compare(
     *,
     batches: tuple[str, ...] = (BATCH_PREFIX,),
 ) -> None:
-    """Print a line per task and rival; tasks whose names begin as ``batches`` say in
-    milliseconds.
+    """Print a line per task and rival.
+
+    Tasks with a prefix in ``batches`` are in milliseconds.
     """
     print(f"{'task':<32}{'':<34}{'median':>12}{'fastest':>12}{'of Asterism':>13}{'gives':>12}")
     for task in tasks:
@@ -150,7 +151,7 @@ def compare(
         seconds: dict[str, list[float]] = {rival.name: [] for rival in participants}
         sizes = {
             rival.name: rival.time(task, 0, 1)[1] for rival in participants
-        }  # the first call compiles, or fills caches
+        }  # the first call compiles or fills caches
         for round_ in range(rounds):
             for rival in participants:
                 times, sizes[rival.name] = rival.time(task, 1 + round_ * calls, calls)

@@ -1,5 +1,6 @@
-"""Times a trainer's calls embedded, over gRPC with several storageds, and of these directly, on one
-generated graph, side by side.
+"""Benchmark of a trainer's calls: embedded, over gRPC, and directly from storageds.
+
+All run on one generated graph.
 
     python -m tests.benchmarks.serving                                      # R-MAT of 1M nodes and
         16M edges, three storageds
@@ -9,8 +10,8 @@ generated graph, side by side.
     python -m tests.benchmarks.serving --nodes 20000 --edges 200000 --rounds 20 --seconds 1    #
         small
 
-Beside milliseconds on the clock stand those of processors, which other work on the machine changes
-less: of the client, of graphds and of storageds, a call. It asserts nothing."""
+In addition to milliseconds on the clock it prints processor milliseconds per call, of the client,
+of graphds and of storageds; other work on the machine affects these less. It asserts nothing."""
 
 from __future__ import annotations
 
@@ -52,18 +53,19 @@ Call = Callable[[Graph, int], object]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is generated."""
+    """Sizes of the generated graph."""
 
     nodes: int
     edges: int
     parts: int
     rows: int
-    """Nodes with features."""
+    """Number of nodes with features."""
 
 
 def fill(client: asterism.Client, sizes: Sizes) -> Graph:
-    """The graph of a space that is there, or one with an R-MAT graph of log-normal weights, and
-    rows of features, loaded and built.
+    """Return the graph of an existing space, or create one.
+
+    It has an R-MAT graph of log-normal weights, and rows of features.
     """
     if SPACE in [space.name for space in client.spaces()]:
         return client.graph(SPACE)
@@ -93,20 +95,20 @@ def fill(client: asterism.Client, sizes: Sizes) -> Graph:
 
 @dataclass(frozen=True)
 class Processes:
-    """Whose processor time is told: pids by role."""
+    """Processes with measured processor time: pids by role."""
 
     pids: dict[str, list[int]]
 
     @classmethod
     def of(cls, cluster: LocalCluster | None) -> Processes:
-        """This process alone, or with the daemons of a cluster."""
+        """Return this process, and the daemons of a cluster if there is one."""
         pids_by_role = {"client": [os.getpid()]}
         for name, daemon in (cluster.daemons if cluster else {}).items():
             pids_by_role.setdefault(name.split("-")[0], []).append(daemon.pid)
         return cls(pids_by_role)
 
     def used_s(self) -> dict[str, float]:
-        """Seconds of processors so far, by role."""
+        """Return the processor seconds so far, by role."""
         used = {}
         for role, pids in self.pids.items():
             times = [psutil.Process(pid).cpu_times() for pid in pids]
@@ -116,13 +118,13 @@ class Processes:
 
 @dataclass(frozen=True)
 class CallTimes:
-    """What some calls took."""
+    """Times of some calls."""
 
     ms: Sequence[float]
     core_ms: dict[str, float]
-    """Of processors, a call, by role."""
+    """Processor milliseconds per call, by role."""
     seconds: float
-    """All of them together, on the clock."""
+    """Total seconds on the clock."""
 
     def __str__(self) -> str:
         cores = ", ".join(
@@ -137,7 +139,7 @@ class CallTimes:
 def time_calls(
     call: Callable[[int], object], rounds: int, processes: Processes, flight: int = 1
 ) -> CallTimes:
-    """Times of ``rounds`` calls, ``flight`` at a time, after a few that do not count."""
+    """Return the times of ``rounds`` calls, ``flight`` at a time, after a warm-up."""
 
     def timed_call(round_: int) -> float:
         started = time.perf_counter()
@@ -157,7 +159,7 @@ def time_calls(
 
 
 def trainer_calls(nodes: int) -> dict[str, Call]:
-    """What a trainer asks for, each under a seed."""
+    """Return the calls of a trainer, by name; each takes a seed."""
     seeds = np.random.default_rng(0).integers(0, nodes, (256, BATCH))
 
     def subgraph(graph: Graph, i: int, **options: Any) -> object:
@@ -184,7 +186,7 @@ def trainer_calls(nodes: int) -> dict[str, Call]:
 
 
 DIRECT_BY_NAME = {"gRPC": False, "direct": True}
-"""How a trainer asks: a graphd, or storageds themselves."""
+"""Modes of a trainer's client: through a graphd, or direct to storageds."""
 BATCHES = ("subgraph 1024 x [15, 10] uniform", "subgraph 1024 x [15, 10] by weight")
 
 
@@ -194,7 +196,7 @@ def show_calls(
     cluster: LocalCluster,
     args: argparse.Namespace,
 ) -> None:
-    """One call at a time, embedded and remote."""
+    """Report single calls, embedded and remote."""
     print("\none call at a time, p50 (p99)")
     for name, call in trainer_calls(args.nodes).items():
         embedded_times = time_calls(
@@ -217,7 +219,7 @@ def show_calls(
 def show_flight(
     remote_graphs: Mapping[str, Graph], cluster: LocalCluster, args: argparse.Namespace
 ) -> None:
-    """One trainer with several requests in flight."""
+    """Report one trainer with several requests in flight."""
     print("\none trainer, several requests in flight")
     for name, (access, graph), flight in itertools.product(
         BATCHES, remote_graphs.items(), (1, 2, 4, 8)
@@ -239,7 +241,7 @@ def show_flight(
 
 
 def show_threads(embedded: Graph, args: argparse.Namespace) -> None:
-    """Threads of one process over the embedded graph."""
+    """Report threads of one process over the embedded graph."""
     print("\nembedded, threads of one process")
     for name in BATCHES:
         call, single_rate = trainer_calls(args.nodes)[name], 0.0
@@ -274,7 +276,7 @@ def _trainer(
     results: Any,
     index: int,
 ) -> None:
-    """A process that trains: calls without a pause."""
+    """Run a training process that calls continuously."""
     call = trainer_calls(nodes)[name]
     with asterism.connect(addresses, direct=direct) as client:
         graph = client.graph(SPACE)
@@ -290,7 +292,7 @@ def _trainer(
 
 
 def show_trainers(cluster: LocalCluster, args: argparse.Namespace) -> None:
-    """Several trainers, each a process with one request at a time."""
+    """Report several trainers, each a process with one request at a time."""
     print("\ntrainers at a time, each a process of its own")
     context = multiprocessing.get_context("spawn")
     for name, (access, direct), trainers in itertools.product(
@@ -339,7 +341,7 @@ def show_trainers(cluster: LocalCluster, args: argparse.Namespace) -> None:
 
 
 def show_decode(remote: Graph, args: argparse.Namespace) -> None:
-    """What a client needs to make records of a reply's bytes."""
+    """Report the time that a client needs to decode a reply."""
     print("\ndecoding in the client, bytes of a reply to a record")
     session: Any = remote._session
     transport, captured = session.transport, {}
@@ -375,7 +377,7 @@ def show_decode(remote: Graph, args: argparse.Namespace) -> None:
         call()
         data = captured["data"]
         transport._send = lambda method, sent, deadline, data=data: data
-        # Of this turn.
+        # Used in this iteration only.
         record_times = time_calls(lambda i, ask=call: ask(), args.rounds, Processes.of(None))  # type: ignore[misc]
         transport._send = capture
         decode_times = time_calls(
@@ -404,7 +406,7 @@ def show_decode(remote: Graph, args: argparse.Namespace) -> None:
 def graphs(
     sizes: Sizes, folder: Path, storageds: int, *, embedded: bool = True
 ) -> Iterator[tuple[Graph | None, Graph, LocalCluster]]:
-    """The same graph embedded and in a cluster, both in a folder where they may lie already."""
+    """Yield the same graph embedded and in a cluster; the folder may have them already."""
     with contextlib.ExitStack() as stack:
         embedded_graph = None
         if embedded:
@@ -421,7 +423,7 @@ def graphs(
 
 
 def parse_arguments(description: str | None, parts: Sequence[str]) -> argparse.Namespace:
-    """What this program and those like it are told."""
+    """Return the arguments of this program and similar ones."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

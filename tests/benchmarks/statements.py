@@ -1,8 +1,7 @@
-"""What a statement costs beside the call that it stands for: ``python -m
-tests.benchmarks.statements``.
+"""Benchmark of statements against the equivalent calls: ``tests.benchmarks.statements``.
 
-Both are asked of the same client in turns, over gRPC from a cluster of processes and inside a
-process; printed side by side are medians."""
+Both run in turns on the same client, over gRPC on a cluster of processes and embedded. It prints
+medians side by side."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def main() -> None:
 
 
 def compare(place: str, graph: Graph) -> None:
-    """A line for each statement, in one place."""
+    """Print a line for each statement in one place."""
     print(place)
     for statement, call in PAIRS:
         call_ms, query_ms = [], []
@@ -82,7 +81,7 @@ def compare(place: str, graph: Graph) -> None:
 
 
 def elapsed_s(run: Callable[..., Any], *arguments: Any) -> float:
-    """What a call takes."""
+    """Return the seconds of a call."""
     started = time.perf_counter()
     run(*arguments)
     return time.perf_counter() - started

@@ -1,18 +1,17 @@
-"""Times a GraphSAGE step and how long it waits for its batch, from a cluster of three storageds and
-from memory, side by side.
+"""Benchmark of GraphSAGE steps and their wait for batches, from a cluster and from memory.
 
-    make pyg-env dgl-env                 # the trainers, each in an environment of its own; what can
-                                         not be had is left out
+    make pyg-env dgl-env                 # the trainers, each in its own environment, if it can be
+                                         installed
     python -m tests.benchmarks.training  # R-MAT of 500,000 nodes and 5M edges, 100 float32 a node;
                                          batches of 1024 seeds, [15, 10] neighbors
     python -m tests.benchmarks.training --nodes 20000 --edges 200000 --steps 5 --rounds 1    # small
 
 Two layers of GraphSAGE, the same model for all loaders of a framework, with Adam; the loaders of a
 framework take turns in one process. In memory are DGL's own DataLoader, and PyG's NeighborLoader
-where its sampler is built, or else a sampler of the same law in Python, which is slow and named so.
-Batches ahead are in the making in threads while one is trained on; workers are processes. The
-trainer and the daemons share the machine's cores: what is made ahead is hidden from a step's wait,
-not from the processors. It asserts nothing."""
+where its sampler is built, or else a slow sampler of the same distribution in Python, which is
+named so. Threads prepare batches while one is trained on; workers are processes. The trainer and
+the daemons share the machine's cores: prefetched batches shorten the wait of a step, but still use
+processors. It asserts nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ CHUNK, CLASSES = 1 << 18, 16
 
 
 def write(folder: Path, args: argparse.Namespace) -> None:
-    """The graph's files, for trainers in memory and for the cluster alike."""
+    """Write the graph's files, for trainers in memory and for the cluster."""
     src, dst = rmat(1, 0, 0, args.edges, sources=args.nodes, targets=args.nodes)
     generator = np.random.default_rng(1)
     columns = {
@@ -53,7 +52,7 @@ def write(folder: Path, args: argparse.Namespace) -> None:
 
 
 def fill(client: asterism.Client, folder: Path, args: argparse.Namespace) -> None:
-    """The same graph in a space, built."""
+    """Load and build the same graph in a space."""
     features = {"x": {"shape": [args.width]}, "y": "int64"}
     client.create_space(
         "bench",
@@ -92,7 +91,7 @@ def fill(client: asterism.Client, folder: Path, args: argparse.Namespace) -> Non
 def run_trainer(
     name: str, folder: Path, addresses: str, args: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """What a trainer says of its loaders, one after another."""
+    """Yield the reports of a trainer on its loaders."""
     python_path = os.pathsep.join(map(str, (ROOT / "client", ROOT / "proto", ROOT)))
     settings = {"PYTHONPATH": python_path, "DGLBACKEND": "pytorch", "HOME": str(folder)}
     options = {
@@ -133,7 +132,7 @@ def run_trainer(
 
 
 def show(reports: list[dict[str, Any]], args: argparse.Namespace) -> None:
-    """A line for each loader of a framework, the one in memory first."""
+    """Print a line for each loader of a framework, the one in memory first."""
     memory_epoch = None
     for report in reports:
         wait, step = np.array(report["wait_s"]), np.array(report["step_s"])

@@ -1,10 +1,9 @@
-"""What the programs beside this one have in common: they load a graph, say what they can, and time
-what they are told.
+"""Shared part of the rival programs: load a graph, list tasks, and time requested tasks.
 
 A line on standard input is ``first calls task``: call the task with the seeds first .. first +
-calls - 1. A line of JSON on standard output answers: the seconds of each call, and how many draws,
-steps or edges the last one gave. This module and those beside it need NumPy and what they measure,
-and nothing of this project."""
+calls - 1. The reply is a line of JSON on standard output: the seconds of each call, and the number
+of draws, steps or edges in the last result. This module and its siblings need NumPy and the library
+that they measure, and nothing of this project."""
 
 from __future__ import annotations
 
@@ -23,20 +22,21 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of a comparison, as `tests.benchmarks.rivals` wrote it: edges lead from src to
-    dst.
+    """The graph of a comparison, as written by `tests.benchmarks.rivals`.
+
+    Edges lead from src to dst.
     """
 
     folder: Path
     nodes: int
     draws: int
-    """Of a task that draws nodes."""
+    """Number of draws of a task that samples nodes."""
     width: int
-    """Neighbors of each node, of a task that draws neighbors."""
+    """Number of neighbors per node of a task that samples neighbors."""
     walkers: int
-    """Walks in a call, from the first of the starts: some rivals take long."""
+    """Number of walks per call, from the first starts; fewer because some rivals are slow."""
     length: int
-    """Steps of a walk."""
+    """Number of steps of a walk."""
     fanouts: list[int]
     p: float
     q: float
@@ -46,8 +46,9 @@ class Graph:
         return cls(folder=Path(folder), **json.loads((Path(folder) / "graph.json").read_text()))
 
     def column(self, name: str) -> NDArray[Any]:
-        """src, dst, weights, node_weights, starts (of neighbor draws and walks), or seeds (a row
-        per batch).
+        """Return a column: src, dst, weights, node_weights, starts or seeds.
+
+        Starts are for neighbor sampling and walks; seeds have one row per batch.
         """
         column: NDArray[Any] = np.load(self.folder / f"{name}.npy")
         return column
@@ -55,26 +56,26 @@ class Graph:
 
 @dataclass(frozen=True)
 class Papers:
-    """How the samplers of today's papers are asked, as `tests.benchmarks.papers` wrote it."""
+    """Parameters of the samplers, as written by `tests.benchmarks.papers`."""
 
     shadow: list[int]
-    """Neighbors of each hop of ShaDow's subgraphs, from the first to the last."""
+    """Neighbors per hop of ShaDow's subgraphs, from the first to the last hop."""
     walks: int
-    """Of each node, of PinSAGE."""
+    """Walks per node of PinSAGE."""
     traversals: int
     neighbors: int
-    """Of each node, by visits."""
+    """Neighbors per node by visit counts."""
     members: int
-    """Nodes of an induced subgraph."""
+    """Number of nodes of an induced subgraph."""
     clusters: int
-    """Of a batch of clusters."""
+    """Number of clusters per batch."""
     budget: int
-    """Nodes or edges of a subgraph of GraphSAINT."""
+    """Number of nodes or edges of a GraphSAINT subgraph."""
     roots: int
-    """Of its walks."""
+    """Number of roots of GraphSAINT's walks."""
     length: int
     starts: int
-    """Of a call for PageRank."""
+    """Number of starts per PageRank call."""
     top: int
     alpha: float
     epsilon: float
@@ -85,19 +86,21 @@ class Papers:
 
 
 TOGETHER = 8
-"""Batches of a task that asks for several: one after another, or as many at a time as whoever is
-asked can do.
+"""Number of batches of a task that requests several.
+
+They run one after another, or concurrently if the rival supports it.
 """
 Task = tuple[Callable[[int], Any], Callable[[Any], int]]
-"""What is timed, and how many draws, steps or edges its result holds."""
+"""A task: the timed function, and the number of draws, steps or edges in its result."""
 
 
 def answer(name: str, tasks: Mapping[str, Task]) -> None:
-    """Answer until there is nothing more to read. ``name`` says what is measured, with its
-    version.
+    """Answer requests until the input ends.
+
+    ``name`` describes the rival, with its version.
     """
     output = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries say what they like, elsewhere
+    os.dup2(2, 1)  # output of libraries goes to stderr
     print(json.dumps({"name": name, "tasks": list(tasks)}), file=output, flush=True)
     for line in sys.stdin:
         first, calls, task = line.rstrip("\n").split(" ", 2)
@@ -111,5 +114,5 @@ def answer(name: str, tasks: Mapping[str, Task]) -> None:
 
 
 def real(walks: NDArray[Any]) -> int:
-    """Steps of walks, a row each from its start on; -1 is none."""
+    """Return the number of steps in walks, one row each from its start; -1 is none."""
     return int((walks[:, 1:] >= 0).sum())

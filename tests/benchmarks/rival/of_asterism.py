@@ -1,5 +1,6 @@
-"""Asterism: embedded in one thread, or, told "grpc" or "direct", a cluster of three storageds and a
-graphd on all cores, with its client.
+"""Asterism: embedded in one thread, or a cluster with its client on all cores.
+
+The arguments "grpc" and "direct" select the cluster of three storageds and a graphd.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ def serve(
     client: asterism.Client,
     map_seeds: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]],
 ) -> None:
-    """Answer for a graph that is there; ``map_seeds`` maps a call over seeds, as batches that are
-    asked for together are.
+    """Answer requests for a loaded graph.
+
+    ``map_seeds`` maps a call over seeds, for batches that are requested together.
     """
     served_graph, starts, seeds = (
         client.graph("rivals"),
@@ -128,15 +130,13 @@ def main(folder: str, *modes: str) -> None:
         with asterism.open(home) as client:
             fill(graph, client)
         return
-    if (
-        not home.exists()
-    ):  # another process loads and builds: what that leaves in memory is not measured
+    if not home.exists():  # another process loads and builds, so that its memory is not measured
         subprocess.run(
             [sys.executable, __file__, folder, "fill"], check=True, stdout=subprocess.DEVNULL
         )
     reload_images(
         sorted({path.parent for path in home.rglob("*.bin")})
-    )  # others, too, have all they ask for in memory before the first call
+    )  # the other rivals have the data in memory before the first call, too
     with asterism.open(home, mode="r") as client:
         serve("Asterism", graph, client, map)
 

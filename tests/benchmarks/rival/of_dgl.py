@@ -1,5 +1,6 @@
-"""DGL on the CPU, one thread. It samples the edges that lead to a node, so it is given the graph
-turned around.
+"""DGL on the CPU with one thread, on the reversed graph.
+
+DGL samples the edges that lead to a node.
 """
 
 from __future__ import annotations

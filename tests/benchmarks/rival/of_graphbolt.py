@@ -1,7 +1,7 @@
-"""GraphBolt on the CPU, one thread: its graph and its steps as its neighbor sampler takes them,
-without the data pipes around them.
+"""GraphBolt on the CPU with one thread, without data pipes, on the reversed graph.
 
-It samples the edges that lead to a node, so it is given the graph turned around.
+It uses GraphBolt's graph and the steps of its neighbor sampler, which samples the edges that lead
+to a node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NumPy, a call over all draws at a time: what one writes without a library for it."""
+"""NumPy, one call over all draws: the usual code without a library."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""PecanPy's node2vec (SparseOTF: its precomputed tables do not fit a graph of millions of edges),
-one thread.
+"""PecanPy's node2vec with one thread.
+
+It uses SparseOTF, because the precomputed tables of the other modes exceed memory for millions of
+edges.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ def main(folder: str) -> None:
     walker.preprocess_transition_probs()
     walk_starts = starts[: graph.walkers][:: max(1, graph.walkers // 2000)].astype(
         np.uint32
-    )  # a step takes long
+    )  # type that a step takes
     move, neighbors = walker.get_move_forward(), walker.get_has_nbrs()
 
     def walk(seed: int) -> NDArray[Any]:
-        with ProgressBar(total=walk_starts.size, disable=True) as progress:  # it can not do without
+        with ProgressBar(total=walk_starts.size, disable=True) as progress:  # required argument
             padded_walks = walker._random_walks(
                 walk_starts.size, graph.length, seed, walk_starts, neighbors, move, progress
             )
         walks = np.asarray(padded_walks)[:, : graph.length + 1].astype(np.int64)
         walk_lengths = np.asarray(padded_walks)[
             :, -1:
-        ]  # the last column says how many nodes a walk has
+        ]  # the last column is the number of nodes of a walk
         return np.where(np.arange(walks.shape[1]) < walk_lengths, walks, -1)
 
     answer(f"PecanPy {importlib.metadata.version('pecanpy')}", {"node2vec by weight": (walk, real)})

@@ -1,5 +1,7 @@
-"""PyG's neighbor sampler on the CPU, one thread: in `pyg-lib` or `torch-sparse`, whichever is
-there. It goes along edges backwards too.
+"""PyG's neighbor sampler on the CPU with one thread, on the reversed graph.
+
+It runs in `pyg-lib` or `torch-sparse`, whichever is installed. PyG also samples the edges that lead
+to a node.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The samplers of today's papers in Asterism: embedded in one thread, or, told "grpc", of three
-storageds and a graphd over gRPC, all on one core.
+"""Samplers of recent papers in Asterism, embedded in one thread or over gRPC.
+
+With the argument "grpc", three storageds and a graphd share one core.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def fill(graph: Graph, client: asterism.Client) -> None:
 
 
 def load_clusters(graph: Graph, client: asterism.Client) -> Clusters:
-    """Clusters of the graph's nodes, for all who compare: made once, in a stream."""
+    """Return clusters of the graph's nodes for all rivals; computed once by streaming."""
     folder, served_graph = graph.folder / "clusters", client.graph("papers")
     if not folder.exists():
         export.assignment(
@@ -66,11 +67,11 @@ def load_clusters(graph: Graph, client: asterism.Client) -> Clusters:
     cluster_ids = np.repeat(np.arange(stored.count), np.diff(stored.offsets["n"]))
     return Clusters.of_arrays(
         served_graph, {"n": (stored.members["n"], cluster_ids)}
-    )  # of this version, whichever they were made of
+    )  # bound to this version, whichever they were computed on
 
 
 def serve(name: str, graph: Graph, papers: Papers, client: asterism.Client) -> None:
-    """Answer for a graph that is there."""
+    """Answer requests for a loaded graph."""
     served_graph = client.graph("papers")
     times, seeds, members, starts = (
         graph.column(column) for column in ("node_times", "seeds", "members", "starts")
@@ -116,7 +117,7 @@ def serve(name: str, graph: Graph, papers: Papers, client: asterism.Client) -> N
     call_counter = itertools.count()
 
     def cluster_batch(_: int) -> Any:
-        """The same batches again and again, in the same order as others have them."""
+        """Return the same batches repeatedly, in the same order as for other rivals."""
         if next(call_counter) % len(cluster_groups) == 0:
             batches.load_state_dict(initial_state)
         return batches.next_batch().subgraph
@@ -186,7 +187,7 @@ def main(folder: str, *modes: str) -> None:
             fill(graph, client)
     reload_images(
         sorted({path.parent for path in home.rglob("*.bin")})
-    )  # others, too, have all they ask for in memory before the first call
+    )  # the other rivals have the data in memory before the first call, too
     with asterism.open(home, mode="r") as client:
         serve("Asterism", graph, papers, client)
 

@@ -1,5 +1,6 @@
-"""The samplers of today's papers in DGL on the CPU, one thread. It samples the edges that lead to a
-node, so it is given the graph turned around.
+"""Samplers of recent papers in DGL on the CPU with one thread, on the reversed graph.
+
+DGL samples the edges that lead to a node.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main(folder: str) -> None:
 
     clusters, groups_path = None, graph.folder / "together.npy"
     if groups_path.exists():
-        # Asterism's clusters, in the file that the sampler would keep its own in.
+        # Asterism's clusters, in the format of the sampler's own cache.
         cluster_cache, (offsets, members_by_cluster) = (
             graph.folder / "clusters.pkl",
             (graph.column(f"clusters/n.{name}") for name in ("offsets", "members")),

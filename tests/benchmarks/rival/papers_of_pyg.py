@@ -1,8 +1,8 @@
-"""The samplers of today's papers in PyG on the CPU, one thread, as torch-sparse has them: temporal,
-by budgets per type, and GraphSAINT's.
+"""Samplers of recent papers in PyG on the CPU with one thread, from torch-sparse.
 
-Its temporal sampling, which PyG itself does not call, goes by times of nodes: the far end's, which
-the edges of the others have as theirs."""
+These are temporal sampling, HGT sampling and GraphSAINT's. Temporal sampling, which PyG itself does
+not call, uses times of nodes: that of the remote end, which other rivals have as times of edges.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(folder: str) -> None:
     src, dst, times, seeds = (
         torch.from_numpy(graph.column(name)) for name in ("src", "dst", "node_times", "seeds")
     )
-    reversed_graph = HeteroData()  # it goes along edges backwards
+    reversed_graph = HeteroData()  # it samples along reversed edges
     reversed_graph["n"].num_nodes, reversed_graph["n"].time = graph.nodes, times
     reversed_graph["n", "to", "n"].edge_index = torch.stack([dst, src])
     hgt_sampler = HGTSampler(

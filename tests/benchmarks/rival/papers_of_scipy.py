@@ -1,5 +1,6 @@
-"""Personalised PageRank by rounds of forward push over sparse matrices, all starts of a call at a
-time: what one writes with SciPy.
+"""Personalised PageRank by rounds of forward push over SciPy sparse matrices.
+
+All starts of a call are computed together.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main(folder: str) -> None:
             above_threshold = residuals.data > papers.epsilon * masses[residuals.indices]
             if not above_threshold.any():
                 break
-            # A copy: zeros are taken out in place, and `residuals` would share the indices.
+            # A copy, because zeros are removed in place, and `residuals` would share the indices.
             frontier = sparse.csr_array(
                 (
                     np.where(above_threshold, residuals.data, 0.0),

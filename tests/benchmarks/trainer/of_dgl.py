@@ -1,4 +1,4 @@
-"""DGL: its own DataLoader on a graph in memory, and blocks from a cluster."""
+"""DGL trainers: its DataLoader on a graph in memory, and blocks from a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sage(torch.nn.Module):
 
 
 class InMemory:
-    """DGL's loader, and the features that a model takes."""
+    """DGL's loader, and the features of the model."""
 
     def __init__(self, folder: Path, options: dict[str, Any]) -> None:
         src, dst, x, y = (

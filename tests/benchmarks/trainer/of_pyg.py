@@ -1,5 +1,6 @@
-"""PyG: its own loaders on a graph in memory and over a cluster, and subgraphs of a cluster made
-ahead.
+"""PyG trainers: its loaders on a graph in memory and over a cluster.
+
+Prefetched subgraphs of a cluster are another loader.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Loaders take turns at training one model, and what each step waited and took is told as lines of
-JSON.
+"""Turns of loaders that train one model, with the time of each step as JSON lines.
+
+A report has the time a step waited for its batch and the time it took.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 WARMUP_STEPS = 2
-"""Steps of a turn that do not count: threads and workers begin in them."""
+"""Uncounted first steps of a turn, in which threads and workers start."""
 
 
 def take_turns(
@@ -21,7 +22,7 @@ def take_turns(
     steps: int,
     rounds: int,
 ) -> None:
-    """Train on some batches of each loader, ``rounds`` times, and tell."""
+    """Train on some batches of each loader, ``rounds`` times, and print the report."""
     reports: dict[str, dict[str, Any]] = {
         name: {"name": name, "wait_s": [], "step_s": []} for name in loaders
     }
@@ -36,13 +37,13 @@ def take_turns(
                 if step_index >= WARMUP_STEPS:
                     reports[name]["wait_s"].append(received - started)
                     reports[name]["step_s"].append(time.perf_counter() - received)
-            del batches  # its threads and workers end here
+            del batches  # ends its threads and workers
     for report in reports.values():
         print(json.dumps(report), flush=True)
 
 
 def trained(model: Any, loss_of: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """A step of training."""
+    """Return a training step of a model."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
 
     def step(batch: Any) -> None:
