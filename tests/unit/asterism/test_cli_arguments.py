@@ -1,4 +1,4 @@
-"""Global options may stand before or after a command; exit codes say what went wrong."""
+"""Tests of global options, before or after a command, and of exit codes."""
 
 from __future__ import annotations
 
@@ -320,4 +320,4 @@ def test_the_service_is_ready_when_every_part_has_a_host_online() -> None:
     problems = readiness_problems([host("a", online=True), host("b", online=False)], [space])
     assert "storaged b:9779 is offline" in problems
     assert "space shop: 1 of 2 parts have no host online" in problems
-    assert readiness_problems([], [space]) == []  # as of a folder that is opened for reading
+    assert readiness_problems([], [space]) == []  # state of a folder that is opened for reading

@@ -1,4 +1,4 @@
-"""Former names of options keep working, hidden: a call by the former name equals one by the new."""
+"""Tests that former names of options, now hidden, equal the new ones."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ DELIBERATELY_HIDDEN = {("console", "--state-home")}
 
 
 class Recorder:
-    """A client and a graph that record calls, and fail each one that would need a service."""
+    """A client and a graph that record calls; calls that need a service fail."""
 
     schema = SimpleNamespace(has_string_ids=False)
 

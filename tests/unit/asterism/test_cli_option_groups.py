@@ -1,4 +1,4 @@
-"""Option groups are records of options; former names of options set the same values."""
+"""Tests of option groups as records, and of former names that set the same values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The console's text: where statements end, what words may follow, what is remembered, what
-parameters are.
-"""
+"""Tests of console input: ends of statements, completion, history, parameters."""
 
 from __future__ import annotations
 
@@ -205,7 +203,7 @@ def test_stale_schema_names_are_fetched_once_in_background() -> None:
                 SpaceInfo(name="shop", space_id=1, schema=SCHEMA, version=1, created_ms=0, hosts=())
             ]
 
-    # Of a client it asks for spaces alone.
+    # The client lists only spaces without a selected one.
     cache = SchemaNameCache(SlowClient(), lambda: "shop", lambda: now[0])  # type: ignore[arg-type]
     assert cache.names() == SchemaNames()
     assert cache.names() == SchemaNames()

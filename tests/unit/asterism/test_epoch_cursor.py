@@ -1,6 +1,4 @@
-"""Epochs: every number once, whatever the ranks, however often they stop, and however many go
-on.
-"""
+"""Tests of epochs: every number occurs once, for any ranks, stops and resumptions."""
 
 from __future__ import annotations
 

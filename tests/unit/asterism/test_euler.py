@@ -1,4 +1,4 @@
-"""Euler's facade: numbers of types, and groups of operators that stand side by side."""
+"""Tests of Euler's facade: numbers of types, and independent groups of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part a node goes to."""
+"""Tests of the assignment of nodes to partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coarser graphs, and the way back: what METIS works on where a graph is large."""
+"""Tests of coarse graphs, on which METIS works, and of the projection back."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ def make_levels(
 
 
 def cut_weight(graph: MetisGraph, owners: np.ndarray) -> int:
-    """The weight of edges between parts."""
+    """Return the weight of edges between partitions."""
     rows = np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
     return int(graph.weights[owners[rows] != owners[graph.neighbors]].sum()) // 2
 
 
 def stars_and_islands() -> tuple[np.ndarray, np.ndarray, int]:
-    """Parallel edges, loops, two hubs whose leaves have no other neighbor, and nodes without
-    any.
+    """Return parallel edges, loops, two hubs with leaves, and nodes without edges.
+
+    The leaves have no other neighbor.
     """
     generator = np.random.default_rng(5)
     src = np.concatenate(
@@ -52,7 +53,7 @@ def test_coarse_nodes_merge_at_most_two_and_sum_weights(tmp_path: Path) -> None:
     assert np.bincount(coarse_of).max() == 2
     assert (
         len(hierarchy.graph) == coarse_of.max() + 1 < 0.56 * nodes
-    )  # leaves of a hub, and islands, go together
+    )  # leaves of a hub, and isolated nodes, are merged
     expected = Counter[tuple[int, int]]()
     for u, v in zip(coarse_of[src].tolist(), coarse_of[dst].tolist(), strict=True):
         if u != v:
@@ -70,7 +71,7 @@ def test_coarse_nodes_merge_at_most_two_and_sum_weights(tmp_path: Path) -> None:
 
 def test_no_coarse_node_is_too_heavy(tmp_path: Path) -> None:
     columns = np.ones((2000, 1), np.int64)
-    columns[:50] = 10_000  # of these any two are more than METIS can spread
+    columns[:50] = 10_000  # two of these exceed what METIS can balance
     hierarchy = make_levels(adjacency(*ring(), 2000), tmp_path, columns)
     hierarchy.coarsen(few_nodes=1)
     assert (hierarchy.columns > 2 * 10_000).sum() == 0
@@ -123,7 +124,7 @@ def test_coarse_graph_is_set_by_the_seed(tmp_path: Path) -> None:
 
 def test_graph_that_does_not_shrink_is_unchanged(tmp_path: Path) -> None:
     columns = np.full((2000, 1), 10, np.int64)
-    columns[1999] = 1  # all but this one are as heavy as a coarse node may be
+    columns[1999] = 1  # all others are as heavy as a coarse node may be
     hierarchy = make_levels(adjacency(*ring(), 2000), tmp_path, columns, parts=1000)
     hierarchy.coarsen(few_nodes=10)
     assert (hierarchy.depth, len(hierarchy.graph)) == (0, 2000)
@@ -171,7 +172,10 @@ def test_coarsening_cuts_hardly_more_than_direct_metis(tmp_path: Path, shape: st
 
 
 _NOISE_BYTES = 512 << 10
-"""Linux counts resident pages in batches per thread, and a peak with those of the interpreter."""
+"""Noise of peaks in bytes: Linux counts resident pages in batches per thread.
+
+A peak includes those of the interpreter.
+"""
 _MEASURING_PROGRAM = """
 import json, sys, tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The numbering of nodes, and the plan of types and columns."""
+"""Tests of the relabeling of nodes, and of the plan of types and columns."""
 
 from __future__ import annotations
 

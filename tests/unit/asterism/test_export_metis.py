@@ -1,4 +1,4 @@
-"""The assignment that cuts few edges."""
+"""Tests of the METIS assignment, which cuts few edges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONES = np.ones((2000, 1), np.int64)
 
 
 def ring(nodes: int = 2000, edges: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
-    """Edges between neighbors on a ring: a good cut severs few."""
+    """Return edges between neighbors on a ring: a good cut severs few."""
     generator = np.random.default_rng(3)
     src = generator.integers(0, nodes, edges)
     return src, (src + generator.integers(1, 20, edges)) % nodes
@@ -46,7 +46,7 @@ def test_parallel_edges_become_weights_and_loops_are_dropped() -> None:
 
 @pytest.fixture(params=["32 bits", "64 bits"])
 def either_build(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """METIS of 32-bit and of 64-bit integers, one after the other."""
+    """Run a test with METIS of 32-bit and of 64-bit integers."""
     narrow, wide = metis._metis32(), metis._metis64()
     assert narrow is not None
     assert wide is not None
@@ -84,7 +84,7 @@ def test_the_same_seed_gives_the_same_parts() -> None:
 def test_each_constraint_is_balanced_by_itself() -> None:
     rare = (
         np.arange(2000) < 200
-    )  # a stretch of the ring: one constraint alone would put it into one part
+    )  # a segment of the ring, which a single constraint would put into one partition
     constraints = np.stack([rare, ~rare], axis=1).astype(np.int64)
     owners, _ = metis.partition_graph(
         adjacency(*ring(), 2000), 4, constraints=constraints, seed=1, objective="cut"

@@ -1,4 +1,4 @@
-"""Imports of optional packages fail with the line that installs them."""
+"""Tests that failing imports of optional packages show the command that installs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fork hooks of the client, called as a fork calls them."""
+"""Tests of the client's fork hooks, called in the order of a fork."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asterism.transport.grpc import GrpcTransport
 
 def test_child_does_not_wait_for_calls_of_the_parent() -> None:
     guard = ForkGuard()
-    guard.call_scope().__enter__()  # of a thread that the child lacks
+    guard.call_scope().__enter__()  # in a thread that the child does not have
     guard.after_fork_in_child()
     guard.before_fork()
     assert guard._active_calls == 0

@@ -1,4 +1,4 @@
-"""DGL's chunked graph format: every variant reads the same, and every contradiction is refused."""
+"""Tests of DGL's chunked graph format: equal variants, and refused contradictions."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def save(path: Path, values: np.ndarray[Any, Any], kind: str, delimiter: str = "
 def graph(
     folder: Path, *, kind: str = "numpy", delimiter: str = ",", tables: bool = True, **changes: Any
 ) -> Path:
-    """A graph of 6 users and 9 items whose 10 edges lie in two files, their features in other
-    cuts.
+    """Write a graph of 6 users and 9 items with 10 edges in two files.
+
+    The files of features have other boundaries.
     """
     suffix = {"numpy": "npy"}.get(kind, kind)
     form = {"name": kind, "delimiter": delimiter} if kind == "csv" else {"name": kind}

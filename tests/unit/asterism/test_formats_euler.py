@@ -1,6 +1,4 @@
-"""Euler's JSON and euler.meta: what is read of them, in what order, within what memory, and what is
-refused where.
-"""
+"""Tests of Euler's JSON and euler.meta: content, order, memory, and refusals."""
 
 from __future__ import annotations
 

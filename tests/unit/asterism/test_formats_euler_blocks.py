@@ -1,6 +1,4 @@
-"""JSON of Euler 1.x: a block for each node on its line, the same graph as in JSON of 2.0, and what
-is refused where.
-"""
+"""Tests of JSON of Euler 1.x, one node per line: the same graph as in 2.0, and refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ def write_graph(folder: Path, blocks: list[Any] | str, meta: dict[str, int] | No
 
 
 def read_content(source: Any) -> tuple[dict[tuple[str, int], Any], list[Any], list[Any]]:
-    """Nodes by type and id, edges with their ends, and bad rows."""
+    """Return nodes by type and id, edges with their ends, and bad rows."""
 
     def rows(chunk: Any) -> list[dict[str, Any]]:
         records: list[dict[str, Any]] = [{} for _ in range(len(chunk))]

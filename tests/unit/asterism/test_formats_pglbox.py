@@ -1,6 +1,4 @@
-"""PGLBox's configurations and files: every key is known, every wrong one and every bad row is told
-with its place.
-"""
+"""Tests of PGLBox's configurations and files: known keys, and errors with their place."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ collatefn task_name log_dir output_dir save_dir
 files2saved log_steps save_steps pair_stream_shuffle_size res_alpha interact_mode \
 beta1_decay_rate beta2_decay_rate load_filter_slots auto_shard
 """
-"""The keys of the configurations that PGLBox and Graph4Rec come with, and those that their programs
-ask for.
-"""
+"""Keys in the configurations of PGLBox and Graph4Rec, and keys that their programs read."""
 
 
 def test_every_upstream_key_is_supported_or_ignored() -> None:

@@ -1,4 +1,4 @@
-"""Reading ahead and rejects: order, errors, bounds, and what is left on disk."""
+"""Tests of prefetching and rejects: order, errors, bounds, and leftovers on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files whose ids are strings: what is read, what is refused, and how that is said."""
+"""Tests of files with string ids: content, refusals and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain files: what is read, what is refused, and how that is said."""
+"""Tests of plain files: content, refusals and messages."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ edges:
         InvalidRequest,
         match="node type 'person': table 'popular': expression 'pow': column 'pow' is not there",
     ):
-        # It is made when asked for.
+        # The schema is created on first access.
         source(tmp_path, schema.replace("pow(clicks, 0.75)", "pow"), files).schema  # noqa: B018
 
 

@@ -1,4 +1,4 @@
-"""PGLBox's metapaths: what they mean in a schema, and where a wrong one is wrong."""
+"""Tests of PGLBox's metapaths: their meaning in a schema, and positions of errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Objects of other libraries as tables: every format of a matrix, and everything that is refused,
-before a service is asked.
+"""Tests of objects of other libraries as tables, without a service.
+
+They cover every format of a matrix and all refusals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Local operations, against what they mean one element at a time."""
+"""Tests of local operations against loops over single elements."""
 
 from __future__ import annotations
 

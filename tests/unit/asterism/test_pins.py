@@ -1,5 +1,6 @@
-"""A handle at a version asks for that version and for no other, in every call that reads; a lease
-that was lost stops it before it asks.
+"""Tests that a handle of a version sends this version in every read.
+
+A lost lease stops it before it sends a request.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 class RecordingTransport:
-    """A transport that notes the version of every read, and answers none; of the catalog's calls,
-    pins.
+    """A transport that records the version of every read without a reply.
+
+    Of the catalog's calls, it supports pins.
     """
 
     piece_bytes = 4 << 20

@@ -1,4 +1,4 @@
-"""Memory that answers were in is used again: counted by the system, in a process of its own."""
+"""Tests that memory of results is reused, by page faults of a separate process."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ PAGES = 6 * (3 << 20) // 4096
 
 
 def count_fresh_pages(mode: str, **environment: str) -> list[int]:
-    """Fresh pages of each of four batches."""
-    # A child's environment.
+    """Return the fresh pages of each of four batches."""
+    # Environment of the child process.
     inherited = {name: value for name, value in os.environ.items() if name not in THRESHOLDS}  # noqa: TID251
     completed = subprocess.run(
         [sys.executable, "-c", PROGRAM, mode],
@@ -53,12 +53,12 @@ def count_fresh_pages(mode: str, **environment: str) -> list[int]:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other rules")
 def test_batches_after_the_first_need_no_fresh_pages() -> None:
-    """Minor page faults of a process of its own, of 4608 pages a batch; a count, to which other
-    processes add nothing.
+    """The measure is minor page faults of a separate process, at 4608 pages per batch.
 
-    Three runs gave the same counts: 4596, 0, 0 and 0 where memory is kept, 4576 to 4615 a batch
-    where it is not. The bounds, a twentieth and a half of a batch, leave pages to other C libraries
-    and interpreters."""
+    Other processes do not affect the count. Three runs gave the same counts: 4596, 0, 0 and 0 where
+    memory is kept, 4576 to 4615 per batch where it is not. The bounds, a twentieth and a half of a
+    batch, leave pages to other C libraries and interpreters.
+    """
     first, *later = count_fresh_pages("kept")
     assert first > PAGES // 2
     assert max(later) <= PAGES // 20

@@ -1,4 +1,4 @@
-"""Trying again for a while, and no longer."""
+"""Tests of retries and of their time limit."""
 
 from __future__ import annotations
 

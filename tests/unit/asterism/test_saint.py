@@ -1,4 +1,4 @@
-"""Counting what subgraphs hold, over batches in memory."""
+"""Tests of counts of subgraph content over batches in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asterism.saint import NodeSampler, Normalization
 
 
 class FixedSampler(NodeSampler):
-    """Batch i holds node i and edge i, of four each."""
+    """Sampler with node i and edge i in batch i, of four each."""
 
     def __init__(self) -> None:
         self.graph: Any = SimpleNamespace(version=1)

@@ -1,5 +1,6 @@
-"""The self-test's arithmetic: tails against SciPy's, false alarms as often as promised, biases seen
-as often as stated.
+"""Tests of the arithmetic of the self-test: tails, false alarms and detected biases.
+
+Tails are compared with SciPy; rates of alarms and detection must equal the stated ones.
 """
 
 from __future__ import annotations
@@ -62,8 +63,7 @@ def test_false_alarms_are_as_rare_as_stated(name: str) -> None:
 def test_bias_of_stated_size_is_detected_with_stated_power() -> None:
     shares, draws, alpha, power = np.full(8, 1 / 8), 20_000, 1e-4, 0.9
     size = statistics.detectable_bias(draws, 7, alpha, power)
-    # The form of a bias for which the bound is sharp: half of the mass gains what the other half
-    # loses.
+    # The bias for which the bound is sharp: half of the mass gains what the other half loses.
     biased = shares * (1 + np.repeat([2 * size, -2 * size], 4))
     assert np.abs(biased - shares).sum() / 2 == pytest.approx(size)
     rng = np.random.default_rng(3)
@@ -74,7 +74,7 @@ def test_bias_of_stated_size_is_detected_with_stated_power() -> None:
         ]
     )
     assert detected == pytest.approx(power, abs=0.04)
-    # Another form of the same size is seen more often, never less.
+    # Another bias of the same size is detected more often, never less.
     other_bias = shares + np.r_[size, np.full(7, -size / 7)]
     assert (
         np.mean(
@@ -92,7 +92,7 @@ def test_strata_are_tested_separately_and_evidence_adds_up() -> None:
     shares, strata = np.tile([3.0, 1.0], 50), np.repeat(np.arange(50), 2)
     even = np.tile([300.0, 100.0], 50) * np.repeat(
         np.arange(1, 51), 2
-    )  # as many draws as one likes in each
+    )  # any number of draws in each
     fair = statistics.g_test(even, shares, strata)
     assert (fair.statistic, fair.freedom, fair.cells, fair.p) == (
         pytest.approx(0.0, abs=1e-9),

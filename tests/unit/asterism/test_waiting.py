@@ -1,4 +1,4 @@
-"""Turns are given first come, first served, and none is lost; budgets let through what they say."""
+"""Tests of fair semaphores (first come, first served) and of retry budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP door answers to its own names, and to none that somebody else can make lead to it."""
+"""Tests that an HTTP endpoint accepts only its own host names (DNS rebinding)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The position that a daemon keeps: durable before it is acted on, never that of an older
-catalog.
-"""
+"""Tests of a daemon's catalog position: durable before use, and never of an older catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gRPC door over real sockets, with a small service behind it."""
+"""Tests of the gRPC endpoint over real sockets, with a small service."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ Serve = Callable[..., RemoteTransport]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts a server that answers every method of Catalog and Graph with one handler; gives a
-    transport to it.
+    """Return a function that starts a server with one handler and returns a transport to it.
+
+    The handler serves every method of Catalog and Graph.
     """
     running: list[Any] = []
 
@@ -144,7 +145,7 @@ def test_call_beyond_the_queue_limit_is_busy(serve: Serve) -> None:
         return common_pb.Empty()
 
     transport = serve(handler, workers=4, queue=-2)
-    # Said thrice.
+    # Used three times.
     send = lambda: transport.call(CATALOG["drop_space"], metad_pb.DropSpaceRequest(), 10)  # noqa: E731
     with ThreadPoolExecutor(2) as pool:
         pending_calls = [pool.submit(send) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The conversation with metad: which states a daemon takes over, over a transport in memory."""
+"""Tests of heartbeats and polls: the states that a daemon accepts, in memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ REVISION = 5
 
 
 class Metad:
-    """A metad that names one state, and parks polls that know its revision."""
+    """A metad that returns one state, and parks polls that know its revision."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.state = metad_pb.PollReply()
         self.lease_s = 60.0
         self.arrived_at = 0.0
-        """When the last heartbeat came."""
+        """Time of the last heartbeat."""
         self.reply_delay_s = 0.0
 
     def name(self, term: str, revision: int, *, continues: bool) -> None:
@@ -50,7 +50,7 @@ class Metad:
 
 
 def test_a_state_of_an_adopted_copy_is_taken_over_under_the_same_revision() -> None:
-    """A copy of a catalog that is put back and adopted twice gives its revisions twice."""
+    """A catalog copy that is restored and adopted twice uses its revisions twice."""
     metad, taken = Metad(), list[str]()
     metad.name("first", REVISION, continues=True)
     followed = FollowedCatalog(None)
@@ -87,7 +87,7 @@ def test_a_state_of_an_adopted_copy_is_taken_over_under_the_same_revision() -> N
 
 
 def test_lease_ends_before_metad_ends_it() -> None:
-    """metad counts from when a heartbeat came, the daemon from before it was sent."""
+    """metad counts from the arrival of a heartbeat, the daemon from before it was sent."""
     metad = Metad()
     metad.reply_delay_s = 0.2
     metad.name("first", REVISION, continues=True)

@@ -109,7 +109,7 @@ def test_moved_folder_is_not_a_copy(tmp_path: Path) -> None:
 
 
 def test_identity_without_a_location_is_not_a_copy(tmp_path: Path) -> None:
-    """As an earlier release wrote it, or a hand."""
+    """Earlier releases wrote such identities; so may a manual edit."""
     (tmp_path / FILE_NAME).write_text('{"uuid": "x", "incarnation": 4, "role": "storaged"}')
     first = open_folder(tmp_path, "storaged", fenced=True)
     first.release()

@@ -1,4 +1,4 @@
-"""A process whose serving thread is lost ends; another thread's error is only reported."""
+"""Tests that a process ends if its serving thread fails; other errors are only reported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""asterism_graphkit.random.alias: the sweep, its thresholds, its sums, and that all three ways to
-run it agree to the bit.
-"""
+"""Tests of alias tables: the sweep, thresholds, sums, and three bit-equal implementations."""
 
 from __future__ import annotations
 

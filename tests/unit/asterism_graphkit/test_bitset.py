@@ -1,4 +1,4 @@
-"""Sets of numbers as bits of words, against sorted arrays."""
+"""Tests of bitsets against sorted arrays."""
 
 from __future__ import annotations
 

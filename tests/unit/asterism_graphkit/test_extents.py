@@ -1,4 +1,4 @@
-"""The checking build of kernels: every index and address is within an array, or an IndexError."""
+"""Tests of bounds-checked kernels: each index is within its array, or raises IndexError."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_checking_build_refuses_out_of_bounds_access(tmp_path: Path, *, interpre
         **os.environ,  # noqa: TID251
         "ASTERISM_CHECK_BOUNDS": "1",
         "NUMBA_DISABLE_JIT": str(int(interpreted)),
-    }  # a child with two switches more
+    }  # environment of a child with two more switches
     command = [
         sys.executable,
         "-c",

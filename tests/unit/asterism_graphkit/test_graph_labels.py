@@ -1,4 +1,4 @@
-"""Labels by hash: groups, look-ups and draws against what Python's own dictionaries say."""
+"""Tests of hashed labels: groups, look-ups and draws against Python dictionaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pack_strings(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
 STRING_LISTS = st.lists(st.binary(max_size=20), max_size=30)
 
 
-@settings(deadline=None)  # the first one compiles
+@settings(deadline=None)  # the first example compiles
 @given(STRING_LISTS, STRING_LISTS)
 def test_groups_have_the_same_text_and_are_found_by_it(
     texts: list[bytes], others: list[bytes]
@@ -89,7 +89,7 @@ def test_choices_are_uniform_and_share_a_prefix() -> None:
 
 def test_buckets_come_in_hash_order_for_any_limit(tmp_path: Path) -> None:
     hashes = np.random.default_rng(1).integers(0, 1 << 63, 900)
-    hashes[::3] = (1 << 63) - 1  # more of one than fit at once: split by their rows
+    hashes[::3] = (1 << 63) - 1  # more of one hash than fit at once: split by their rows
     for limit in (1000, 200, 50):
         hash_buckets = list(
             split_into_buckets(

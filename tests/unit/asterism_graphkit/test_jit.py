@@ -1,4 +1,4 @@
-"""Kernels in numba's cache."""
+"""Tests of kernels in numba's cache."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PROGRAM = "import loops; print(loops.run(1), sum(loops.run.stats.cache_hits.valu
 
 
 def run_kernel(folder: Path, base: int, step: int) -> tuple[int, int]:
-    """What the kernel gives in a process of its own, and whether it came out of the cache."""
+    """Return the result of the kernel in a separate process, and whether it was cached."""
     (folder / "steps.py").write_text(STEP.format(base=base, step=step))
     return run_program(folder, PROGRAM)
 
 
 def run_program(folder: Path, program: str) -> tuple[int, int]:
-    """The two numbers that a program prints."""
+    """Return the two numbers that a program prints."""
     path = os.pathsep.join([str(folder), *sys.path])
     command = [
         "env",
@@ -125,7 +125,7 @@ except numba.errors.TypingError:
 
 def test_concurrent_compilers_do_not_mix_up_code(tmp_path: Path) -> None:
     class Blind(CompiledFiles):
-        """As it looks where both have begun before either has listed anything."""
+        """Cache state when both processes have started before either has listed files."""
 
         def _load_index(self) -> dict[Any, str]:
             return {}
@@ -145,7 +145,7 @@ def test_concurrent_compilers_do_not_mix_up_code(tmp_path: Path) -> None:
 
 
 def test_changed_step_in_sibling_package_recompiles_kernel(tmp_path: Path) -> None:
-    """A kernel of ``server.kernels.walks`` compiles in steps of ``server.kernels``."""
+    """A kernel of ``server.kernels.walks`` compiles with steps of ``server.kernels``."""
     package = tmp_path / "server" / "kernels"
     (package / "walks").mkdir(parents=True)
     (package / "walks" / "loops.py").write_text(KERNEL.replace("from steps", "from ..steps"))

@@ -1,6 +1,4 @@
-"""Expansions against neighbors: the same draws, each node's as many as there are instead of
-padded.
-"""
+"""Tests of expansions against neighbor sampling: the same draws without padding."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ PARTS = 3
 
 
 def graph(form: str, parts: int = PARTS) -> sampling.LocalVersion:
-    """Nodes of few and many neighbors, weights of all sizes, zero ones and rows of nothing else; an
-    edge type without weights.
+    """Return nodes of few and many neighbors, with weights of all sizes.
+
+    Some weights, and all weights of some rows, are zero. One edge type has no weights.
     """
     rng = np.random.default_rng([len(form), parts])
     edge_types = tuple(
@@ -61,7 +60,7 @@ def graph(form: str, parts: int = PARTS) -> sampling.LocalVersion:
 
 
 def request_ids(version: sampling.LocalVersion) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Known nodes more than once, none, and unknown ones."""
+    """Return known nodes with repetitions, -1, and unknown ones."""
     ids = np.concatenate([image.nodes[0].ids for image in version.parts.values()])
     known_ids = ids if ids.size else np.arange(300)
     return (

@@ -1,6 +1,4 @@
-"""asterism_graphkit.random.partition_choice and asterism_graphkit.relabel.hash_index: parts of ids,
-grouping, the choice of parts, and the index of sparse ids.
-"""
+"""Tests of partitions of ids, grouping, partition choice and the index of sparse ids."""
 
 from __future__ import annotations
 

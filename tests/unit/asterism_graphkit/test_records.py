@@ -1,4 +1,4 @@
-"""Records of scalars and arrays as arguments of kernels."""
+"""Tests of records of scalars and arrays as arguments of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers by first appearance, against a dictionary."""
+"""Tests of relabeling by first appearance, against a dictionary."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def test_nodes_are_numbered_by_first_appearance(
     )
 )
 def test_dense_and_sparse_ids_are_numbered_alike(batches: list[tuple[int, int, int]]) -> None:
-    """By bits and by hashes, one after the other in any order, over several numberings that use the
-    same rooms.
-    """
+    """Relabeling by bitset and by hash alternate, over several relabelings that share buffers."""
     for repeat in range(2):
         with Relabeling.pooled(2) as (relabeling, other):
             expected: dict[int, int] = {}
@@ -98,9 +96,7 @@ def test_array_is_numbered_with_and_without_slots(largest: int) -> None:
 def test_pieces_are_numbered_as_at_once(
     spread: int, per_tree: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint comes at least once for so many ids, and so many nodes that are moved as a table
-    grows.
-    """
+    """A checkpoint occurs at least once per piece of ids, and of nodes moved as a table grows."""
     rng = np.random.default_rng(5)
     ids = rng.integers(0, 30_000, 60_000) * spread
     trees = rng.integers(0, 3, ids.size).astype(np.int32) if per_tree else None
@@ -108,7 +104,7 @@ def test_pieces_are_numbered_as_at_once(
     at_once = expected.assign(ids, trees)
     expected_numbers, expected_nodes = relabel([ids])
     monkeypatch.setattr(relabel_module, "_PIECE", 1000)
-    # Tables begin with 1 << 14 slots, and grow when a third of them is taken.
+    # Tables start with 1 << 14 slots, and grow when a third of them is used.
     monkeypatch.setattr(relabel_module, "_buffer_pool", relabel_module._BufferPool())
     calls: list[int] = []
     relabeling = Relabeling()

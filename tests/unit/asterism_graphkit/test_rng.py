@@ -1,6 +1,4 @@
-"""asterism_graphkit.random.rng: its words are splitmix64's, its streams unrelated, its numbers
-within bounds.
-"""
+"""Tests of the generator: words of splitmix64, independent streams, bounded numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of sixteen numbers, compiled and as plain Python, against what NumPy says."""
+"""Tests of steps of sixteen numbers, compiled and interpreted, against NumPy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _bitset_of(members: NDArray[np.int64]) -> tuple[U64, NDArray[np.int32]]:
 @pytest.mark.parametrize("low", [0, 900, (1 << 32) - 64 * WORDS])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
 def test_set_members_are_compressed_and_ranked(low: int, share: float) -> None:
-    """Whatever lies before the set or behind it is none of it, also where sums wrap."""
+    """Numbers outside the set's range are not members, even if sums wrap around."""
     members = np.flatnonzero(GENERATOR.random(64 * WORDS - 1) < share)
     words, word_ranks = _bitset_of(members)
     numbers = GENERATOR.integers(max(low - 700, 0), min(low + 64 * WORDS + 700, 1 << 32), COUNT)
@@ -105,7 +105,7 @@ def test_set_members_are_compressed_and_ranked(low: int, share: float) -> None:
 
 @pytest.mark.skipif(INTERPRETED, reason="this is the other way already")
 def test_interpreted_python_gives_the_same_results() -> None:
-    # A child with one switch more.
+    # Environment of a child with one more switch.
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
     completed = subprocess.run(

@@ -1,4 +1,4 @@
-"""Stable orders in pieces: equal to NumPy's at once, and cut short between pieces."""
+"""Tests of stable sorting in pieces: equal to NumPy's, and stoppable between pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as keys: numbers of every kind, compared as exactly as Python compares them."""
+"""Tests of times as keys: numbers of every kind compare exactly as in Python."""
 
 from __future__ import annotations
 

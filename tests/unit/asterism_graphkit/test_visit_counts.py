@@ -1,4 +1,4 @@
-"""Visits counted by comparing and by sorting, against what a loop over walks counts."""
+"""Tests of visit counts by comparison and by sorting, against a loop over walks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def visits_by_loop(
     end_types: NDArray[np.int32],
     count: int,
 ) -> list[list[tuple[int, int, int]]]:
-    """(id, type, visits) of the nodes of each start."""
+    """Return (id, type, visits) of the nodes of each start."""
     result = []
     for i in range(NODES):
         visits: Counter[tuple[int, int]] = Counter()

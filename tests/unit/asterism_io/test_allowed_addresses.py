@@ -1,4 +1,4 @@
-"""Addresses that daemons open: their canonical form, and the allow-list."""
+"""Tests of addresses that daemons open: their canonical form, and the allow-list."""
 
 from __future__ import annotations
 

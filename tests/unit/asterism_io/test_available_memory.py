@@ -1,4 +1,4 @@
-"""How much memory there is to be had, of the machine and of control groups."""
+"""Tests of available memory, of the machine and of control groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GIB = 1 << 30
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with 16 GiB to be had."""
+    """Return the files of a machine with 16 GiB of available memory."""
     (tmp_path / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable: {16 << 20} kB\n")
     (tmp_path / "groups").mkdir()
     for name, path in (

@@ -1,4 +1,4 @@
-"""Memory of large arrays: used again once the last view of it has gone, and never before."""
+"""Tests that memory of large arrays is reused once the last view is gone, and not before."""
 
 from __future__ import annotations
 

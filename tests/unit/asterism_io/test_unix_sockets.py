@@ -1,5 +1,6 @@
-"""The short way between processes of one host: found where it is, and left where it is not, or is
-somebody else's.
+"""Tests of Unix sockets between processes of one host.
+
+They are used if they exist and belong to the peer, and not otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Serve = Callable[[str], tuple[GrpcServer, int]]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts a gRPC door at an address."""
+    """Return a function that starts a gRPC endpoint at an address."""
     servers: list[GrpcServer] = []
 
     def start(address: str) -> tuple[GrpcServer, int]:
@@ -59,7 +60,7 @@ def serve() -> Iterator[Serve]:
 
 
 def start_loopback_server(port: int, peers: list[str]) -> grpc.Server:
-    """A door at a port of loopback alone, which notes how it was reached."""
+    """Start an endpoint at a loopback port, which records the peers of its calls."""
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, details: Any) -> Any:
@@ -141,7 +142,7 @@ def test_calls_fall_back_from_unix_socket_to_port(serve: Serve, make: Callable[[
     peers: list[str] = []
     other = start_loopback_server(port, peers)
     try:
-        for _ in range(2):  # the one that finds out that nobody is there may fail
+        for _ in range(2):  # the call that detects the missing server may fail
             with contextlib.suppress(Unavailable):
                 send_request(transport)
                 break

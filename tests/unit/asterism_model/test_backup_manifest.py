@@ -1,6 +1,4 @@
-"""Records of foreign backups: names, numbers and files that lead out of the backup's folder are
-refused where they are read.
-"""
+"""Tests that manifests with invalid names, numbers and paths are refused when read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements and the names of the rows' own weights."""
+"""Tests of elements and the names of the rows' own weights."""
 
 from __future__ import annotations
 

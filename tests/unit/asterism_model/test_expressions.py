@@ -191,7 +191,7 @@ def test_random_expressions_have_their_value_in_python(text: str) -> None:
                     text, {"__builtins__": {}}, {**names, "x": as_float64(x), "y": as_float64(y)}
                 )
             except (OverflowError, ZeroDivisionError):
-                continue  # Python's own floats, where both sides are literals
+                continue  # Python raises for its own floats, if both sides are literals
             if isinstance(expected, complex):
                 continue
             actual = evaluate(parse(text), {"x": np.array([x]), "y": np.array([y])}, 1)[0]

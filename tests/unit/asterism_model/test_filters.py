@@ -219,7 +219,7 @@ VALUES: dict[str, np.ndarray] = {
 
 
 def _evaluate_with_numpy(tree: Predicate) -> np.ndarray:
-    """What NumPy says, one row after another."""
+    """Return the result by NumPy, one row after another."""
     if isinstance(tree, Connective):
         results = [_evaluate_with_numpy(operand) for operand in tree.operands]
         return (

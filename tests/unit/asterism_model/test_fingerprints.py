@@ -1,5 +1,6 @@
-"""Fingerprints: independent of order and load id, different after any change; what metad asks of
-seals; admissions.
+"""Tests of fingerprints, of metad's seals, and of admissions at a storaged.
+
+Fingerprints do not depend on order and load id, and differ after any change.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ WRITES = st.lists(
 def test_fingerprint_depends_only_on_content(
     writes: list[tuple[int, list[int]]], random: object, index: int, new_id: int
 ) -> None:
-    """Equal for another order, another load id and after replays; different once one id is, or a
-    chunk is there or gone.
+    """Fingerprints are equal for another order, another load id and after replays.
+
+    They differ if one id changes, or a chunk is added or removed.
     """
     part_fingerprints = store_of(writes).fingerprints(3)
     shuffled = sorted(writes, key=lambda _: random.random())  # type: ignore[attr-defined]
@@ -117,7 +119,7 @@ def test_mismatch_names_load_partition_and_difference() -> None:
         store.verify(0, [replace(fingerprint, parts={})])
     with pytest.raises(FingerprintMismatch, match=r"partition 0: expected .* found no blocks"):
         store_of([]).verify(0, [fingerprint])
-    assert store.verify(0, [replace(fingerprint, is_known=False)]) == 1  # of a release before
+    assert store.verify(0, [replace(fingerprint, is_known=False)]) == 1  # an earlier release
 
 
 def test_invalid_records_and_ids_are_corrupt() -> None:
@@ -163,11 +165,11 @@ def test_hosts_that_disagree_or_send_no_checksum_are_refused() -> None:
         )
 
 
-# What metad asks of seals.
+# Seals by metad.
 
 
 def begin_load(desk: InProcessMetad) -> tuple[metad_pb.Load, str]:
-    """A load with one chunk of two nodes, in a space of one storaged."""
+    """Begin a load with one chunk of two nodes, in a space of one storaged."""
     desk.heartbeat("a")
     desk.create()
     load = desk.begin()
@@ -229,7 +231,7 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
         True,
         [fingerprint],
     )
-    assert commit(desk, load).fingerprint == finished.fingerprint  # asked again
+    assert commit(desk, load).fingerprint == finished.fingerprint  # a repeated request
     with pytest.raises(
         Conflict, match=r"load 1 is committed \(number 1\) and takes no more writes"
     ):

@@ -1,4 +1,4 @@
-"""Totals of a partition: one record, with one form in messages and one in JSON."""
+"""Tests of partition statistics: one record, with one form in messages and one in JSON."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Prices: monotone in every argument, bounds of actual replies, refused with the limit and the
-remedy.
+"""Tests of prices: monotone, upper bounds of actual replies, and refusals.
+
+A refusal has the limit and the remedy.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FLAGS = {"distinct", "replace", "expand_all_hops", "disjoint", "ragged"}
 
 
 def arguments(data: st.DataObject, name: str) -> dict[str, Any]:
-    """Arguments of one family: numbers of any size, two hops of lists."""
+    """Draw arguments of one family: numbers of any size, two hops of lists."""
     values: dict[str, Any] = {}
     for parameter in inspect.signature(FAMILIES[name]).parameters:
         if parameter in FLAGS:
@@ -60,7 +61,7 @@ def arguments(data: st.DataObject, name: str) -> dict[str, Any]:
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_prices_are_monotone_in_every_argument(name: str, data: st.DataObject) -> None:
-    """A larger argument costs no less; smaller alpha and epsilon are more work."""
+    """A larger argument costs no less; smaller alpha and epsilon cost more."""
     values = arguments(data, name)
     base = FAMILIES[name](**values)
     for parameter, value in values.items():
@@ -90,7 +91,7 @@ def test_prices_do_not_overflow() -> None:
 
 
 def test_a_refusal_names_the_limit_the_value_and_the_remedy() -> None:
-    """One line each; what depends on the graph is left to be counted."""
+    """Each refusal is one line; prices that depend on the graph are not refused."""
     price = prices.neighbors(1, 1 << 26, width=8, types=1)
     with pytest.raises(InvalidRequest) as rows:
         prices.check(price, Limits())
@@ -169,7 +170,7 @@ def version() -> sampling.LocalVersion:
 
 
 class SingleVersion:
-    """One version, as holdings give it."""
+    """Local spaces with one version."""
 
     def __init__(self) -> None:
         self._version = version()
@@ -185,7 +186,7 @@ EDGE_TYPES = st.sampled_from([[0], [1], [0, 1]])
 
 
 def request(name: str, data: st.DataObject) -> Frame:
-    """A small random request of a method."""
+    """Draw a small random request of a method."""
     ids = np.array(data.draw(st.lists(st.integers(-1, NODES + 5), max_size=20)), np.int64)
     draws = st.fixed_dictionaries({"want_weights": FLAG, "want_edge_ids": FLAG})
     if name in ("draw_nodes", "draw_edges"):
@@ -322,7 +323,7 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
 
 
 def test_client_refuses_only_what_no_service_can_answer() -> None:
-    """Without a schema and counts, features cost their flags, subgraphs are not exact."""
+    """Without a schema and counts, features cost their flags, and subgraphs are inexact."""
     head = graphd_pb.SampleSubgraphRequest(
         space="s", fanouts=[graphd_pb.EdgeTypeFanouts(edge_type=0, counts=[1 << 20, 1 << 20])]
     )

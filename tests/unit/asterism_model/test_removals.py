@@ -1,4 +1,4 @@
-"""Removal orders: one record, with one form in messages."""
+"""Tests of removal requests: one record, with one form in messages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The rules for rows of a write: valid blocks pass, each wrong value is refused by its section,
-position and value.
+"""Tests of the rules for rows of a write: valid blocks pass, and wrong values are refused.
+
+Errors have the section, position and value.
 """
 
 from __future__ import annotations
@@ -356,8 +357,9 @@ def test_exactly_the_rows_of_a_partition_pass(
 def test_a_frame_of_several_partitions_becomes_its_blocks(
     ids: list[int], data: st.DataObject
 ) -> None:
-    """Every row arrives in the block of its partition; with any one id moved to another partition
-    the request is refused.
+    """Every row arrives in the block of its partition.
+
+    If one id is moved to another partition, the request is refused.
     """
     node_ids = np.array(ids, np.int64)
     owners = part_of(node_ids, PARTS, SCHEMA.placement)

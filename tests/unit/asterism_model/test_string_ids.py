@@ -1,6 +1,4 @@
-"""Names and the ids that follow from them: one function, three ways to reckon it, and what is no
-name.
-"""
+"""Tests of string ids and their int64 ids: one hash in three implementations, refusals."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ WORDS = [
     "y" * 256,
 ]
 WORDS = [word[:256] for word in WORDS]
-# SipHash-1-3 under the key 0, as CPython has it with PYTHONHASHSEED=0, without the lowest bit
+# SipHash-1-3 under the key 0, as in CPython with PYTHONHASHSEED=0, without the lowest bit
 REFERENCE = (
     ("a", 2322208592801664009),
     ("aaaaaaa", 1871777172841305606),
@@ -57,7 +55,7 @@ def test_ids_match_siphash_of_cpython_under_key_0() -> None:
         "import sys, json; print(json.dumps([hash(word.encode()) & (1 << 64) - 1 for word in "
         "json.load(sys.stdin)]))"
     )
-    # A child's environment is ours and more.
+    # The child inherits this environment.
     environment = {**os.environ, "PYTHONHASHSEED": "0"}  # noqa: TID251
     completed = subprocess.run(
         [sys.executable, "-c", code],
@@ -205,7 +203,7 @@ def test_name_of_the_id_column_is_reserved() -> None:
         Feature(name="id", dtype="int64")
 
 
-# -- conditions ------------------------------------------------------------------------------------
+# -- filters ---------------------------------------------------------------------------------------
 
 AIR = Schema.from_dict(
     {"ids": "string", "salt": 3, "nodes": {"airport": {}}, "edges": {"airport:route:airport": {}}}

@@ -1,4 +1,4 @@
-"""Results of tasks: one record, with one form in messages."""
+"""Tests of task results: one record, with one form in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts with a lone surrogate are refused with the argument and the position."""
+"""Tests that strings with a lone surrogate are refused with argument and position."""
 
 from __future__ import annotations
 

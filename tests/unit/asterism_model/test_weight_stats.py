@@ -10,7 +10,7 @@ from asterism_model.weight_stats import compute_weight_stats
 
 
 def part_totals(weights: np.ndarray, **overrides: Any) -> Any:
-    """What a build reports of one part."""
+    """Return the statistics that a build reports for one partition."""
     exact = weights.astype(np.float64)
     figures = {
         "count": exact.size,

@@ -1,4 +1,4 @@
-"""Frames and the messages of their heads."""
+"""Tests of frames and of the messages in their heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mapping of errors to gRPC statuses and back, as one table."""
+"""Tests of the mapping of errors to gRPC statuses and back, as one table."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ TABLE: list[tuple[str, str | None, str, type[AsterismError], str]] = [
     ("ABORTED", "Stale", "version 3", Stale, "version 3"),
     ("DATA_LOSS", "Corrupt", "block 7", Corrupt, "block 7"),
     ("INTERNAL", "Internal", "id 1f", Internal, "id 1f"),
-    # The class decides where it and the code differ; the code where the class is unknown.
+    # The class takes precedence over the code; the code applies if the class is unknown.
     ("ABORTED", "NotFound", "gone", NotFound, "gone"),
     ("ABORTED", "Renamed", "gone", Stale, "gone"),
-    # gRPC's own errors name no class.
+    # gRPC's own errors have no class.
     ("UNAVAILABLE", None, "Failed to connect", Unavailable, SILENT.format("Failed to connect")),
     ("UNAVAILABLE", None, "Socket closed", Unavailable, SILENT.format("Socket closed")),
     ("CANCELLED", None, "Channel closed", Unavailable, SILENT.format("Channel closed")),
@@ -121,7 +121,7 @@ class _Code:
 
 
 class _RpcError(Exception):
-    """A call that grpcio ended, with metadata of both kinds."""
+    """An error of a call that grpcio ended, with metadata of both kinds."""
 
     def code(self) -> _Code:
         return _Code()

@@ -1,5 +1,6 @@
-"""What pages show is of a bounded size and says the truth: rates, quantiles, histograms, runs of
-parts, spans of numbers.
+"""Tests of the data of pages: bounded in size, and correct.
+
+They cover rates, quantiles, histograms, runs of partitions, and spans of numbers.
 """
 
 from __future__ import annotations
@@ -178,8 +179,9 @@ def graph() -> tuple[
         ],
     ],
 ]:
-    """A version with a hole, zeros and very different weights, and the (weights, parts) of each
-    (element, type, name).
+    """Return a version with a hole, zeros and very different weights.
+
+    Also returns the (weights, partitions) of each (element, type, name).
     """
     rng = np.random.default_rng(5)
     schema = Schema(

@@ -1,6 +1,4 @@
-"""Statements are read into the records that they say, written as they are read, and refused at the
-place where they are wrong.
-"""
+"""Tests that statements are parsed into records, printed back, and refused with positions."""
 
 from __future__ import annotations
 

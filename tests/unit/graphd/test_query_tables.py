@@ -1,4 +1,4 @@
-"""Tables of statements: rows that are alike."""
+"""Tests of tables of statements: equal rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as blocks: which partition each goes to, in messages of a bounded size."""
+"""Tests of rows as blocks: the partition of each row, and messages of bounded size."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PARTS, HOSTS, CHUNK = 7, 3, 4
 
 
 class RecordingDispatcher:
-    """Storageds that take every block, of which host i has node 10 * i brought back by a load."""
+    """Storageds that accept every block; on host i, a load has revived node 10 * i."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[int, Frame[storaged_pb.WriteBlocksRequest]]] = []
-        """Host and request of every block that was written."""
+        """Host and request of every written block."""
 
     def dispatch(
         self,
@@ -47,7 +47,7 @@ class RecordingDispatcher:
         return [Frame(storaged_pb.WriteBlocksReply()) for _ in requests]
 
     def ids_by_part(self) -> dict[int, list[int]]:
-        """Ids that each partition was sent, in one block each, at its host."""
+        """Return the ids sent to each partition, in one block each, at its host."""
         ids_by_part: dict[int, list[int]] = {}
         for host, request in self.requests:
             ids, offsets = request.array("ids", "int64"), request.array("offsets", "int64")
@@ -80,7 +80,7 @@ def write_context(dispatcher: RecordingDispatcher) -> WriteContext:
 def test_node_deletes_reach_every_partition_once(
     message_parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Edges to a node may be anywhere, and tombstones of one partition come in one block."""
+    """A node's edges may be in any partition; tombstones of one partition are one block."""
     ids = np.array([5, 3, 8])
     monkeypatch.setattr(row_writes, "MESSAGE_BYTES", message_parts * ids.nbytes)
     dispatcher = RecordingDispatcher()

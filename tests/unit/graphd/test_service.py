@@ -1,4 +1,4 @@
-"""The table of the Graph service's methods."""
+"""Tests of the table of the Graph service's methods."""
 
 from __future__ import annotations
 

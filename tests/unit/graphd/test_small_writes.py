@@ -1,5 +1,6 @@
-"""Single writes that gather while another group is under way: who carries them, and who gets which
-fault.
+"""Tests of single writes that are batched while another group is committed.
+
+They check which writer commits a group and which writer gets which error.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def small_write(
 
 
 class ManualCommitter:
-    """Carries groups out one by one, each when it is let go."""
+    """Committer that commits groups one by one, each when released."""
 
     def __init__(self) -> None:
         self.groups: list[list[list[int]]] = []
@@ -65,7 +66,7 @@ class ManualCommitter:
 
 
 class Writers:
-    """Threads that write, and what they got."""
+    """Threads that write, and their results."""
 
     def __init__(self, groups: WriteBatcher) -> None:
         self._groups = groups
@@ -97,7 +98,7 @@ def committer() -> ManualCommitter:
 
 
 def wait_until_queued(groups: WriteBatcher, n: int) -> None:
-    """Wait until ``n`` writes wait for their turn."""
+    """Wait until ``n`` writes are queued."""
     wait_until(
         lambda: len(groups._waiting.get("space", ())) >= n,
         f"{n} writes wait for their turn",
@@ -228,7 +229,7 @@ def test_adjacent_writes_of_other_columns_are_chunks_of_their_own() -> None:
 
 
 class Catalog:
-    """A metad that gives the edges of each chunk ids from its number times 100 on."""
+    """A metad that assigns edge ids from 100 times the number of each chunk."""
 
     def call(self, method: Method, request: Any, timeout_s: float) -> metad_pb.Load:
         if method is CATALOG["begin_load"]:

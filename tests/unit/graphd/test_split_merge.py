@@ -63,7 +63,7 @@ def test_merged_rows_are_in_request_order(hosts: int) -> None:
 
 
 def test_rows_that_no_host_answered_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory of the pool was used before."""
+    """The pool's memory has old content."""
     monkeypatch.setattr(buffer_pool, "empty", lambda shape, dtype: np.full(shape, 7, dtype))
     answers = [(np.array([rows]), {"x": np.array([[rows, 1]])}) for rows in (3, 0)]
     merged = split_merge.merge_rows(5, answers)
@@ -90,7 +90,7 @@ def test_merged_ragged_rows_are_in_request_order(hosts: int) -> None:
 
 
 def test_chunked_merge_and_sort_match_and_can_be_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint comes before each piece; a row that is longer than a piece is one."""
+    """A checkpoint precedes each piece; a row longer than a piece is one piece."""
     ids = np.random.default_rng(4).integers(0, 12, 200)
     answers = []
     for _, rows in split_merge.rows_by_owner(space_route(5), ids):

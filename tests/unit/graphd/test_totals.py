@@ -1,4 +1,4 @@
-"""Totals of a version: what draws can reach."""
+"""Tests of totals of a version: the rows that draws can reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spaces, loads and versions, asked through the handlers over the memory store."""
+"""Tests of spaces, loads and versions, through the handlers over the memory store."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
         metad.ask("get_manifest", metad_pb.ManifestRequest(space="graph", version=1))
 
 
-# Jobs through the door.
+# Jobs through the endpoint.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A copied folder has its daemon's uuid and incarnation: of two processes, only one is accepted."""
+"""Tests of copied folders: of two processes with one uuid, only one is accepted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_first_of_two_processes_with_one_identity_is_accepted() -> None:
         metad.poll("s1", start_id=12)
     metad.heartbeat("s1", start_id=11)
     metad.poll("s1", start_id=11)
-    # metad reads the catalog again: it still knows which one it was.
+    # A restarted metad still knows the accepted process.
     with pytest.raises(Conflict):
         InProcessMetad(metad.store, now_ms=metad.now_ms).heartbeat("s1", start_id=12)
 
@@ -41,7 +41,7 @@ def test_restored_folder_is_accepted_after_the_others_lease() -> None:
 
 
 def test_graphd_with_clock_set_back_is_accepted_after_lease() -> None:
-    """Its incarnation is a time: a smaller one may be the later start."""
+    """A graphd's incarnation is a time, so a smaller one may be the later start."""
     metad = InProcessMetad()
     metad.heartbeat("g1", role=metad_pb.GRAPHD, start_id=11, incarnation=2_000)
     with pytest.raises(Conflict, match="once the lease of the other is over"):

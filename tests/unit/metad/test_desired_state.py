@@ -1,4 +1,4 @@
-"""Heartbeats and polls: who is there, what they are told, and when."""
+"""Tests of heartbeats and polls: online hosts, their desired state, and timing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metad() -> InProcessMetad:
 def parked_poll(
     metad: InProcessMetad, pool: ThreadPoolExecutor, uuid: str, role: int = metad_pb.STORAGED
 ):  # type: ignore[no-untyped-def]
-    """A poll that waits for news, surely parked: what is there already was taken."""
+    """Return a parked poll: the current state was already read."""
     known_revision = metad.poll(uuid, role=role).revision
     future = pool.submit(metad.poll, uuid, known_revision=known_revision, wait_s=HANG_S, role=role)
     with pytest.raises(TimeoutError):
@@ -113,7 +113,7 @@ def test_both_roles_get_a_published_version_with_all_totals(metad: InProcessMeta
 def test_every_reply_names_its_cluster() -> None:
     clusters = set()
     for _ in range(2):
-        # The same folder's identity, but a catalog that is empty: another cluster.
+        # The same folder's identity, but an empty catalog: another cluster.
         metad = InProcessMetad(uuid="m1")
         metad.heartbeat("s1")
         metad.heartbeat("g1", role=metad_pb.GRAPHD)
@@ -256,7 +256,7 @@ def test_parked_poll_wakes_only_for_events() -> None:
         )
         wait_until(lambda: checks, "the poll is parked")
         feed.wait_for_change(0, time.monotonic() + HANG_S, lambda: True, end_callbacks.append)
-        end_callbacks[-1]()  # a call that ends after its reply
+        end_callbacks[-1]()  # a call may end after its reply
         feed.wait_for_change(1, time.monotonic() + 1.5, lambda: True, lambda _: None)
         assert len(checks) == 1
         feed.advance()

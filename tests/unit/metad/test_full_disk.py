@@ -1,5 +1,6 @@
-"""A store that refuses one write of several: what metad has not written it does not believe, and
-makes up for later.
+"""Tests of a store that refuses one of several writes.
+
+metad does not assume that the refused write happened, and repeats it later.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from metad.store.port import Changes
 
 
 class FailingStore(MemoryStore):
-    """Takes so many more writes, then refuses one."""
+    """Store that accepts a number of writes, then refuses one."""
 
     writes_left = -1
 
@@ -33,7 +34,7 @@ def store() -> FailingStore:
 
 @pytest.fixture
 def metad(store: FailingStore) -> InProcessMetad:
-    """A build under way."""
+    """Return a metad with a running build."""
     metad = InProcessMetad(store)
     metad.heartbeat("s1")
     metad.create()
@@ -46,7 +47,7 @@ def test_half_written_storaged_restart_is_redone_at_heartbeat(
     metad: InProcessMetad, store: FailingStore
 ) -> None:
     assert [order.attempt for order in metad.poll("s1").task_assignments] == [1]
-    store.writes_left = 1  # the host is written, what follows for its tasks is not
+    store.writes_left = 1  # the host's record is written, but not the update of its tasks
     with pytest.raises(Unavailable):
         metad.heartbeat("s1", incarnation=2)
     metad.heartbeat("s1", incarnation=2)

@@ -1,5 +1,6 @@
-"""Which positions a catalog contains: copies that are put back, that go on, that are adopted; and
-identifiers never given twice.
+"""Tests of catalog positions: copies that are restored, continued or adopted.
+
+Identifiers are never assigned twice.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from metad.store.revisions import RevisionedStore
 
 
 def copy_of(store: MemoryStore) -> MemoryStore:
-    """A copy of a store, as a folder is copied."""
+    """Return a copy of a store, as a copied folder."""
     copy = MemoryStore()
     copy.write(dict(store.range(b"")))
     return copy
 
 
 def start_metad(store: MemoryStore) -> tuple[History, RevisionedStore]:
-    """A metad that starts on a store."""
+    """Start metad's history and store on a store."""
     revisioned = RevisionedStore(store)
     return History(revisioned), revisioned
 
@@ -136,12 +137,12 @@ def test_catalog_of_earlier_release_starts_above_its_ids() -> None:
 
 
 def followed_state(metad: InProcessMetad, uuid: str = "s1") -> dict[str, object]:
-    """What a storaged that has followed the newest state says of it."""
+    """Return the report of a storaged that has followed the newest state."""
     return {"followed_position": metad.poll(uuid).position, "cluster": metad.poll(uuid).cluster}
 
 
 def catalog_and_older_copy() -> tuple[InProcessMetad, MemoryStore]:
-    """A catalog with a space, a version and a load, and a copy of its store from before them."""
+    """Return a catalog with a space, a version and a load, and an earlier copy of its store."""
     store = MemoryStore()
     metad = InProcessMetad(store)
     for uuid in ("s1", "s2"):
@@ -244,7 +245,7 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
         "s1", completed_removals=[r.removal_id for r in reply.removals], **adopted_state
     )
     assert list(older.poll("s1", **adopted_state).removals) == []
-    # One that was away reports, and is ordered the same, without another adoption.
+    # A host that was offline reports and gets the same removals, without another adoption.
     older.heartbeat("s2", **newer_states["s2"])
     assert older.components.followers.fault() == ""
     assert older.poll("s2", **newer_states["s2"]).adopted
@@ -288,7 +289,7 @@ def test_no_ids_are_issued_before_the_catalog_is_confirmed() -> None:
     restarted = InProcessMetad(
         metad.store, now_ms=metad.now_ms, confirmed=False, lease_s=4.0, heartbeat_interval_s=0.1
     )
-    restarted.components.followers.lease_s = -1.0  # do not wait here
+    restarted.components.followers.lease_s = -1.0  # avoids the wait
     for change in (
         lambda: restarted.begin("old"),
         lambda: restarted.create("x"),
@@ -299,7 +300,7 @@ def test_no_ids_are_issued_before_the_catalog_is_confirmed() -> None:
     restarted.heartbeat("s1")
     with pytest.raises(NotReady, match="expected storageds s2 to confirm"):
         restarted.begin("old")
-    restarted.advance_clock(5)  # the lease of s2 is over
+    restarted.advance_clock(5)  # the lease of s2 has expired
     restarted.heartbeat("s1")
     restarted.begin("old")
 

@@ -1,6 +1,4 @@
-"""Loads that nobody goes on with, loads that were given up, and spaces that are dropped leave
-nothing behind at metad.
-"""
+"""Tests that expired or abandoned loads and dropped spaces leave no records at metad."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def abandoned_loads(metad: InProcessMetad) -> list[int]:
 
 
 def record_kinds(store: MetaStore) -> set[str]:
-    """The kinds of records that a store holds."""
+    """Return the kinds of records in a store."""
     return {key.decode().split("/")[1] for key, _ in store.range(b"")}
 
 
@@ -67,7 +65,7 @@ def test_acknowledgement_alone_renews_a_load(metad: InProcessMetad) -> None:
 
 @pytest.mark.parametrize("jump_s", [-86_400.0, 0.0, 86_400.0, 2 * WEEK_S])
 def test_restart_grants_a_load_a_full_lease(metad: InProcessMetad, jump_s: float) -> None:
-    """Its wall clock may have been set since: a jump of weeks abandons nothing."""
+    """The wall clock may have changed since: a jump of weeks abandons no load."""
     load = metad.begin()
     metad.advance_clock(WEEK_S / 2)
     metad.register(load, node_chunk(0))
@@ -89,7 +87,7 @@ def test_abandoned_load_is_announced_until_all_hosts_drop_it(metad: InProcessMet
     assert abandoned_loads(restarted) == [load.load_id], (
         "what was said to an earlier metad is said again, at every beat"
     )
-    restarted.heartbeat("s3", dropped_loads=[load.load_id])  # it holds no part
+    restarted.heartbeat("s3", dropped_loads=[load.load_id])  # it holds no partition
     restarted.heartbeat("s1", dropped_loads=[load.load_id])
     assert abandoned_loads(restarted) == []
     restarted_again = InProcessMetad(restarted.store, now_ms=restarted.now_ms)
@@ -150,7 +148,7 @@ def test_dropped_space_leaves_only_job_records(metad: InProcessMetad) -> None:
         metad.heartbeat(uuid, dropped_loads=[settled.load_id])
     metad.load()
     job = metad.submit()
-    metad.build("s1")  # one share is done, and its result written down
+    metad.build("s1")  # one task is done, and its result is stored
     permanent = {
         "format",
         "cluster",

@@ -1,5 +1,6 @@
-"""Loads, asked through the handlers over the memory store: chunks, edge ids, resumption,
-commits.
+"""Tests of loads through the handlers over the memory store.
+
+They cover chunks, edge ids, resumption and commits.
 """
 
 from __future__ import annotations
@@ -51,9 +52,7 @@ def test_same_chunk_keeps_its_base_and_reports_if_written(metad: InProcessMetad)
 
 
 def test_registered_chunk_refuses_other_content(metad: InProcessMetad) -> None:
-    """Blocks of a chunk that was cut off may lie at parts that the other content would not
-    touch.
-    """
+    """An interrupted chunk may have blocks in partitions that other content would not touch."""
     metad.create()
     load = metad.begin()
     metad.register(load, edge_chunk(0), edge_chunk(1), written=[0])

@@ -1,5 +1,6 @@
-"""What reports, failures and hosts that go and come do to a job's attempts; no clock, no disk, no
-socket.
+"""Tests of attempts of a job after reports, failures and changes of hosts.
+
+No clock, disk or socket is used.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def test_restarted_host_gets_new_attempt_and_old_is_fenced() -> None:
 
 
 def test_finished_task_reruns_if_host_restarts_before_publish() -> None:
-    """Only the start that reported the output is known to hold it whole."""
+    """Only the process that reported the output is known to hold it completely."""
     scenario = Scenario()
     job = scenario.submit()
     scenario.report_finished(job, A)

@@ -1,5 +1,6 @@
-"""The life of a job in the machine: submitted, published, stopped, recovered, forgotten; no clock,
-no disk, no socket.
+"""Tests of the life cycle of a job in the machine, without clock, disk or socket.
+
+Jobs are submitted, published, stopped, recovered and forgotten.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def test_job_is_published_together_with_its_last_task() -> None:
 
 
 def test_finished_task_stays_assigned_until_its_job_ends() -> None:
-    """What is not named is not wanted: its host would take the output for a leftover."""
+    """A host would remove output that no assignment lists as a leftover."""
     scenario = Scenario()
     job = scenario.submit()
     scenario.report_finished(job, A)
@@ -265,7 +266,7 @@ def test_recovered_job_keeps_its_commit_with_new_attempts() -> None:
         "",
         0,
     )
-    # The finished one too: nobody ordered its output to be held while the job was over.
+    # The finished task too: no assignment protected its output while the job was over.
     assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 2)]
     assert scenario.assigned_tasks(B) == [(job.tasks[1].task_id, 2)]
     scenario.report_finished(recovered)

@@ -1,6 +1,4 @@
-"""What the kinds of jobs have of their own: options, versions that are read, ends without a
-publication, what is kept of results.
-"""
+"""Tests of the kinds of jobs: options, versions read, unpublished ends, stored results."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ from metad.wire import storage
 
 
 def publish_build(scenario: Scenario) -> Job:
-    """A build that is over."""
+    """Return a finished build."""
     job = scenario.submit()
     scenario.report_finished(job)
     assert scenario.job(job.job_id).version == 1
     return scenario.job(job.job_id)
 
 
-# What may be asked.
+# Accepted requests.
 
 
 def test_options_identify_a_job_and_defaults_are_filled_in() -> None:
@@ -93,7 +91,7 @@ def test_a_space_without_a_load_can_be_compacted() -> None:
     assert Scenario().submit(kind="compact", cut=0).state is JobState.RUNNING
 
 
-# How they go.
+# Execution.
 
 
 def test_jobs_of_all_kinds_queue_per_space() -> None:
@@ -187,7 +185,7 @@ def test_unit_counts_but_not_totals_are_kept_after_publication() -> None:
     last_index = {type(command): i for i, command in enumerate(scenario.commands)}
     assert (
         last_index[model.PublishVersion] < last_index[model.SaveOutcome]
-    )  # publishing takes away what tasks reported: what is kept comes after
+    )  # publishing removes the reports of tasks, so the outcome is saved later
 
 
 def test_build_without_linking_is_a_different_job() -> None:
@@ -356,7 +354,7 @@ def test_ended_jobs_of_every_kind_expire_after_seven_days() -> None:
     } == {job.job_id for job in submitted}
 
 
-# How fast.
+# Speed.
 
 
 def test_rate_follows_recent_reports() -> None:

@@ -1,4 +1,4 @@
-"""When metad looks at what ends with time alone."""
+"""Tests of the times of metad's maintenance of leases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 def due_in_s(metad: InProcessMetad) -> float:
-    """Return the seconds until an idle metad looks again."""
+    """Return the seconds until an idle metad's next maintenance."""
     return (metad.components.maintenance.next_due_ms() - metad.now_ms) / 1000
 
 

@@ -1,6 +1,4 @@
-"""Pins of versions: leases that keep a version served, their bounds, and what a restart of metad
-makes of them.
-"""
+"""Tests of pins, the leases that keep a version served: bounds, and restarts of metad."""
 
 from __future__ import annotations
 
@@ -72,7 +70,9 @@ def test_a_pinned_version_stays_until_its_pin_is_released(metad: InProcessMetad)
     metad.advance_clock(0)
     assert served_versions(metad) == [4]
     assert metad.poll("s1").revision > before
-    metad.ask("release_pin", metad_pb.PinRequest(pin_id=pinned.pin_id))  # again, nothing
+    metad.ask(
+        "release_pin", metad_pb.PinRequest(pin_id=pinned.pin_id)
+    )  # a repeated release has no effect
 
 
 def test_pin_ends_with_its_term_and_renewal_grants_a_full_one(metad: InProcessMetad) -> None:
@@ -188,7 +188,7 @@ def test_silent_graphd_after_a_restart_delays_retirement(metad: InProcessMetad) 
     assert [
         manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions
     ] == [1, 2]
-    restarted.advance_clock(4)  # its lease is over: it is not there
+    restarted.advance_clock(4)  # its lease has expired
     assert [
         manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions
     ] == [2]

@@ -1,5 +1,6 @@
-"""What failed and stopped builds left stays while it can be of use, by metad's clock; then
-storageds are told that it goes.
+"""Tests of retention: output of failed and stopped builds is removed after a time.
+
+metad's clock decides; then storageds get removal requests.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def failure_report(order: metad_pb.TaskAssignment) -> metad_pb.TaskReport:
 
 
 def start_build(**settings: float) -> tuple[InProcessMetad, int]:
-    """A build that runs on two hosts."""
+    """Start a build on two hosts."""
     metad = InProcessMetad(**{"max_attempts": 1, **settings})
     metad.heartbeat("s1")
     metad.heartbeat("s2")
@@ -36,7 +37,7 @@ def start_build(**settings: float) -> tuple[InProcessMetad, int]:
 
 
 def fail_build(metad: InProcessMetad) -> None:
-    """Both hosts report that their build came to nothing."""
+    """Report the build as failed on both hosts."""
     for uuid in ("s1", "s2"):
         orders = metad.poll(uuid).task_assignments
         metad.heartbeat(uuid, *(failure_report(order) for order in orders))

@@ -1,4 +1,4 @@
-"""metad's settings: promised defaults, and times that must fit together."""
+"""Tests of metad's settings: documented defaults, and consistent times."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The audit's eyes: what its kernel makes of alias rows that are right, and of every way in which
-one can be wrong.
-"""
+"""Tests of the audit's kernel on correct alias rows, and on every kind of error."""
 
 from __future__ import annotations
 
@@ -90,15 +88,13 @@ ROWS: Rows = [[1, 2, 3, 4], [5, 0, 1, 1, 1], [2, 2], [7, 1, 1, 1, 1, 1, 9, 2]]
 
 
 def test_every_altered_threshold_is_detected_at_its_row() -> None:
-    """The 2^-32 that the highest bit of ``cold`` is worth is within the limit; the high halves of
-    ``hot`` are not.
-    """
+    """The highest bit of ``cold`` is 2^-32, within the limit; high halves of ``hot`` are not."""
     indptr, weights, sums, alias_threshold, alias_fraction = build_tables(ROWS)
     for slot in range(weights.size):
         row = int(np.searchsorted(indptr, slot, side="right")) - 1
         n = int(indptr[row + 1] - indptr[row])
         if int(alias_threshold[slot]) & 0xFFFFFFFF == slot - int(indptr[row]):
-            continue  # certain: its threshold is not looked at by a draw either
+            continue  # certain: no draw reads its threshold either
         altered = alias_threshold.copy()
         altered[slot] ^= np.uint64(1 << 60)
         assert audit_tables(indptr, weights, sums, altered, alias_fraction)[0] == [
@@ -133,7 +129,7 @@ def test_altered_weights_and_sums_are_detected() -> None:
             WRONG_SUM,
         ]
     swapped = weights.copy()
-    swapped[[0, 1]] = swapped[[1, 0]]  # the same sum, another law
+    swapped[[0, 1]] = swapped[[1, 0]]  # the same sum, but another distribution
     assert audit_tables(indptr, swapped, sums, alias_threshold, alias_fraction)[0] == [
         0,
         WRONG_DISTRIBUTION,

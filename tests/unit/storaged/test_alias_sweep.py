@@ -1,4 +1,4 @@
-"""A sweep that is left between any two blocks and gone on with is the sweep that was not."""
+"""Tests that an alias sweep resumed between any two blocks equals an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 7
 
 @dataclass
 class RowCollector:
-    """Takes what is swept."""
+    """Collects the output of a sweep."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -34,8 +34,9 @@ class RowCollector:
 def streams(
     weights: NDArray[np.float64], position: SweepPosition
 ) -> tuple[Iterator[Columns], Iterator[Columns]]:
-    """Light and heavy columns in blocks, from those on that ``position`` is not done with. The id
-    of column i is 10 i.
+    """Return light and heavy columns in blocks, from ``position`` on.
+
+    The id of column i is 10 i.
     """
     p = weights * weights.size / neumaier_sum(weights)
     light, heavy = np.flatnonzero(p < 1), np.flatnonzero(p >= 1)

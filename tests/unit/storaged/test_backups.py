@@ -1,5 +1,7 @@
-"""Backups without a network: addresses keep their secrets, records and streams notice what is
-altered, the catalog what it may.
+"""Tests of backups without a network.
+
+Addresses hide their secrets, manifests and streams detect changes, and the catalog restores
+records.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ def test_displayed_address_has_no_secret(address: str, shown: str) -> None:
 
 
 def test_unsupported_address_is_refused_without_its_secret() -> None:
-    # A secret may have slashes in it. Object stores take what is before the @ for a bucket's name;
-    # memory does as they do.
+    # A secret may contain slashes. Object stores take the text before the @ for a bucket's name;
+    # memory behaves alike.
     for address in (
         "nosuch://me:hunter2@host/x",
         "nosuch://me:hun/hunter2@host/x",
@@ -139,7 +141,7 @@ def filled_store() -> BlockStore:
 def test_blocks_move_under_new_load_ids_without_later_loads() -> None:
     source, commits = filled_store(), {3: 1, 5: 2}
     rows, size = source.rows_and_bytes(0, commits)
-    assert rows == 400 * 2 * 2 + 1  # ids, and features beside ids of their own
+    assert rows == 400 * 2 * 2 + 1  # ids, and features with their own ids
     stream = list(encode_stream(source.stored_values(0, commits), commits))
     assert size < sum(map(len, stream)) < 2 * size
     target = BlockStore(MemoryEngine(FAMILIES), SCHEMA)
@@ -184,7 +186,7 @@ def test_truncated_altered_or_foreign_stream_is_refused() -> None:
 
 
 def build_space(desk: InProcessMetad) -> common_pb.Manifest:
-    """A space with two committed loads of ten edges each, the first of them published."""
+    """Create a space with two committed loads of ten edges each; publish the first one."""
     for uuid in ("s1", "s2"):
         desk.heartbeat(uuid)
     desk.create()
@@ -212,7 +214,7 @@ def export_record(desk: InProcessMetad) -> metad_pb.SpaceRecord:
 
 
 def desk_from_record(record: metad_pb.SpaceRecord) -> InProcessMetad:
-    """Another metad, with ids of its own, that was given a record."""
+    """Return another metad, with its own ids, that restored a record."""
     desk = InProcessMetad(uuid="m2", allowed_addresses="*")
     desk.heartbeat("t1")
     desk.create("other")
@@ -263,9 +265,7 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
     job = submit(desk)
     assert "hunter2" not in str(job)
     assert "hunter2" not in str(desk.ask("list_jobs", metad_pb.ListJobsRequest()))
-    desk = InProcessMetad(
-        desk.store, uuid="m2", allowed_addresses="*"
-    )  # killed: nothing is forgotten
+    desk = InProcessMetad(desk.store, uuid="m2", allowed_addresses="*")  # killed: no state is lost
     desk.heartbeat("t1", incarnation=2)
     (assignment,) = desk.poll("t1", incarnation=2).task_assignments
     assert (assignment.options["from"], list(assignment.commits), assignment.manifest.digest) == (

@@ -1,4 +1,4 @@
-"""Blocks as loaded: replays, values' sizes, damage, and which nodes are alive for whom."""
+"""Tests of stored blocks: replays, sizes of values, damage, and live nodes per commit."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_exists_agrees_with_applying_the_writes_one_by_one(
         by_load[load].append((is_insert, ids))
         store.exists(
             0, all_ids, 4, order[: len(by_load[load]) % 3]
-        )  # asked in between, so that layers grow bit by bit
+        )  # queried in between, so that layers grow gradually
     alive: set[int] = set()
     for load in [*order, 4]:
         for is_insert, ids in by_load[load]:

@@ -1,6 +1,4 @@
-"""The digest of a unit's input: everything that can change its bytes changes it, and nothing else
-does.
-"""
+"""Tests of the digest of a unit's input: it changes exactly when the bytes may change."""
 
 from __future__ import annotations
 
@@ -102,7 +100,7 @@ def test_values_matter_and_are_delimited() -> None:
 
 
 IDS, STAMPS = np.array([3, 5, 8, 900]), np.array([0, 2 << 32, 5 << 32, 9 << 32])
-"""Deletes before all of `REFS`, between two of their writes twice, and after all."""
+"""Deletes before all of `REFS`, between two of their writes (twice), and after all."""
 
 
 def deletes(ids: np.ndarray, stamps: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""Stop flags: kernels look at them inside one node's row, and nothing incomplete is returned."""
+"""Tests of stop flags: kernels check them within a row, and return no partial result."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ NODES = 60
 
 @pytest.fixture(scope="module")
 def version() -> sampling.LocalVersion:
-    """A hub, few of whose edges weigh almost all, so that draws without replacement end in a
-    race.
+    """Return a hub with a few edges of almost all weight.
+
+    Sampling without replacement therefore switches to exponential keys.
     """
     weighted: dict[str, Any] = {
         "weighted": True,
@@ -49,7 +50,7 @@ def version() -> sampling.LocalVersion:
 
 
 def hub_arguments(nodes: int = NODES, **changes: Any) -> dict[str, Any]:
-    """Arguments of draws of neighbors of the hub."""
+    """Return arguments of neighbor sampling from the hub."""
     ids = np.zeros(nodes, np.int64)
     arguments: dict[str, Any] = {
         "edge_types": [0],
@@ -176,7 +177,7 @@ def enter_with_flag_set(stop: cancellation.StopFlag) -> cancellation.StopFlag:
 
 
 def measure_thread_s(run: Callable[[], object]) -> float:
-    """Return the processor time of this thread that a call takes."""
+    """Return the processor time of this thread for a call."""
     started_at = time.thread_time()
     run()
     return time.thread_time() - started_at
@@ -186,10 +187,8 @@ def measure_thread_s(run: Callable[[], object]) -> float:
 def test_kernels_stop_inside_one_row(
     call: str, version: sampling.LocalVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the flag set from the start they take a small part of the whole time, and give Deadline
-    instead of a result.
-    """
-    CALLS[call](version)  # compiled, and what is kept with the version is there
+    """With the flag set, kernels take a small part of the full time and raise Deadline."""
+    CALLS[call](version)  # compiles, and caches data of the version
     full_s = measure_thread_s(lambda: CALLS[call](version))
 
     def run_stopped() -> None:
@@ -235,7 +234,7 @@ def _raise() -> None:
 
 
 def test_forked_process_has_its_own_watcher() -> None:
-    _wait_for_flag()  # the thread of this process runs
+    _wait_for_flag()  # starts the watcher thread of this process
     child = multiprocessing.get_context("fork").Process(target=_wait_for_flag)
     child.start()
     child.join()

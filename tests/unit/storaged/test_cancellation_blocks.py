@@ -1,4 +1,4 @@
-"""Draws in blocks: the same bytes whatever the size of a block, and a stop between two of them."""
+"""Tests of sampling in blocks: equal bytes for any block size, and stops in between."""
 
 from __future__ import annotations
 
@@ -260,7 +260,10 @@ def test_blocks_by_work_hold_a_quota_or_one_node() -> None:
 
 
 def test_block_size_adapts_to_elapsed_time() -> None:
-    """Seconds left say how long a block took: long ones are halved, short ones doubled."""
+    """The elapsed time is measured by the remaining seconds.
+
+    Slow blocks are halved, fast ones doubled.
+    """
     for elapsed_s, sizes in (
         (0.001, [10, 20, 40, 30]),
         (0.01, [10] * 10),

@@ -1,6 +1,4 @@
-"""What storaged keeps of conditions: within its bound, made once, gone with its version, gone on
-with where it was cut off.
-"""
+"""Tests of the filter cache: bounded, computed once, freed with its version, resumable."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def row_filter(text: str, element: int = sampling.NODE) -> sampling.RowFilter:
 
 
 class CheckpointCounter:
-    """Counts the blocks that are looked at; raises at one of them."""
+    """Counts scanned blocks; raises at one of them."""
 
     def __init__(self, stop_at: int = -1) -> None:
         self.count, self._stop_at = 0, stop_at
@@ -74,7 +72,7 @@ def test_filter_is_evaluated_once_and_shared() -> None:
         CheckpointCounter(),
     )
     totals = cache.filtered_totals(local_version, row_filter("x < 0.5"), [0, 3], first_scan)
-    assert first_scan.count == PARTS  # a block each
+    assert first_scan.count == PARTS  # one block per partition
     assert {key: part_totals.count for key, part_totals in totals.items()} == {
         (sampling.NODE, 0, 0): SIZE // 2 // PARTS,
         (sampling.NODE, 0, 3): SIZE // 2 // PARTS,

@@ -1,4 +1,4 @@
-"""Images in large pages of memory: what is asked of the system, and when."""
+"""Tests of images in huge pages: the requests to the system, and their time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from storaged.store.huge_pages import (
 
 
 def resident_share(path: Path) -> float:
-    """The share of a file's pages that are in memory."""
+    """Return the share of a file's pages in memory."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE) as content:
         page_flags = (ctypes.c_ubyte * (-(-len(content) // mmap.PAGESIZE)))()
         start = ctypes.c_ubyte.from_buffer(content)
@@ -49,7 +49,7 @@ def write_file(folder: Path, name: str, size: int) -> Path:
 
 
 def evict(path: Path) -> None:
-    """Have the system let go of a file."""
+    """Evict a file from the page cache."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -90,7 +90,7 @@ def test_images_fit_where_they_leave_half_of_the_memory(
         folder.mkdir()
         write_file(folder, "some", 1000)
     monkeypatch.setattr(huge_pages, "available_bytes", lambda: 4000)
-    assert fits_memory(folders)  # the third is not there
+    assert fits_memory(folders)  # the third folder does not exist
     monkeypatch.setattr(huge_pages, "available_bytes", lambda: 3999)
     assert not fits_memory(folders)
     assert fits_memory(folders[:1])

@@ -1,6 +1,4 @@
-"""Indexes: what of one satisfies a condition, the pieces that it is cut into, and the exact law of
-draws from them.
-"""
+"""Tests of indexes: matching ranges, their pieces, and the exact distribution of draws."""
 
 from __future__ import annotations
 
@@ -178,7 +176,7 @@ def test_a_domain_has_every_value_once_in_order(dtype: str) -> None:
         if dtype == "bool"
         else np.arange(1 << bits, dtype=f"u{bits // 8}").view(dtype)
     )
-    if all_values.dtype.kind == "f":  # of the many that are not a number one will do
+    if all_values.dtype.kind == "f":  # a single NaN represents all
         all_values = np.append(all_values[~np.isnan(all_values)], all_values.dtype.type(np.nan))
     assert np.array_equal(np.unique(sort_keys(all_values)), keys)
 
@@ -246,8 +244,9 @@ def test_run_decomposes_into_aligned_blocks(rows: int) -> None:
 
 
 def _row_probabilities(cover: RangeCover) -> NDArray[np.float64]:
-    """The exact probability of each row of a cover's index: of its piece, then of it in the
-    piece.
+    """Return the exact probability of each row of a cover's index.
+
+    It is that of its piece times that of the row in the piece.
     """
     alias_thresholds, alias_indices = alias.pack_thresholds(*alias.build(cover.weights))
     probabilities = np.zeros(int(cover.index.rows.max()) + 1)
@@ -308,7 +307,7 @@ def test_cover_probabilities_are_weights_of_matching_rows(text: str) -> None:
 
 
 def test_light_rows_beside_heavy_ones_keep_their_shares() -> None:
-    """Differences of running sums would have lost them."""
+    """Differences of running sums would lose light rows."""
     weights = np.where(np.arange(200) < 100, 1e30, 1e-20).astype(np.float32)
     nodes = Nodes(
         ids=np.arange(200),

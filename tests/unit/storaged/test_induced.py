@@ -1,4 +1,4 @@
-"""Edges between lists of nodes, against what a loop over all edges finds."""
+"""Tests of edges between lists of nodes, against a loop over all edges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEIGHTS = GENERATOR.random(900).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def version() -> sampling.LocalVersion:
-    """Two edge types, one of them weighted, with many parallel edges."""
+    """Return a version of two edge types, one of them weighted, with many parallel edges."""
     types = (
         EdgeType(src_type="a", relation="x", dst_type="a", weighted=True),
         EdgeType(src_type="a", relation="y", dst_type="b"),
@@ -49,8 +49,9 @@ def version() -> sampling.LocalVersion:
 def expected(
     ids: list[int], cols: list[int], kinds: list[int], direction: int
 ) -> list[tuple[int, int, int, int, float]]:
-    """(row, edge type, edge id, col, weight), by (row, edge type as asked for, neighbor, edge id,
-    col).
+    """Return (row, edge type, edge id, col, weight) of edges, sorted.
+
+    The order is by row, requested edge type, neighbor, edge id and col.
     """
     entries = []
     for row, node in enumerate(ids):
@@ -59,7 +60,7 @@ def expected(
             local_ends, remote_ends = (src, dst) if direction == 1 else (dst, src)
             kind = 1 if name == "a:y:b" and direction == 1 else 0
             if direction == 2 and name == "a:y:b":
-                continue  # these end at nodes of the other type
+                continue  # these edges end at nodes of the other type
             for eid in np.flatnonzero(local_ends == node).tolist():
                 for col, other in enumerate(cols):
                     if other == remote_ends[eid] and kinds[col] == kind:
@@ -172,7 +173,7 @@ def test_types_of_another_length_are_refused(version: sampling.LocalVersion) -> 
 
 
 def test_unknown_nodes_of_parts_without_any_have_no_edges() -> None:
-    """Parts that have no node of a type have an index of no slots, as builds write it."""
+    """Builds write an index without slots for partitions without nodes of a type."""
     types = (EdgeType(src_type="a", relation="x", dst_type="a"),)
     schema = Schema(node_types=(NodeType(name="a"),), edge_types=types, parts=8, direction="both")
     ids = np.array([3, 1 << 40, 77 << 20])
@@ -210,7 +211,8 @@ def test_unknown_nodes_of_parts_without_any_have_no_edges() -> None:
 
 
 def test_only_found_edges_count_towards_the_message_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row may need room for all of its edges while it is searched; what counts is what is found.
+    """A row may need space for all of its edges during the search; only found edges count.
+
     Blocks of rows give the same bytes.
     """
     schema = Schema(

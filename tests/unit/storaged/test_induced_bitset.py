@@ -1,4 +1,4 @@
-"""Edges to targets, found by bits and by a hash table, against what a loop over all edges finds."""
+"""Tests of edges to targets by bitset and by hash table, against a loop over all edges."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ WEIGHTS = GENERATOR.random(SRC.size).astype(np.float32)
 EdgeRows = list[tuple[int, int, int, float]]
 NO_GROUPS = np.zeros(0, np.int32)
 WIDE_BASE = 1 << 40
-"""From here on ids do not fit into 32 bits."""
+"""First id that does not fit into 32 bits, with a margin."""
 
 
 @cache
 def version(base: int) -> sampling.LocalVersion:
-    """Nodes base, base + 1, ..., two of them with many edges, parallel ones and loops among them;
-    ids in 32 bits only from 0 on.
+    """Return nodes base, base + 1, ... with 32-bit ids only if base is 0.
+
+    Two nodes have many edges, with parallel ones and loops.
     """
     types = (EdgeType(src_type="n", relation="x", dst_type="n", weighted=True),)
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=PARTS)
@@ -62,7 +63,7 @@ def expected(
     groups: NDArray[np.int32],
     col_groups: NDArray[np.int32],
 ) -> EdgeRows:
-    """(row, edge id, col, weight), by (row, neighbor, edge id, col)."""
+    """Return (row, edge id, col, weight), by (row, neighbor, edge id, col)."""
     entries = []
     for row, node in enumerate((ids - base).tolist()):
         for eid in np.flatnonzero(node == SRC).tolist():
@@ -79,8 +80,9 @@ def expected(
 def search_edges(
     search: EdgeSearch, rows: EdgeSpans, capacity: int, *, weighted: bool = True
 ) -> EdgeRows:
-    """What a search finds, asked again with a little more room whenever that is used up;
-    ``weighted``: with weights, which are 0 otherwise.
+    """Return the edges found by a search, repeated with more capacity when it is full.
+
+    Weights are 0 unless ``weighted``.
     """
     state, sizes = np.zeros(2, np.int64), np.full(rows.partitions.size, -7, np.int32)
     buffers = EdgeOutputs(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64))
@@ -174,8 +176,9 @@ def test_targets_are_sorted_and_entered_in_pieces(
 @pytest.mark.parametrize("base", [0, WIDE_BASE])
 @pytest.mark.parametrize("buffer_size", [1200, 100_000])
 def test_both_searches_separate_groups(base: int, buffer_size: int) -> None:
-    """Many groups one after another, some without targets or rows, one node in several, few targets
-    and many.
+    """Many groups follow each other, some without targets or rows.
+
+    One node is in several groups; targets are few or many.
     """
     generator = np.random.default_rng(buffer_size)
     groups = np.sort(generator.integers(0, 30, 250)).astype(np.int32)
@@ -256,7 +259,7 @@ def test_bitset_needs_nearby_targets_and_ascending_groups() -> None:
 
 @pytest.mark.parametrize("below", [0, 50])
 def test_narrow_neighbors_never_match_targets_over_32_bits(below: int) -> None:
-    """Also where 32 bits of both are the same."""
+    """The low 32 bits may be equal."""
     ids = np.arange(SIZE)
     rows, targets = (
         EdgeSpans.locate(version(0), 0, 1, ids),

@@ -1,5 +1,6 @@
-"""storaged.sampling against the oracle: byte for byte, for every way to ask, on small graphs of
-every form.
+"""Tests of storaged.sampling against the reference, byte for byte.
+
+They cover all parameters on small graphs of every form.
 """
 
 from __future__ import annotations
@@ -632,14 +633,12 @@ def test_our_logarithm_is_within_one_unit_in_the_last_place() -> None:
 
 
 def test_kernels_match_interpreted_python() -> None:
-    """Both are compared with the oracle, which is not compiled; the child takes one form of
-    graph.
-    """
+    """Both are compared with the interpreted reference; the child uses one form of graph."""
     selection = (
         "mod and (node_draws or edge_draws or neighbor_draws or races or whole or features "
         "or scans)"
     )
-    # A child with one switch more.
+    # Environment of a child with one more switch.
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""Keys sort as what they name, and a prefix's end is behind everything that begins with it."""
+"""Tests of keys: they sort like their content, and a prefix's end follows all its keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subgraphs that grow in one call are those that grow hop by hop, section for section."""
+"""Tests that subgraphs sampled in one call equal those sampled hop by hop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ Sections = dict[str, NDArray[Any]]
 
 
 def graph(form: str) -> tuple[sampling.LocalVersion, NDArray[np.int64]]:
-    """Nodes whose ids are their rows, have holes among them, are parted by a hash, or lie far
-    apart.
-    """
+    """Return nodes with ids that are rows, have holes, are partitioned by hash, or are sparse."""
     random = np.random.default_rng(len(form))
     ids = {
         "mod": np.arange(200),
@@ -91,7 +89,7 @@ def sample_sections(
 def sample_both_ways(
     monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any
 ) -> tuple[Sections, Sections, bool]:
-    """The same asked for twice, at once where that can be and hop by hop, and whether it could."""
+    """Return the result in one call and hop by hop, and whether one call was possible."""
     original, results = khop.sample_khop_single_type, []
 
     def record(*arguments: Any) -> Sections | None:

@@ -1,5 +1,6 @@
-"""LABOR where edges lie is what its equations make of edges that were read: of nodes of every size,
-all weights, any steps, hosts and pieces.
+"""Tests of LABOR on storageds against its equations on the edges.
+
+They cover nodes of every degree, all weights, steps, hosts and pieces.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ HUB = 2 * kernel.BLOCK + 17
 
 
 def version(weights: str, parts: int = 3, spread: int = 1) -> sampling.LocalVersion:
-    """Nodes of 0 to 40 edges, one of two blocks and some more; parallel edges, loops, and ids with
-    gaps. ``spread`` is between neighbors.
+    """Return nodes of 0 to 40 edges, and one of more than two blocks.
+
+    There are parallel edges, loops, and gaps of ``spread`` between ids of neighbors.
     """
     generator = np.random.default_rng(3)
     degrees = np.array([*range(41), HUB, 1, 5])
@@ -96,8 +98,9 @@ def sampled_by_kernel(
 
 
 def level(weights: np.ndarray, importances: np.ndarray, fanout: int) -> float:
-    """1 / c of a node of more edges of positive weight than fanout, by bisection on the paper's
-    equation 22.
+    """Return 1 / c of a node by bisection on the paper's equation 22.
+
+    The node has more edges of positive weight than fanout.
     """
     total = weights.sum()
     target = total**2 / fanout - total**2 / weights.size + (weights**2).sum()
@@ -188,7 +191,7 @@ def identical(one: Neighbors, other: Neighbors) -> bool:
 
 
 def nearly_identical(one: Neighbors, other: Neighbors) -> bool:
-    """The same edges, and weights but for rounding."""
+    """Return whether edges are equal, and weights are equal except for rounding."""
     assert one.weights is not None
     assert other.weights is not None
     exact = all(
@@ -227,7 +230,7 @@ def test_labor_kernel_matches_reference(weights: str) -> None:
 @pytest.mark.parametrize("spread", [1, 1 << 30])
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_importance_steps_of_kernel_match_reference(weights: str, spread: int) -> None:
-    """Whether neighbors are numbered by a bit for every id there may be, or by their hashes."""
+    """Neighbors are relabeled by bitset or by hash."""
     graph, ids = (
         version(weights, spread=spread),
         np.array([*(np.arange(44) * 7)[::-1], -1, 3, 41 * 7]),
@@ -242,9 +245,7 @@ def test_importance_steps_of_kernel_match_reference(weights: str, spread: int) -
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
-    """As a graphd has storageds take them: by levels and importances, of whoever is asked anew each
-    time.
-    """
+    """A graphd passes levels and importances, and may query another storaged each time."""
     graph, ids = version(weights), np.arange(44) * 7
     for count, uniform in itertools.product((1, 7, -1), (False, True)):
         step_args = {
@@ -270,7 +271,7 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
             return largest
 
         importances = labor.solve_importances(3, update_importances, lambda: None)
-        assert len(levels) in (2, 3)  # steps end where they change nothing, too
+        assert len(levels) in (2, 3)  # steps also end when nothing changes
         in_one_call = sampled_by_kernel(graph, ids, count, uniform=uniform, importance=3)
         assert identical(
             in_one_call,
@@ -302,8 +303,9 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
 def test_block_size_and_capacity_do_not_change_samples(
     weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred nodes with the same neighbors keep the same ones, which may be any number more than
-    is expected.
+    """A hundred nodes with the same neighbors keep the same ones.
+
+    Their number may exceed the expectation by any amount.
     """
     graph, ids = version(weights), np.array([7 * node for node in (*range(41), *(41,) * 100)])
     requests = [
@@ -382,7 +384,7 @@ def test_unsupported_labor_requests_are_refused() -> None:
 
 @pytest.mark.parametrize("weights", ["none", "many decades"])
 def test_kernels_stop_within_one_row(weights: str) -> None:
-    """Once the flag is set, none looks at more edges of a hub than lie between two looks at it."""
+    """Once the flag is set, kernels read no more edges of a hub than between two checks."""
     graph = version(weights)
     rows = EdgeSpans.locate(graph, 0, 1, np.array([41 * 7]))
     assert rows.edges > 2 * STOP_CHECK_STEPS
@@ -421,7 +423,10 @@ def test_kernels_stop_within_one_row(weights: str) -> None:
 
 @pytest.mark.parametrize("weights", ["none", "many decades"])
 def test_levels_are_solved_for_within_a_stretch_of_a_stopped_row(weights: str) -> None:
-    """Sums over a row end with the first look at the flag; of more edges, levels would differ."""
+    """Sums over a row end with the first check of the flag.
+
+    With more edges, levels would differ.
+    """
     row_weights = np.zeros(0, np.float32) if weights == "none" else np.ones(HUB, np.float32)
     stop = np.ones(1, np.int64)
     if row_weights.size:

@@ -1,5 +1,6 @@
-"""What is made of a version once: threads that make it side by side get the same, for tables of
-addresses keep none of what they tell of.
+"""Tests of data computed once per version: concurrent threads get the same objects.
+
+Tables of addresses do not keep their arrays alive.
 """
 
 from __future__ import annotations

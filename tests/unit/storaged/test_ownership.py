@@ -1,4 +1,4 @@
-"""Records of where a graph database belongs."""
+"""Tests of records of the owner of a graph database."""
 
 from __future__ import annotations
 

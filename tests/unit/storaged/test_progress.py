@@ -1,6 +1,4 @@
-"""Progress lines of a task's process: the last tells all that was done, however soon the work
-ends.
-"""
+"""Tests of progress lines of a task's process: the last line has the complete progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of the Store service's methods."""
+"""Tests of the table of the Store service's methods."""
 
 from __future__ import annotations
 

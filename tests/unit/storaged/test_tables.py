@@ -1,6 +1,4 @@
-"""Table blocks: columns in, the same columns out, whatever the pieces; a block that is short or
-altered is told.
-"""
+"""Tests of table blocks: equal columns for any pieces, and detected damage."""
 
 from __future__ import annotations
 

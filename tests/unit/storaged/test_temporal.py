@@ -1,4 +1,4 @@
-"""Draws until times from large rows, and of versions that can not serve them."""
+"""Tests of temporal sampling from long rows, and of versions that do not support it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from storaged.store.image import EMPTY_U32
 
 HUB, GROUPS = 200_000, 40
 ALPHA = 1e-6
-"""Chance that a law test fails on right code."""
+"""Probability that a distribution test fails on correct code."""
 RNG = np.random.default_rng(6)
 TIMES = RNG.integers(0, 1000, HUB)
 WEIGHTS = np.exp(RNG.normal(size=HUB) * 2).astype(np.float32) * (RNG.random(HUB) > 0.1)
@@ -26,7 +26,7 @@ ENDS = RNG.permutation(HUB)
 
 @pytest.fixture(scope="module")
 def hub() -> sampling.LocalVersion:
-    """Node 0 and its neighbors, a group of which have edges that weigh more."""
+    """Return node 0 and its neighbors; a group of these has heavier edges."""
     edge_type = EdgeType(
         src_type="n",
         relation="e",
@@ -76,8 +76,9 @@ def sample_hub(
 def test_hub_edges_are_sampled_by_eligible_weight(
     hub: sampling.LocalVersion, uniform: bool, with_replacement: bool
 ) -> None:
-    """The first two draws of each position: without replacement of so many, none of which weighs
-    much, they are nearly as with.
+    """The test uses the first two draws of each position.
+
+    Without replacement among many light edges, they are nearly like draws with replacement.
     """
     samples = sample_hub(hub, 2, nodes=20_000, uniform=uniform, replace=with_replacement)
     assert samples.eids is not None

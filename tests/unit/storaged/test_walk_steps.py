@@ -1,5 +1,6 @@
-"""Walks against their definition: one neighbor a step, drawn for the walk's place, and by p and q
-candidate after candidate.
+"""Tests of walks against their definition.
+
+A step samples one neighbor for the walk's position; with p and q, one candidate after another.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HEAVY, PLAIN, EVEN, TO, FRO = range(5)
 
 
 def graph(form: str) -> tuple[sampling.LocalVersion, np.ndarray[Any, np.dtype[np.int64]]]:
-    """Two node types; rows of few and many edges, of zero weights only, and none."""
+    """Return two node types; rows have few or many edges, zero weights only, or none."""
     random = np.random.default_rng(len(form))
     relations = [
         ("n", "heavy", "n", True),
@@ -84,13 +85,13 @@ def graph(form: str) -> tuple[sampling.LocalVersion, np.ndarray[Any, np.dtype[np
 
 
 def coin(seed: int, purpose: int, step: int, position: int) -> float:
-    """In (0, 1), of a place in the request at a step."""
+    """Return a number in (0, 1) for a position of the request at a step."""
     own = np.uint64(rng.derive(rng.key_of(seed, purpose, step), np.uint64(position)))
     return float(rng.unit_float(np.uint64(rng.word(own, np.uint64(0)))))
 
 
 class WalkReference:
-    """What `draw.walk` has to say, one walk and one draw after another."""
+    """Reference of `draw.walk`, one walk and one draw after another."""
 
     def __init__(self, version: sampling.LocalVersion, spec: sampling.WalkSpec) -> None:
         self.version, self.spec, self.schema = version, spec, version.schema
@@ -101,7 +102,7 @@ class WalkReference:
         self.remote_types = [pair[spec.direction == 1] for pair in end_types]
 
     def is_local(self, node: int) -> bool:
-        """Whether a node's part is here."""
+        """Return whether a node's partition is local."""
         return (
             int(partition_choice.part_of(np.array([node]), PARTS, self.schema.placement)[0])
             in self.version.parts
@@ -110,7 +111,7 @@ class WalkReference:
     def sample_neighbor(
         self, node: int, node_type: int, step: int, position: int
     ) -> tuple[int, int, int]:
-        """A neighbor, the type of the edge to it, and its id; -1 where there is none."""
+        """Return a neighbor, the type of the edge to it, and its id; -1 if there is none."""
         edge_types = list(self.spec.steps[step % len(self.spec.steps)])
         sampled = sampling.sample_neighbors(
             self.version,
@@ -137,7 +138,7 @@ class WalkReference:
         )
 
     def has_edge(self, step: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Whether there is an edge between two nodes and their types, along those of a step."""
+        """Return whether two typed nodes are joined by an edge along those of a step."""
         edge_types = list(self.spec.steps[step % len(self.spec.steps)])
         types = {
             "kinds": np.array([one[1]], np.int32),
@@ -151,7 +152,7 @@ class WalkReference:
         )
 
     def row(self, node: int, node_type: int, step: int) -> list[tuple[int, int, int, float]]:
-        """All edges that a step may follow: neighbor, edge type, edge id, and what it counts."""
+        """Return all edges that a step may follow: neighbor, edge type, edge id, and measure."""
         neighbors = sampling.read_neighbors(
             self.version,
             edge_types=list(self.spec.steps[step % len(self.spec.steps)]),
@@ -181,12 +182,13 @@ class WalkReference:
         )
 
     def excess_return_bias(self) -> float:
-        """What the bias of a step back is above all others."""
+        """Return the excess of the return bias over all others."""
         return max(1 / self.spec.p - max(1, 1 / self.spec.q), 0.0)
 
     def extra_return_bias(self, node: int, node_type: int, step: int) -> float:
-        """What a row's tosses go on for behind those of other steps: as if all came from its
-        heaviest neighbor by each edge type.
+        """Return the extra range of a row's tosses for steps back.
+
+        It is computed as if all of them led to its heaviest neighbor by each edge type.
         """
         row, heaviest = self.row(node, node_type, step), 0.0
         for edge_type in {edge[1] for edge in row}:
@@ -201,7 +203,7 @@ class WalkReference:
     def return_edge(
         self, node: int, node_type: int, step: int, previous: tuple[int, int], toss: float
     ) -> tuple[int, int, int]:
-        """The edge back on which a toss falls; -1 where it falls on none."""
+        """Return the edge back that a toss selects; -1 if none."""
         row = self.row(node, node_type, step)
         remaining = toss / self.excess_return_bias() * sum(edge[3] for edge in row)
         for to, edge_type, eid, count in row:
@@ -214,8 +216,9 @@ class WalkReference:
     def walk(
         self, node: int, position: int, step: int, start: int, previous_node: int, attempt: int
     ) -> tuple[list[tuple[int, int, int]], Any]:
-        """Its steps here, of nodes of the first type; and the candidate and its attempt where it
-        hangs on an edge elsewhere.
+        """Return the local steps of a walk, and its pending candidate and attempt.
+
+        Steps are of nodes of the first type. A walk is pending if it needs an edge elsewhere.
         """
         spec, node_type, previous, steps = self.spec, 0, (previous_node, 0), []
         while node >= 0 and step < spec.length and self.is_local(node):
@@ -403,8 +406,10 @@ def test_paths_are_starts_followed_by_their_steps(
 def test_packed_walks_match_separate_walks(
     monkeypatch: pytest.MonkeyPatch, steps: list[list[int]], held: list[int], uniform: bool
 ) -> None:
-    """More than are under way at a time, of all lengths and both types, and put aside every few
-    steps: as one by one, which tells edges too.
+    """Many walks of all lengths and both types match single walks.
+
+    There are more than are processed at a time, and they are suspended every few steps. Single
+    walks also return edges.
     """
     monkeypatch.setattr(sys.modules[sampling.continue_walks.__module__], "_PACKED_ROUNDS", 3)
     version, ids = graph("mod")
@@ -501,7 +506,7 @@ def test_checkpoint_is_called_during_a_walk() -> None:
     m = 20_000
     starts = np.resize(ids[20:], m).astype(np.int64)
     zeros = np.zeros(m, np.int32)
-    # Steps back are a thousand times as likely as others: most attempts are refused.
+    # Steps back are a thousand times as likely as others: most attempts are rejected.
     spec = sampling.WalkSpec(
         steps=[[PLAIN]], length=20, uniform=True, direction=1, seed=1, p=1e-3, q=1.0
     )
@@ -522,6 +527,6 @@ def test_checkpoint_is_called_during_a_walk() -> None:
 
     sampling.continue_walks(
         version, replace(spec, length=2), state
-    )  # what is made of rows once looks at the clock, too
+    )  # data computed once per row checks the clock, too
     with pytest.raises(TimeIsUp):
         sampling.continue_walks(version, spec, state, raise_time_is_up)
