@@ -9,10 +9,10 @@ It prints seconds and peak memory.
     python -m tests.benchmarks.export --large    4 million nodes and 64 million edges, in a control
                                                  group of 2 GiB
 
-Each run is a process of its own. DGL has the graph in memory before the clock starts; `arrays`
-reads it from mapped files in a space's order, `--service` from a published version of a service in
-the same process. Peak memory is that of the process and of all that it starts, libraries and what
-they map included."""
+Each run is a separate process. DGL has the graph in memory before the clock starts; `arrays` reads
+it from mapped files in a space's order, `--service` from a published version of a service in the
+same process. Peak memory is that of the process and its descendants, including libraries and the
+files that they map."""
 
 from __future__ import annotations
 

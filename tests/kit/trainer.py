@@ -2,7 +2,7 @@
 
     python -m tests.kit.trainer ADDRESSES SPACE SECONDS THREADS SEED < expected.json
 
-Reads digests by the name of each call of `cases.calls`; prints what happened as one JSON object.
+Reads digests by the name of each call of `cases.calls`; prints the outcome as one JSON object.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def wake_rates(pids: Mapping[str, int], window_s: float) -> dict[str, dict[int, 
 
     Counts do not depend on the machine's load, as CPU time does: a thread wakes when an event or a
     deadline comes. Only waiting for a lock that a preempted thread holds adds to them; that differs
-    from window to window, so the least of several windows is what a process always does."""
+    from window to window, so the minimum over several windows is a property of the process."""
     started = time.monotonic()
     before = {name: context_switches(pid) for name, pid in pids.items()}
     time.sleep(window_s)  # the window that is measured

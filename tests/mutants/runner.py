@@ -1,8 +1,8 @@
 """Runner of mutants: each in a forked child of a process that has imported their modules.
 
 A child plants its mutant (`tests.mutants.planting`) and runs the one check or test that must reject
-it. Kernels run interpreted under checks, so nothing is compiled. Processes that a test starts have
-the mutant too, by the environment."""
+it. Checks run interpreted kernels, so nothing is compiled. Processes that a test starts plant the
+mutant too, as directed by their environment."""
 
 from __future__ import annotations
 

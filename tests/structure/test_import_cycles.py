@@ -44,8 +44,8 @@ def imported_modules(name: str, module: str, modules: Mapping[str, object]) -> s
     These are the longest prefix that is a module, and the packages around it, except those around
     the importing module too.
 
-    Top-level packages are left out unless they are named: `asterism` imports what it offers when it
-    is first asked for, an embedded service too.
+    Top-level packages are left out unless they are named, because `asterism` imports its public
+    names, including an embedded service, on first access.
     """
     while name not in modules:
         name, _, _ = name.rpartition(".")

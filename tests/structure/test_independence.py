@@ -54,7 +54,7 @@ def test_no_test_sleeps_for_a_fixed_time(root: Path) -> None:
 
     `let_pass` is only for time that must pass.
 
-    Programs of other environments, which do not have the kit, state at their sleeps what the time
+    Programs of other environments do not have the kit; they state at their sleeps what the time
     is for."""
     foreign = tuple(root / "tests/kit" / name for name in ("pyg", "tensorflow", "dgl"))
     sleeps = [

@@ -2,7 +2,7 @@
 
 Usage: partition_graph.py INPUT_FOLDER OUT PARTS METHOD.
 
-The input is src.npy, dst.npy and feat.npy. What is timed is `partition_graph` alone, with the graph
+The input is src.npy, dst.npy and feat.npy. Only `partition_graph` itself is timed, with the graph
 in memory."""
 
 from __future__ import annotations

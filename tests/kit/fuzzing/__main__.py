@@ -2,7 +2,7 @@
 
 The folder of services has the recorded requests.
 
-It notes each request before it is sent, prints what became of all of them, and exits with 1 if one
+It records each request before it is sent, prints the outcomes of all, and exits with 1 if one
 has a fault. The parent process recognizes a crash by the exit status, and reads the request from
 the note."""
 

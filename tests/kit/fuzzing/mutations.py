@@ -133,10 +133,10 @@ def mutations(
         Its sections; empty for a plain message.
     rng : numpy.random.Generator
     donors : Donors, optional
-        What other requests consist of.
+        Content of other requests.
     rare_fields : collection of str
-        Names of fields that are changed seldom: most changes of what a request is about end at the
-        same refusal.
+        Names of fields that are changed seldom, because most changes of a request's target fail at
+        the same check.
     """
     editor = _Editor(rng, donors or Donors(), frozenset(rare_fields))
     while True:

@@ -1,7 +1,7 @@
 """Services of a small cluster in one process, with a record of requests to its storageds.
 
 Everything is real (RocksDB, builds, images, handlers) but the network: calls go from handler to
-handler. `Services` records what each storaged is asked, so that a campaign can start from requests
+handler. `Services` records the requests to each storaged, so that a campaign can start from those
 that graphd really sends."""
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def find_mutant(name: str) -> Mutant:
     Raises
     ------
     LookupError
-        Where there is none.
+        If there is no such mutant.
     """
     for mutant in all_mutants():
         if mutant.name == name:

@@ -173,7 +173,7 @@ def test_a_wrong_schema_is_refused_with_the_value(change: dict[str, Any], said: 
 
 def test_unknown_enum_number_is_refused() -> None:
     message = Schema.from_dict(FULL).to_proto()
-    message.ids = 9  # type: ignore[assignment]  # what a newer client might send
+    message.ids = 9  # type: ignore[assignment]  # sent by a newer client
     with pytest.raises(InvalidRequest, match="IdScope 9"):
         Schema.from_proto(message)
 
