@@ -161,10 +161,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         HGT_HGT,
         (
-            '"""What the nodes of the last layer give to their neighbors."""',
+            "nodes = np.concatenate(frontier)",
             (
-                '"""What the nodes of the last layer give to their neighbors."""\n'
-                "    frontier = [frontier[0], *(ids[:0] for ids in frontier[1:])]"
+                "frontier = [frontier[0], *(ids[:0] for ids in frontier[1:])]\n"
+                "    nodes = np.concatenate(frontier)"
             ),
         ),
         check="layers_by_budgets_follow_their_distribution",
