@@ -1,8 +1,8 @@
-// What the server is asked, and how it is told when it does not answer.
+// Requests to the server, and the text shown when one fails.
 
 const TIMEOUT_MS = 20_000;
 
-/** The server said no, in words. */
+/** An error reply of the server. */
 export class Problem extends Error {
   constructor(status, body) {
     super(body?.message ?? `the server answered with status ${status}`);
@@ -12,7 +12,7 @@ export class Problem extends Error {
   }
 }
 
-/** Nobody answered. */
+/** No reply: the connection failed or timed out. */
 export class Unreachable extends Error {}
 
 async function ask(path, options, timeoutMs = TIMEOUT_MS) {
@@ -45,7 +45,7 @@ export function get(path, query = {}, signal = undefined, timeoutMs = undefined)
   return ask(`/ui/api${path}${text ? `?${text}` : ""}`, { signal }, timeoutMs);
 }
 
-/** Ask for something to be done. JSON is what lets a server tell its own pages from others'. */
+/** Request an action. The JSON content type lets the server reject forms that other sites post. */
 export const post = (path, body = {}, signal = undefined, timeoutMs = undefined) =>
   ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal }, timeoutMs);
 
@@ -60,7 +60,7 @@ const ADVICE = {
   Internal: "This is a fault of Asterism's own. Its log has the story under the number in the message.",
 };
 
-/** An error in words, and what to do about it. */
+/** Describe an error and its remedy. */
 export function told(error) {
   if (error instanceof Problem) return { what: error.message, todo: ADVICE[error.kind] ?? "" };
   if (error instanceof Unreachable) return { what: `The server does not answer: ${error.message}.`, todo: "Is it running? The page tries again by itself." };

@@ -1,4 +1,4 @@
-// Which page an address is, and how one is shown: asked for, drawn, asked for again while it is looked at.
+// Routing: map an address to a view, load and render it, and refresh it while the page is visible.
 
 import { Unreachable, told } from "./api.js";
 import { h, patch } from "./dom.js";
@@ -14,9 +14,9 @@ import * as spaces from "./views/spaces.js";
 import * as version from "./views/version.js";
 
 /**
- * A view has `nav`, the address that the menu marks; `title(context)`; `load(context)`, which gives the data; and
- * `render(data, context)`, which gives nodes. `pace` says how often it is asked for, in milliseconds; `key(data)` is what
- * counts as a change of it.
+ * A view has `nav`, the menu entry to highlight; `title(context)`; `load(context)`, which fetches the data; and
+ * `render(data, context)`, which returns nodes. `pace` holds the polling intervals in milliseconds. A change of `key(data)`
+ * counts as a change of the data.
  */
 const ROUTES = [
   ["/ui", overview],
@@ -61,7 +61,7 @@ function decoded(word) {
   }
 }
 
-/** Say something to those who listen. */
+/** Announce a text to screen readers. */
 function announce(text) {
   if (live.textContent !== text) live.textContent = text;
 }
@@ -78,7 +78,7 @@ class Shown {
     this.poll = new Poll((signal) => this.load(signal), { least: 2000, most: 15000, ...view.pace, failed: (error, wait) => this.failed(error, wait) });
   }
 
-  /** The same page with other words behind its address. */
+  /** Show the same page with other query parameters. */
   turn() {
     this.context.query = new URLSearchParams(location.search);
     this.poll.stop();
@@ -133,7 +133,7 @@ class Shown {
   }
 }
 
-/** Show the page of the address, which may be the one that is shown with other words behind it. */
+/** Show the page of the current address. It may be the present page with other query parameters. */
 async function show({ focus }) {
   const [view, params] = matched(location.pathname);
   for (const link of document.querySelectorAll("#nav a")) {
@@ -157,7 +157,7 @@ async function show({ focus }) {
   await shown.poll.now();
 }
 
-/** Go to an address of these pages. */
+/** Navigate to an address of these pages. */
 export function go(href) {
   history.pushState(null, "", href);
   return show({ focus: true });
@@ -173,7 +173,7 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("submit", (event) => {
-  // A form of filters: what is chosen becomes the address.
+  // A filter form: its values become the query parameters of the address.
   if (!event.target.matches?.("form.filters")) return;
   event.preventDefault();
   const query = new URLSearchParams([...new FormData(event.target)].filter(([, value]) => value !== ""));
@@ -208,7 +208,7 @@ theme.addEventListener("click", () => {
     if (next === "system") localStorage.removeItem("asterism-theme");
     else localStorage.setItem("asterism-theme", next);
   } catch {
-    // It holds until the page is left.
+    // Storage is not available: the choice lasts until the page is closed.
   }
   themed();
 });

@@ -1,4 +1,4 @@
-// Elements out of names, attributes and children. Text is always text: nothing here reads markup.
+// Build elements from names, attributes and children. Text is never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const HANDLERS = ["onclick", "onsubmit", "onchange", "oninput", "onkeydown", "onclose"];
@@ -16,19 +16,19 @@ function make(node, attributes, children) {
   return node;
 }
 
-/** An HTML element. A child is a node, a text or number, a list of these, or nothing. */
+/** Create an HTML element. A child is a node, a text, a number, a list of these, or null. */
 export const h = (name, attributes, ...children) => make(document.createElement(name), attributes, children);
 
-/** An SVG element. */
+/** Create an SVG element. */
 export const s = (name, attributes, ...children) => make(document.createElementNS(SVG, name), attributes, children);
 
-/** Make a node's children those given, changing what differs only: focus, scrolling and what was typed stay. */
+/** Replace a node's children, changing only what differs: focus, scroll positions and typed text stay. */
 export function patch(parent, children) {
   const wanted = children.flat(Infinity).filter((child) => child instanceof Node);
   const ids = new Set(wanted.map((child) => child.id).filter(Boolean));
   wanted.forEach((next, i) => {
     let old = parent.childNodes[i];
-    // Rows that went, or came before this one, leave the others as they are.
+    // Remove rows that are gone. The remaining rows keep their elements.
     while (old?.id && next.id && old.id !== next.id && !ids.has(old.id)) {
       old.remove();
       old = parent.childNodes[i];
@@ -49,7 +49,7 @@ const alike = (old, next) =>
 
 function become(old, next) {
   for (const { name } of [...old.attributes]) {
-    // Whether details are open, and a dialog shown, is the reader's own doing.
+    // The reader opens and closes details and dialogs, so keep their state.
     if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name);
   }
   for (const { name, value } of next.attributes) {

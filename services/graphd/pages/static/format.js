@@ -1,13 +1,13 @@
-// Numbers, sizes and times as people read them.
+// Format numbers, sizes and times for display.
 
 import { h } from "./dom.js";
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
-/** A whole number, or a dash where it is not known. */
+/** Format an integer, or a dash if it is not known. */
 export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
 
-/** A number to four digits; very large and very small ones by powers of ten. */
+/** Format a number to four digits; very large and very small numbers as powers of ten. */
 export function real(n) {
   if (n === null || n === undefined) return "–";
   if (n === 0) return "0";
@@ -15,10 +15,10 @@ export function real(n) {
   return size >= 1e7 || size < 1e-3 ? n.toExponential(2).replace(/\.?0+e/, "e") : new Intl.NumberFormat("en", { maximumSignificantDigits: 4 }).format(n);
 }
 
-/** A share of one. */
+/** Format a fraction of one as a percentage. */
 export const percent = (n) => (n === null || n === undefined ? "–" : `${new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(100 * n)} %`);
 
-/** Bytes by powers of 1024; 0 is not known. */
+/** Format bytes in powers of 1024; 0 means not known. */
 export function bytes(n) {
   if (!n) return "–";
   let unit = 0;
@@ -26,7 +26,7 @@ export function bytes(n) {
   return `${new Intl.NumberFormat("en", { maximumFractionDigits: n < 10 && unit ? 1 : 0 }).format(n)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
 }
 
-/** Seconds. */
+/** Format a duration in seconds. */
 export function seconds(n) {
   if (n === null || n === undefined) return "–";
   if (n < 1e-3) return `${real(1e6 * n)} µs`;
@@ -37,7 +37,7 @@ export function seconds(n) {
   return `${Math.floor(n / 86400)} d ${Math.round((n % 86400) / 3600)} h`;
 }
 
-/** A moment, in milliseconds since 1970; 0 is not yet. */
+/** Format a time in milliseconds since 1970; 0 means not yet. */
 export function moment(ms) {
   if (!ms) return "–";
   const at = new Date(ms);
@@ -46,8 +46,8 @@ export function moment(ms) {
   return h("time", { datetime: at.toISOString() }, `${day} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`);
 }
 
-/** The first digits of a digest or uuid, all of it for those who ask. */
+/** Show the first digits of a digest or uuid, with the full text as the title. */
 export const short = (text) => (text ? h("code", { title: text }, text.slice(0, 12)) : "–");
 
-/** What a number is of: 1 part, 2 parts. */
+/** Format a count with its noun: 1 part, 2 parts. */
 export const of = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -1,9 +1,9 @@
-// What several pages show: tables, pagers, states, progress, questions.
+// Widgets shared by several pages: tables, pagers, states, progress bars, dialogs.
 
 import { h } from "./dom.js";
 import { count } from "./format.js";
 
-/** The address of this page with other words behind it; an empty one is left out. */
+/** Return the address of this page with other query parameters; empty ones are left out. */
 export function address(changes) {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
@@ -15,10 +15,10 @@ export function address(changes) {
 }
 
 /**
- * A table that scrolls by itself where it is wide.
+ * A table with its own horizontal scrolling.
  *
- * Columns: {label, cell: row => node or text, number: digits stand below each other, head: it names the row, sort: by what
- * the server sorts}. `sorted` is [what, "asc" or "desc"].
+ * Columns: {label, cell: row => node or text, number: right-aligned digits, head: row header, sort: the server's sort key}.
+ * `sorted` is [sort key, "asc" or "desc"].
  */
 export function table({ id, caption, columns, rows, sorted = null, empty = "There are none.", key = null }) {
   const heads = columns.map((column) => {
@@ -47,7 +47,7 @@ export function table({ id, caption, columns, rows, sorted = null, empty = "Ther
   );
 }
 
-/** Which rows of how many are shown, and the ways to the others. */
+/** A pager: the range of shown rows, the total, and links to the other pages. */
 export function pager({ offset, limit, total, shown }) {
   const last = offset + shown;
   return h(
@@ -61,38 +61,38 @@ export function pager({ offset, limit, total, shown }) {
   );
 }
 
-/** A way to other rows of the same page, or where there is none, its name. */
+/** A link to another page of rows, or only its label if there is no such page. */
 export const step = (label, there, changes) =>
   there ? h("a", { href: address(changes), "data-keep": true, class: "step" }, label) : h("span", { class: "step off", "aria-disabled": "true" }, label);
 
-/** A state by its name, not by its colour alone. */
+/** A state, shown by its name and not by color alone. */
 export const state = (name, ending = null) => h("span", { class: `state ${name.toLowerCase()}` }, ending ? `${name}, ending as ${ending}` : name);
 
-/** Whether a daemon is there. */
+/** The online state of a daemon. */
 export const presence = (online) => h("span", { class: `state ${online ? "finished" : "failed"}` }, online ? "online" : "offline");
 
-/** How far something is, as a bar and in words. */
+/** Progress, as a bar and as text. */
 export function progress(fraction, label) {
   if (fraction === null) return h("span", null, "not counted yet");
   const part = Math.floor(1000 * fraction) / 10;
   return h("span", { class: "far" }, h("progress", { max: 100, value: part, "aria-label": label }, `${part} %`), h("span", null, ` ${part} %`));
 }
 
-/** Names and values. */
+/** A list of names and values. */
 export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
 
-/** Few figures, large. */
+/** A few key figures in large type. */
 export const figures = (items) =>
   h("ul", { class: "figures" }, items.filter(Boolean).map(([name, value, more, href]) => h("li", null, h("span", { class: "name" }, href ? h("a", { href }, name) : name), h("span", { class: "value" }, value), more && h("span", { class: "more" }, more))));
 
-/** A field with its name. */
+/** A form field with its label. */
 export const field = (label, control) => h("label", { class: "field" }, h("span", null, label), control);
 
-/** A choice among texts; pairs are [value, words]. */
+/** A select element; pairs are [value, label]. */
 export const select = (name, pairs, chosen, more = {}) =>
   h("select", { name, ...more }, pairs.map(([value, words]) => h("option", { value, selected: value === chosen }, words)));
 
-/** Ask the reader; true where he says yes. Escape is no. */
+/** Show a confirmation dialog and resolve to true if the reader confirms. Escape cancels. */
 export function sure({ title, text, yes }) {
   return new Promise((resolve) => {
     const dialog = h(

@@ -1,5 +1,5 @@
-// Plots as SVG: lines over time, histograms, points by part. Each has a title and a description for those who do not see it,
-// and the same numbers as a table below.
+// SVG plots: lines over time, histograms, points per partition. Each plot has a title and a description for screen readers,
+// and a table of the same numbers below it.
 
 import { h, s } from "./dom.js";
 
@@ -8,7 +8,7 @@ const MARGIN = { top: 14, right: 14, bottom: 44, left: 66 };
 const LEAST_WIDTH = 260;
 const MOST_WIDTH = 1140;
 
-/** How wide a plot may be: text keeps its size on narrow screens. */
+/** Return the width of a plot. It follows the screen, so that text keeps its size on narrow screens. */
 function room() {
   const main = document.getElementById("main");
   const style = getComputedStyle(main);
@@ -16,7 +16,7 @@ function room() {
   return Math.round(Math.max(LEAST_WIDTH, Math.min(inner, MOST_WIDTH)));
 }
 
-/** Round numbers from low to high, about as many as asked for. */
+/** Return about the requested number of round tick values from low to high. */
 export function ticks(low, high, about) {
   const span = high - low;
   if (!(span > 0)) return [low];
@@ -28,7 +28,7 @@ export function ticks(low, high, about) {
   return found;
 }
 
-/** Powers of ten from low to high, thinned out to about as many as asked for. */
+/** Return the powers of ten from low to high, thinned to about the requested number. */
 export function decades(low, high, about) {
   const first = Math.ceil(Math.log10(low) - 1e-9);
   const last = Math.floor(Math.log10(high) + 1e-9);
@@ -47,7 +47,7 @@ function logarithmic(low, high, from, to) {
   return (value) => scale(Math.log10(Math.max(value, low)));
 }
 
-/** The y axis with its lines, over all of the plot. */
+/** Draw the y axis with grid lines across the plot. */
 function yAxis(width, y, at, text, label) {
   const right = width - MARGIN.right;
   return s(
@@ -69,7 +69,7 @@ function xAxis(width, x, at, text, label) {
     s("line", { class: "base", x1: MARGIN.left, x2: width - MARGIN.right, y1: bottom, y2: bottom }),
     at.map((value) => [
       s("line", { class: "tick", x1: x(value), x2: x(value), y1: bottom, y2: bottom + 5 }),
-      // What stands at an edge is not cut off by it.
+      // Keep labels at the edge inside the plot.
       s("text", { x: x(value), y: bottom + 18, "text-anchor": x(value) > width - MARGIN.right - 16 ? "end" : "middle" }, text(value)),
     ]),
     s("text", { class: "label", x: (MARGIN.left + width - MARGIN.right) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, label),
@@ -88,9 +88,9 @@ function figure({ id, title, desc, width, marks, legend, data }) {
 }
 
 /**
- * Lines over time.
+ * Plot lines over time.
  *
- * `times` are milliseconds; a series is {name, style, values}, null where there is none. `log` draws y by its logarithm.
+ * `times` are milliseconds. A series is {name, style, values}, with null for missing values. `log` makes the y axis logarithmic.
  */
 export function lines({ id, title, desc, times, series, unit, text, log = false, data = null }) {
   const width = room();
@@ -106,7 +106,7 @@ export function lines({ id, title, desc, times, series, unit, text, log = false,
     y = logarithmic(low, high, bottom, MARGIN.top);
     marks = decades(low, high, 6);
   } else {
-    const high = (Math.max(...values, 0) || 1) * 1.05; // where nothing happened, 0 lies at the foot of an axis to 1
+    const high = (Math.max(...values, 0) || 1) * 1.05; // all zeros: use an axis from 0 to about 1
     y = linear(0, high, bottom, MARGIN.top);
     marks = ticks(0, high, 5);
   }
@@ -137,7 +137,7 @@ export function lines({ id, title, desc, times, series, unit, text, log = false,
   });
 }
 
-/** A histogram over a logarithmic axis: bars are shares of rows, the stepped line shares of their weight. */
+/** Plot a histogram over a logarithmic axis: bars show shares of rows, the stepped line shares of their weight. */
 export function histogram({ id, title, desc, bars, rows, weight, text, percent, data = null }) {
   const width = room();
   const low = bars[0].low;
@@ -172,7 +172,7 @@ export function histogram({ id, title, desc, bars, rows, weight, text, percent, 
   });
 }
 
-/** Points by part, y by its logarithm, with a bound drawn across; zeros stand on the floor. */
+/** Plot points per partition on a logarithmic y axis with a line at the bound; zeros lie at the bottom. */
 export function points({ id, title, desc, xs, series, bound, label, text, data = null }) {
   const width = room();
   const bottom = HEIGHT - MARGIN.bottom;

@@ -1,12 +1,12 @@
-// Asking again and again: soon while something changes, ever later while nothing does, not at all while nobody looks.
+// Polling: frequent while data changes, with increasing intervals while it does not, paused while the page is hidden.
 
-/** Seconds grow by this factor while answers stay the same. */
+/** Factor by which the interval grows while the data stays the same. */
 const GROWTH = 1.5;
 
 export class Poll {
   /**
-   * @param task async (signal) => whether something has changed; what it throws is told to `failed`
-   * @param least, most milliseconds between two
+   * @param task async (signal) => true if something changed; errors are passed to `failed`
+   * @param least, most shortest and longest interval in milliseconds
    * @param failed (error, milliseconds to the next attempt) => nothing
    */
   constructor(task, { least = 1000, most = 15000, failed = () => {} } = {}) {
@@ -25,7 +25,7 @@ export class Poll {
     document.addEventListener("visibilitychange", this.seen);
   }
 
-  /** Ask at once, and soon again. */
+  /** Run the task at once and schedule the next run. */
   async now() {
     if (this.running || this.controller.signal.aborted) return;
     clearTimeout(this.timer);

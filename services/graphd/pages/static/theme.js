@@ -1,10 +1,10 @@
-// Light, dark, or as the system has it: put on the document before it is drawn. The button is `app.js`'s.
+// Apply the color theme (light, dark or the system's) before the first paint. `app.js` has the button.
 (() => {
   let kept = null;
   try {
     kept = localStorage.getItem("asterism-theme");
   } catch {
-    // A browser that keeps nothing follows the system.
+    // Without storage, follow the system.
   }
   if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
 })();

@@ -1,4 +1,4 @@
-// Who is there, what each holds, and when it was heard last.
+// Hosts: their state, the data they hold, and their last heartbeats.
 
 import { get } from "../api.js";
 import { h } from "../dom.js";

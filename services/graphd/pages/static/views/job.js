@@ -1,4 +1,4 @@
-// One job: how far it is, its tasks, their attempts and what came in between.
+// One job: progress, tasks, attempts and failures.
 
 import { get, post, told } from "../api.js";
 import { h } from "../dom.js";
@@ -15,7 +15,7 @@ export async function load(context) {
   return data;
 }
 
-/** Say every tenth of a running job, and each change of its state. */
+/** Announce each tenth of a running job's progress, and each change of its state. */
 function tell(job, { memory, announce }) {
   const tenth = job.state === "RUNNING" && job.fraction !== null ? Math.floor(10 * job.fraction) : 0;
   const word = `${job.state} ${tenth}`;

@@ -1,4 +1,4 @@
-// Jobs, newest first, a page at a time.
+// Jobs in pages, newest first.
 
 import { get } from "../api.js";
 import { h } from "../dom.js";

@@ -1,4 +1,4 @@
-// A box for statements, and the table that comes back.
+// A form for statements, and the table of results.
 
 import { get, post, Problem, told } from "../api.js";
 import { h } from "../dom.js";
@@ -21,7 +21,7 @@ export async function load({ query, signal }) {
   return { names, chosen, space };
 }
 
-/** The first words of the statements of a text that change something; what is quoted or a comment is passed over. */
+/** Return the first keywords of those statements that change data. Quoted text and comments are skipped. */
 export function changes(text) {
   const bare = text.replace(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\/\*[^]*?\*\/|(?:\/\/|#)[^\n]*/g, " ");
   return bare
@@ -55,7 +55,7 @@ async function run(context) {
   const { memory } = context;
   if (memory.running) return;
   const statement = box("statement").value;
-  // Read before anything is drawn again: the request is what the form showed when it was sent.
+  // Read the form before rendering again, so that the request is what the form showed when it was sent.
   const [space, language, rows] = ["space", "language", "rows"].map((name) => box(name).value);
   let values;
   try {
@@ -87,7 +87,7 @@ async function run(context) {
   context.redraw();
 }
 
-/** Put the cursor where the statement is wrong. */
+/** Put the cursor at the error in the statement. */
 function point(statement, { line, column }) {
   const before = statement.split("\n").slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
   const at = Math.min(before + column - 1, statement.length);
@@ -146,7 +146,7 @@ function answer({ answer: found }) {
   ];
 }
 
-/** The values of the form's lists: those that the reader chose, else the address's and the defaults. */
+/** Return the selected values: the reader's choices, or those of the address, or the defaults. */
 function choices(memory, data) {
   if (memory.addressed !== data.chosen) {
     memory.addressed = data.chosen;

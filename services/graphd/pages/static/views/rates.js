@@ -1,4 +1,4 @@
-// How much this graphd answers, and how fast.
+// Request rates and latencies of this graphd.
 
 import { get } from "../api.js";
 import { h } from "../dom.js";

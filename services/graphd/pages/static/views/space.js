@@ -1,4 +1,4 @@
-// One space: its types and counts, its versions and who pins them, its parts and who holds them.
+// One space: types and counts, versions and their pins, partitions and their hosts.
 
 import { get, post, told } from "../api.js";
 import { h } from "../dom.js";

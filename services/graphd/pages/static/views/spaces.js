@@ -1,4 +1,4 @@
-// The spaces that there are.
+// The list of spaces.
 
 import { get } from "../api.js";
 import { h } from "../dom.js";

@@ -1,4 +1,4 @@
-// One version: what its weights are like, how they are spread, and how exactly its tables are theirs.
+// One version: weight statistics, weight histograms, and the accuracy of its alias tables.
 
 import { get, told } from "../api.js";
 import { h } from "../dom.js";
@@ -26,7 +26,7 @@ export async function load(context) {
     const which = JSON.stringify([params, words]);
     audit = await get(`${at}/${encodeURIComponent(params.version)}/audit`, words, signal);
     if (memory.which !== which) {
-      // It may take a while, for it is read from all images; a version does not change, so that it is asked for once.
+      // The histogram is read from all partition images, which may take a while. A version never changes, so fetch it once.
       memory.which = which;
       memory.spread = null;
       get(`${at}/${encodeURIComponent(params.version)}/spread`, words, undefined, 70_000)
@@ -144,7 +144,7 @@ export function render({ version, weights, chosen, audit }, { params, memory }) 
   ];
 }
 
-/** What is odd of some weights, in words. */
+/** Describe unusual values among the weights. */
 function odd(row) {
   const said = [
     [row.negative, "negative"],
