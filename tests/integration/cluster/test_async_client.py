@@ -1,5 +1,6 @@
-"""The asynchronous client gives what the client gives, over the network and inside the process, a
-thousand calls at a time.
+"""The asynchronous client returns the same results as the synchronous one.
+
+Both run over the network and embedded, with a thousand concurrent calls.
 """
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 class SyncGraph:
-    """A graph whose every call is awaited where it is made: for code that was written for calls
-    that return.
-    """
+    """A graph that awaits every call, for code written for synchronous calls."""
 
     def __init__(self, graph: AsyncGraph) -> None:
         self._graph = graph

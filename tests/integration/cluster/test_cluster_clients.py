@@ -1,4 +1,4 @@
-"""Clients of a cluster whose daemons come and go; clients in other processes."""
+"""Clients of a cluster with daemons that stop and start, and clients in other processes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_graph_pickles_to_a_new_process_and_samples_the_same(graph: Graph, begun
 
 
 def test_an_unused_client_survives_a_fork(cluster: LocalCluster) -> None:
-    # In a process of its own: gRPC is in use in this one, and forking then is another matter.
+    # Fork in a separate process, because this one uses gRPC, which makes forking unsafe.
     program = f"""
 import os, asterism
 client = asterism.connect({cluster.addresses!r})
@@ -88,7 +88,7 @@ def test_frozen_graphd_changes_no_sample_of_a_hedged_client(
         with stopped_process(cluster["graphd-0"].pid):
             for seed in range(20):
                 assert np.array_equal(hedged.sample_edges(50, seed=seed).edge_ids, expected[seed])
-                time.sleep(0.15)  # for longer than an address is passed over
+                time.sleep(0.15)  # longer than a client avoids an address
         assert client.traffic.hedges_won >= 2
         assert client.traffic.hedges <= 20
 

@@ -1,4 +1,4 @@
-"""The same content, request and seed give the same bytes, on any number of hosts."""
+"""Equal content, requests and seeds give equal bytes on any number of hosts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_call_gives_the_same_bytes_on_n_storageds(
         direct_joint_results = joint_cases.call_digests(direct.graph("joint"))
         assert (
             direct.traffic.direct > 0.9 * direct.traffic.calls
-        )  # of the catalog, and statements, graphds answer
+        )  # graphds serve the calls to the catalog, and statements
     assert {name for name in expected if results[name] != expected[name]} == set()
     assert {
         name for name in expected_of_joint if joint_results[name] != expected_of_joint[name]
@@ -63,7 +63,7 @@ def test_every_call_gives_the_same_bytes_on_n_storageds(
 
 
 class _RecordingGraph:
-    """A graph that notes which of its methods are called."""
+    """A graph that records which of its methods are called."""
 
     def __init__(self, graph: Graph, methods: set[str]) -> None:
         self._graph, self._methods = graph, methods
@@ -81,11 +81,11 @@ EXCLUDED_METHODS = {
         "delete_edges",
         "build",
         "find_nodes",
-    ),  # they write, or see what is not published
-    *("at", "pin", "close", "client", "schema"),  # they say where the calls go
-    "explain",  # tells which host does what
-    "manifest",  # tells which job made the version, and when
-    *("node_ids", "node_names"),  # of spaces whose ids are strings: in `test_string_ids`
+    ),  # they write, or read unpublished data
+    *("at", "pin", "close", "client", "schema"),  # they select the target of calls
+    "explain",  # reports which host does what
+    "manifest",  # reports the job that built the version, and its time
+    *("node_ids", "node_names"),  # for spaces with string ids: see `test_string_ids`
 }
 
 
@@ -104,7 +104,7 @@ def test_the_cases_cover_every_reading_call(embedded: Graph, joint: Graph) -> No
     assert {name for name in called if name.startswith("sample_")} - called_on_joint == {
         "sample_nodes",
         "sample_edges",
-    }  # they look no type up
+    }  # these two look up no node types
 
 
 def test_equal_seeds_give_equal_bytes_and_other_seeds_others(

@@ -1,5 +1,7 @@
-"""Batches of whole clusters: every cluster once an epoch, all edges among those that meet, and
-going on where a trainer stopped.
+"""Batches of whole clusters.
+
+Each epoch contains every cluster once, with all edges among the clusters of a batch. Iteration
+resumes where a trainer stopped.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cluster_by_node(clusters: Clusters) -> dict[tuple[str, int], int]:
-    """The cluster of each node."""
+    """Return the cluster of each node."""
     return {
         (name, node): c
         for c in range(clusters.count)
@@ -159,8 +161,8 @@ def test_clusters_are_combined_at_random(graph: Graph, folder: Path) -> None:
         while batches.cursor.left:
             pairs.update(itertools.combinations(sorted(batches.cursor.take(Q).tolist()), 2))
         batches.cursor.next_epoch()
-    # Seven clusters by threes are two groups of three and one by itself: six of 21 pairs meet in an
-    # epoch.
+    # Seven clusters in groups of three make two groups of three and one single cluster: 6 of 21
+    # pairs meet in an epoch.
     possible_pairs = list(itertools.combinations(range(COUNT), 2))
     require_counts(
         [pairs[pair] for pair in possible_pairs],
@@ -209,7 +211,7 @@ def test_clusters_may_come_from_a_feature_or_from_arrays(graph: Graph) -> None:
         )
     )
     (batch,) = few_batches
-    assert sorted(batch.clusters.tolist()) == [0, 1, 2]  # of which one is empty
+    assert sorted(batch.clusters.tolist()) == [0, 1, 2]  # one of these clusters is empty
     assert sorted(batch.subgraph.nodes["paper"].tolist()) == [3, 5, 9]
     assert batch.subgraph.features is not None
     assert np.array_equal(

@@ -1,4 +1,4 @@
-"""Clients that ask storageds themselves: the same answers, whatever comes and goes meanwhile."""
+"""Direct clients, which call storageds, return the same results while daemons come and go."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ def edges(graph: Graph) -> np.ndarray:
 
 
 def wait_until_direct(graph: Graph) -> None:
-    """Until storageds have answered: not of a version that is new to the graphd which tells routes,
-    nor before connections are made.
+    """Wait until storageds have served a call directly.
+
+    Calls go through graphd at first: connections must be opened, and the graphd that sends routes
+    must know a new version.
     """
     wait_until(
         lambda: edges(graph).size and graph.client.traffic.direct, "storageds are asked directly"
@@ -71,7 +73,7 @@ def test_samples_continue_while_every_graphd_is_down(cluster: LocalCluster, grap
     for name in ("graphd-0", "graphd-1"):
         cluster.kill(name)
     try:
-        deadline = time.monotonic() + 3  # beyond the age at which routes are looked for
+        deadline = time.monotonic() + 3  # longer than routes are valid without a refresh
         while time.monotonic() < deadline:
             assert np.array_equal(edges(graph), expected)
     finally:
@@ -104,7 +106,7 @@ def test_spaces_that_others_create_and_drop_are_seen(cluster: LocalCluster, grap
     def sees_space(nodes: int) -> bool:
         try:
             sample = direct.graph("fleeting").sample_nodes(nodes, replace=False, seed=1)
-        except (asterism.NotFound, asterism.InvalidRequest):  # of the space of that name before
+        except (asterism.NotFound, asterism.InvalidRequest):  # of the earlier space with this name
             return False
         assert sorted(sample.nodes.tolist()) == list(range(nodes))
         return True
@@ -244,7 +246,7 @@ def test_a_client_in_use_survives_forks_with_calling_threads(
 ) -> None:
     assert_forks_draw_correctly(
         cluster.addresses, threads, direct=True, pause_s=0.4
-    )  # some forks happen while routes are looked for
+    )  # some forks happen during a refresh of the routes
 
 
 def test_an_event_loop_calls_storageds_from_threads(cluster: LocalCluster, graph: Graph) -> None:
@@ -297,7 +299,7 @@ def test_an_unreachable_service_is_unavailable_with_its_address() -> None:
 
 
 def test_direct_clients_have_the_limits_of_graphds() -> None:
-    """graphd gives them with its routes: a storaged would answer."""
+    """The limits come with graphd's routes; a storaged alone would accept the request."""
     with LocalCluster(
         storageds=1, graphds=1, flags={"graphd": ["--request-rows-limit", "100"]}
     ) as cluster:

@@ -1,5 +1,6 @@
-"""News travels: a version that was published a moment ago is waited for, wherever it has not been
-heard of, or is not open, yet.
+"""Calls wait for a version that was published a moment ago.
+
+A daemon may not have received it, or may not have loaded it, when the call arrives.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def test_newly_published_version_is_awaited_until_open(
         update_allowed.clear()
         load_allowed.clear()
         try:
-            assert graph.build().version == 2  # metad's word: neither graphd nor storaged has it
+            assert graph.build().version == 2  # from metad; neither graphd nor storaged has it
             graphd_waits.clear()
             counts: list[int] = []
             reader = threading.Thread(

@@ -1,7 +1,8 @@
-"""Idle daemons leave the processor alone: they wait for events and deadlines, they do not poll.
+"""Idle daemons wait for events and deadlines instead of polling.
 
-Wakes are counted, as CPU time depends on what else the machine does; ``python -m
-tests.benchmarks.idle`` prints shares of a core."""
+The tests count wakes, because CPU time depends on the load of the machine. ``python -m
+tests.benchmarks.idle`` prints shares of a core.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +18,26 @@ from tests.kit.deployment import Deployment
 
 WINDOW_S = 4.0
 BOUNDS = {"metad": 110.0, "storaged-0": 90.0, "graphd-0": 90.0}
-"""Wakes per second of an idle daemon, all threads together: twice what was measured.
+"""Bound on wakes per second of an idle daemon, over all threads: twice the measured rate.
 
-Most are gRPC's: a thread in a completion queue comes back five times a second to look for signals,
-and a worker of its pool looks for more work eleven times in the second after a heartbeat. A loop
-that looks a hundred times a second is beyond each bound."""
+Most wakes are gRPC's. A thread at a completion queue wakes five times a second to check for
+signals. A worker of its pool checks for more work eleven times in the second after a heartbeat. A
+loop that polls a hundred times a second exceeds each bound.
+"""
 OWN_BOUND = 2.5
-"""Wakes per second of one thread of a daemon's own: heartbeats come once a second, the upkeep of
-metad waits twice for each look that it takes every two seconds.
+"""Bound on wakes per second of one thread of a daemon.
+
+Heartbeats occur once a second. The maintenance of metad waits twice for each check, which occurs
+every two seconds.
 """
 PARKED_BOUND = 1.0
-"""Of a thread that waits for metad's catalog to change: it comes back every 10 s."""
+"""Bound for a thread that waits for changes of metad's catalog: it wakes every 10 s."""
 
 
 def min_wake_rates(windows: int, window_s: float) -> dict[str, float]:
-    """Return each daemon's least rate of wakes: what is done once in a while must not count, what
-    is always done counts in every window.
+    """Return the lowest rate of wakes of each daemon over several windows.
+
+    Occasional work is missing in some windows; a polling loop shows in all of them.
     """
     with LocalCluster(1, 1, fast=False, cold=True) as cluster:
         with cluster.client() as client:

@@ -1,4 +1,4 @@
-"""metad's HTTP door and gRPC door, opened for real: what a browser, curl and a client see."""
+"""The HTTP and gRPC endpoints of metad over real connections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from metad.settings import MetadSettings
 
 
 class MetadEndpoints:
-    """An open metad, a browser on it, and storaged s1 on its gRPC door."""
+    """A running metad, an HTTP client, and a storaged s1 that uses the gRPC endpoint."""
 
     def __init__(self, folder: Path) -> None:
         self.metad = Metad(
@@ -124,7 +124,7 @@ def test_a_job_is_followed_from_submit_to_version(endpoints: MetadEndpoints) -> 
     job = endpoints.post("/jobs", {"space": "graph"})
     assert (job["state"], job["cut"], job["progress"]["fraction"]) == ("RUNNING", 1, None)
     (order,) = endpoints.task_orders()
-    time.sleep(0.25)  # a rate is taken over a fifth of a second at least
+    time.sleep(0.25)  # a rate covers at least a fifth of a second
     endpoints.heartbeat(
         metad_pb.TaskReport(
             task_id=order.task_id,
@@ -389,7 +389,7 @@ def test_stopping_metad_ends_parked_polls(tmp_path: Path) -> None:
     pending = endpoints.grpc.start(HEARTBEATS["poll"], request, 40)
     time.sleep(0.1)
     endpoints.metad.stop()
-    with pytest.raises(Unavailable):  # at the end of its time it would be answered
+    with pytest.raises(Unavailable):  # if the poll ran to its time limit, it would return a reply
         pending.result()
     endpoints.close()
 
@@ -399,7 +399,7 @@ def test_parked_poll_ends_when_its_caller_disconnects(
 ) -> None:
     monkeypatch.setattr(
         "metad.api._MAX_WAIT_S", 3 * HANG_S
-    )  # its own end is beyond the patience of `wait_until`
+    )  # the poll must not end on its own while `wait_until` waits
     current_reply = endpoints.grpc.call(
         HEARTBEATS["poll"],
         metad_pb.PollRequest(role=metad_pb.STORAGED, uuid="s1", incarnation=1),
@@ -438,7 +438,7 @@ def test_an_idle_http_server_does_not_wake(
 
 @pytest.mark.parametrize("path", ["/healthz", "/api/v1/spaces", "/nowhere"])
 def test_a_response_has_the_date_of_its_request(endpoints: MetadEndpoints, path: str) -> None:
-    let_pass(1.5)  # what is kept ready from the start would be older than a second
+    let_pass(1.5)  # a date cached at the start would be older than a second
     started_at = int(time.time())
     dates = endpoints.http.get(path).headers.get_list("date")
     assert len(dates) == 1

@@ -1,5 +1,7 @@
-"""Pins on real processes and embedded: a held version answers however many are published, and its
-end is an error, never another version.
+"""Pins on real processes and embedded.
+
+A pinned version is served whatever else is published. The end of a pin is an error, never another
+version.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def create_graph(client: Client, space: str) -> Graph:
-    """A graph whose version v has ``at`` = v at every node."""
+    """Create a graph in which every node of version v has ``at`` = v."""
     client.create_space(space, SCHEMA)
     graph = client.graph(space)
     publish(graph, 1)
@@ -76,7 +78,7 @@ def publish(graph: Graph, version: int) -> None:
 
 
 TERM_S = 3.0
-"""Of pins that are renewed: a third of it may be lost to whatever else the machine does."""
+"""Term of renewed pins, in seconds; other load may delay a renewal by a third of it."""
 
 
 def versions(client: Client, space: str) -> list[int]:
@@ -84,12 +86,12 @@ def versions(client: Client, space: str) -> list[int]:
 
 
 def feature_versions(graph: Graph) -> set[int]:
-    """What version the features of a graph are of."""
+    """Return the versions that the features of a graph come from."""
     return set(np.asarray(graph.node_features([0, 1, NODES - 1], "at", "n")["at"]).tolist())
 
 
 def build_jobs(cluster: LocalCluster, space_id: int) -> set[int]:
-    """Jobs whose builds lie on some storaged."""
+    """Return the jobs with builds on any storaged."""
     return {
         int(path.name)
         for path in cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/*")
@@ -106,7 +108,7 @@ def test_pinned_version_serves_until_its_block_ends(cluster: LocalCluster, clien
         for version in (2, 3):
             publish(graph, version)
         wait_until(lambda: versions(client, "held") == [3, 1], "versions 3 and 1 are held")
-        let_pass(TERM_S + 0.5)  # more than a term: the thread has renewed it
+        let_pass(TERM_S + 0.5)  # more than a term: the thread has renewed the pin
         assert (feature_versions(pinned), feature_versions(graph)) == ({1}, {3})
         assert np.array_equal(
             pinned.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes, expected
@@ -168,7 +170,7 @@ def test_forked_child_reads_pin_and_leaves_it_to_parent(
         pid = os.fork()
         if pid == 0:
             try:
-                let_pass(TERM_S + 0.5)  # past the term that the child knows of
+                let_pass(TERM_S + 0.5)  # past the term that the child knows
                 os._exit(0 if feature_versions(pinned) == {1} else 1)
             except BaseException:
                 os._exit(2)
@@ -203,7 +205,7 @@ def test_pin_survives_metad_restart_but_not_its_absence(
     cluster: LocalCluster, client: Client
 ) -> None:
     graph = create_graph(client, "restarted")
-    with graph.pin(term_s=6.0) as pinned:  # longer than a graphd may take to find metad again
+    with graph.pin(term_s=6.0) as pinned:  # longer than a graphd takes to find metad again
         publish(graph, 2)
         cluster.kill("metad")
         assert feature_versions(pinned) == {1}
@@ -241,7 +243,7 @@ def test_export_pins_its_version(client: Client, tmp_path: Path) -> None:
     observed: list[list[int]] = []
 
     def publish_newer(phase: str, done: int, total: int | None) -> None:
-        """In the middle of it, newer versions come, and what nobody holds goes."""
+        """Publish newer versions during the export, so that unpinned versions are removed."""
         if phase.startswith("edges") and done and len(observed) < 2:
             publish(graph, next(next_versions))
             wait_until(lambda: len(versions(client, "exported")) == 2, "two versions are held")
@@ -317,7 +319,7 @@ def test_child_forked_during_pin_renewal_is_not_blocked(
     graph = create_graph(client, "forked")
     transport = client.session.transport
     assert isinstance(transport, GrpcTransport)
-    with transport._lock:  # as the renewing thread holds it for a moment
+    with transport._lock:  # the renewing thread may hold this lock for a moment
         pid = os.fork()
         if pid == 0:
             signal.alarm(int(HANG_S))
@@ -338,7 +340,7 @@ def test_restarted_storaged_serves_pinned_version(cluster: LocalCluster, client:
         actual = wait_until(
             lambda: pinned.sample_neighbors(np.arange(50), "to", 4, seed=3),
             "the storaged answers again",
-            ignored=Unavailable,  # and never NotFound: a client holds it
+            ignored=Unavailable,  # NotFound must not occur, because the version is pinned
         )
         assert np.array_equal(actual.nodes, expected)
     cluster.wait_ready()
@@ -362,7 +364,7 @@ def test_pickled_embedded_graph_reads_folder_on_its_own(tmp_path: Path) -> None:
 def test_forked_embedded_graph_reads_folder_read_only(tmp_path: Path) -> None:
     with asterism.open(tmp_path / "graphs") as opened:
         graph = create_graph(opened, "forked")
-        with graph.pin() as pinned, opened.session._lock:  # as another thread may hold it
+        with graph.pin() as pinned, opened.session._lock:  # another thread may hold this lock
             pid = os.fork()
             if pid == 0:
                 signal.alarm(60)
@@ -370,7 +372,7 @@ def test_forked_embedded_graph_reads_folder_read_only(tmp_path: Path) -> None:
                     is_correct = feature_versions(pinned) == {1} and feature_versions(pinned) == {1}
                     with pytest.raises(InvalidRequest, match="was opened for reading"):
                         pinned.upsert_nodes([1], "n", features={"at": [3]})
-                    opened.close()  # the child's, not its parent's
+                    opened.close()  # closes the child's session only
                     os._exit(0 if is_correct else 1)
                 except BaseException:
                     os._exit(2)

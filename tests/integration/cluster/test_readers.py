@@ -1,4 +1,4 @@
-"""Readers of a folder find all that its writer published, however soon it ended after that."""
+"""Readers of a folder find all published versions, even if the writer ended right after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_reader_sees_version_published_before_writer_exit(
         load = client.begin_load("g", source="generated")
         load.write_nodes(0, "n", np.arange(5))
         load.commit()
-        service._graphd._heartbeat.stop()  # its graphd hears of nothing more, as if it were slow
+        service._graphd._heartbeat.stop()  # graphd learns nothing more, as if it were slow
         assert client.wait(client.submit_job("g").job_id, timeout_s=HANG_S).state == "FINISHED"
     finally:
         service.stop()

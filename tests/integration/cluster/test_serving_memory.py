@@ -1,6 +1,4 @@
-"""An image larger than the memory there is: draws read it from disk, slower, and answer the
-same.
-"""
+"""An image larger than memory: samples read it from disk and return the same results."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def graph(cluster: LocalCluster) -> Graph:
 
 
 def sample_arrays(graph: Graph) -> list[np.ndarray]:
-    """Draws all over the image."""
+    """Sample nodes and edges from all over the image."""
     arrays: list[np.ndarray] = []
     for seed in range(4):
         seeds = np.random.default_rng(seed).integers(0, NODES, 5000)
@@ -69,7 +67,7 @@ def sample_arrays(graph: Graph) -> list[np.ndarray]:
 
 
 def drop_from_cache(files: list[Path]) -> None:
-    """Have the kernel forget pages of files, which would be another group's."""
+    """Drop the pages of files from the page cache, where they may count for another cgroup."""
     for file in files:
         with file.open("rb") as stream:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,5 +1,6 @@
-"""A storaged follows the one metad that it began with: another one, with an empty catalog, does not
-cost it its data.
+"""A storaged follows only its first metad.
+
+A connection to another metad with an empty catalog does not delete its data.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ from storaged.settings import StoragedSettings
 
 
 class Harness:
-    """Metads on folders of their own, and one storaged that is connected to one of them after the
-    other.
-    """
+    """Several metads on separate folders, and one storaged that connects to one after another."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -95,7 +94,7 @@ def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> Non
     ours = own.status()["cluster"]
     assert (harness.folder / "s" / "cluster").read_text() == ours
 
-    # An empty catalog wants nothing: whatever a storaged has would go.
+    # An empty catalog names nothing to keep. Obeying it would delete all data of a storaged.
     empty = harness.metad("empty")
     theirs = empty.status()["cluster"]
     harness.connect(empty)
@@ -112,7 +111,7 @@ def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> Non
     harness.connect(own)
     wait_until(lambda: not storaged.ready(), "the storaged is ready")
     assert (harness.space_folder / "graph").is_dir()
-    # What its own metad does not name still goes.
+    # Data that its own metad no longer names is still removed.
     LocalTransport(own.handlers).call(
         CATALOG["drop_space"], metad_pb.DropSpaceRequest(space="graph"), 5
     )

@@ -1,5 +1,6 @@
-"""Opening an image may take long: beats, readiness, orders and stops do not wait for it, and what
-failed is tried again.
+"""Loading an image may take long without delaying a storaged's other work.
+
+Heartbeats, readiness, tasks and stops do not wait for it. Failed loads are retried.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SPACE = DesiredSpace(
 
 
 def write_image(folder: Path) -> str:
-    """The digest of an image of no rows."""
+    """Write an image without rows and return its digest."""
     empty = {
         "rows": 0,
         "count": 0,
@@ -80,7 +81,7 @@ def test_slow_image_does_not_block_other_updates(tmp_path: Path) -> None:
     paths = DataPaths(tmp_path)
     part = paths.build(1, 7) / "parts" / "p00000"
     part.mkdir(parents=True)
-    # A disk that takes its time: whoever reads a pipe waits for its writer.
+    # Simulate a slow disk: reading a pipe blocks until its writer has written.
     os.mkfifo(part / "manifest.json")
     local_spaces, changed = LocalSpaces(paths), threading.Event()
     loader = VersionLoader(local_spaces, paths, verify=True, retry_s=60, on_change=changed.set)
@@ -88,13 +89,14 @@ def test_slow_image_does_not_block_other_updates(tmp_path: Path) -> None:
     try:
         local_spaces.apply([SPACE])
         loader.wake()
-        writer = os.open(part / "manifest.json", os.O_WRONLY)  # returns once it is being read
+        # Returns when the reader has opened the pipe
+        writer = os.open(part / "manifest.json", os.O_WRONLY)
         assert local_spaces.versions() == []
         assert local_spaces.unserved_reasons() == [
             "version 3 of space shop is not served: part 0 is being opened"
         ]
         other = replace(SPACE, space_id=2, name="other", versions=())
-        local_spaces.apply([SPACE, other])  # a further word of metad, with its orders
+        local_spaces.apply([SPACE, other])  # another reply of metad, with new desired state
         assert local_spaces.space(2).name == "other"
         assert not changed.is_set()
         os.write(writer, b"{}")
@@ -147,7 +149,7 @@ def test_failed_version_load_is_retried_on_its_own(tmp_path: Path) -> None:
         )
         shutil.copytree(
             source_image, paths.build(1, 7) / "parts" / "p00000"
-        )  # an operator has put the file system back
+        )  # an operator has restored the file system
         wait_until(lambda: local_spaces.versions() == [(1, 3)], "the version is open")
         assert local_spaces.unserved_reasons() == []
     finally:
@@ -161,7 +163,7 @@ def test_transient_load_failure_is_retried_soon(tmp_path: Path) -> None:
     part = paths.build(1, 7) / "parts" / "p00000"
     (part / "manifest.json").mkdir(
         parents=True
-    )  # what the system does not read is no damage of the image
+    )  # a failed read does not prove that the image is damaged
     local_spaces = LocalSpaces(paths)
     loader = VersionLoader(local_spaces, paths, verify=True, retry_s=60, on_change=lambda: None)
     loader.start()
@@ -189,7 +191,7 @@ def test_unexpected_load_errors_are_reported(tmp_path: Path) -> None:
     loader = VersionLoader(local_spaces, paths, verify=True, retry_s=60, on_change=lambda: None)
     loader.start()
     try:
-        # A fault of this program's own.
+        # An internal error.
         broken = replace(SPACE.versions[0], images=None)  # type: ignore[arg-type]
         local_spaces.apply([replace(SPACE, versions=(broken,))])
         loader.wake()

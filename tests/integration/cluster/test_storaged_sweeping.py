@@ -1,5 +1,7 @@
-"""What a storaged removes: what an order names, into quarantine, and of its own leftovers what it
-made itself.
+"""Garbage collection of a storaged.
+
+Data that a removal order names goes to quarantine. Of its own leftovers, a storaged removes only
+what it created itself.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ SPACE = DesiredSpace(
 
 
 class Harness:
-    """A data folder with leftovers of every sort, and who sweeps it."""
+    """A data folder with leftovers of every kind, and its garbage collector."""
 
     def __init__(
         self,
@@ -81,7 +83,7 @@ class Harness:
             (path / "file.bin").write_bytes(b"1234")
 
     def run_removals(self, *removals: tuple[RemovalKind, int], space_id: int = 1) -> None:
-        """Give these orders, (what, job), numbered from 1, and carry them out."""
+        """Execute removal orders, given as (kind, job) and numbered from 1."""
         self.collector.set_removals(
             [
                 RemovalRequest(
@@ -278,7 +280,7 @@ def test_quarantine_expires_by_age_and_by_size_oldest_first(tmp_path: Path) -> N
     assert restarted.quarantined() == ["spaces/1/builds/21", "spaces/1/builds/22"], (
         "a restart knows them"
     )
-    restarted.now_s += 81  # 30 s have passed before
+    restarted.now_s += 81  # 30 s passed before the restart
     assert [entry.origin for entry in restarted.quarantine.purge()] == ["spaces/1/builds/21"]
     low_on_disk = Harness(tmp_path, free_bytes=1 << 62)
     assert [entry.origin for entry in low_on_disk.quarantine.purge()] == ["spaces/1/builds/22"], (
@@ -296,7 +298,7 @@ def test_wall_clock_changes_do_not_end_quarantine(tmp_path: Path) -> None:
     day_s = 86_400.0
     harness = Harness(tmp_path, grace_s=day_s)
     harness.local_spaces.apply([SPACE])
-    harness.wall_s = 0.0  # a clock that was not set yet
+    harness.wall_s = 0.0  # a clock that is not set yet
     harness.make_folders("builds/20")
     harness.quarantine.add(harness.paths.build(1, 20), "test")
     for wall_s in (1_700_000_000.0, 1_700_000_000.0 + 10 * day_s, 0.0):
@@ -304,7 +306,7 @@ def test_wall_clock_changes_do_not_end_quarantine(tmp_path: Path) -> None:
         assert harness.quarantine.purge() == []
         harness.now_s += day_s / 8
         harness.quarantine.close()
-        harness = Harness(tmp_path, grace_s=day_s)  # it starts again
+        harness = Harness(tmp_path, grace_s=day_s)  # restart
         harness.wall_s = wall_s
         assert harness.quarantine.purge() == []
     harness.now_s += day_s / 2

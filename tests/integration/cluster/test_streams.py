@@ -1,5 +1,6 @@
-"""The stream door: the same calls as over gRPC, each answered by its own reply, whatever happens to
-connections between.
+"""The binary RPC endpoint serves the same calls as gRPC.
+
+Each call gets its own reply, even if connections are lost in between.
 """
 
 from __future__ import annotations
@@ -280,10 +281,11 @@ def test_caller_without_the_key_is_disconnected(raw: bytes) -> None:
         socket.create_connection(("127.0.0.1", server.stream.port), timeout=HANG_S) as connection,
     ):
         connection.sendall(raw)
-        with contextlib.suppress(OSError):  # hung up on already
+        with contextlib.suppress(OSError):  # the server has already closed the connection
             connection.shutdown(socket.SHUT_WR)
         received = b""
-        with contextlib.suppress(ConnectionResetError):  # there was more to read than a greeting
+        # The server closed the connection with unread input
+        with contextlib.suppress(ConnectionResetError):
             while chunk := connection.recv(4096):
                 received += chunk
         assert received in (b"", GREETING.pack(MAGIC, 0, 0))
@@ -327,7 +329,7 @@ def test_malformed_request_gets_a_typed_error(head: bytes, body: bytes, goes_on:
                 0
             ] in (b"InvalidRequest", b"NotFound")
         if not goes_on:
-            with contextlib.suppress(ConnectionResetError):  # its body was not read
+            with contextlib.suppress(ConnectionResetError):  # the server did not read the body
                 assert connection.recv(1) == b""
         assert server.transports_used == []
 

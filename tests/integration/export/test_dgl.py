@@ -1,6 +1,4 @@
-"""The adapter for DGL, in the environment that has it, on real graphs in a cluster of three
-storageds.
-"""
+"""The DGL adapter in an environment with real DGL, on real graphs and three storageds."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ def test_dgl_graphs_round_trip_through_a_space(
 
 @pytest.fixture(scope="module")
 def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Cora and OpenFlights, on three storageds."""
+    """Serve Cora and OpenFlights on three storageds."""
     with LocalCluster(storageds=3) as running:
         client = running.client()
         for space, folder in (("citations", "cora"), ("openflights", "openflights")):
@@ -105,8 +103,10 @@ def test_graphbolt_pipelines_train_on_exact_edges_and_features(
 def test_models_learn_as_much_from_smaller_labor_batches(
     shared: Path, root: Path, dgl_python: Path, python_path: str, tmp_path: Path
 ) -> None:
-    """The example on Facebook's pages, two trainings each: one accuracy but for what a start of a
-    model makes, and a sixth fewer pages at least.
+    """Compare two trainings of the example on the Facebook pages, with and without LABOR.
+
+    The accuracies differ by no more than the noise of the initialization. LABOR reads at least a
+    sixth fewer pages.
     """
     with LocalCluster(storageds=3) as served:
         options = ("--seeds", 2, "--epochs", 3)

@@ -1,5 +1,7 @@
-"""How exports assign nodes: methods, what they balance, trainers within parts, and the repair of
-what DGL would stumble over.
+"""Assignment of nodes to partitions in exports.
+
+The tests cover the methods, what they balance, trainers within partitions, and the repair of
+partitions that DGL cannot load.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ METHODS = ("random", "hash", "metis", "ldg", "fennel")
 
 
 def graph(*, sparse: bool = True) -> FlatGraph:
-    """Papers cite what is near; the first tenth of them is one split."""
+    """Return a graph in which papers cite nearby papers; the first tenth is one split."""
     flat = generate(SCHEMA, nodes=NODES, edges=EDGES, seed=3, sparse=sparse)
     papers, cites = flat.nodes["paper"], flat.edges["paper:cites:paper"]
     ids, generator = np.sort(papers.ids), np.random.default_rng(4)
@@ -56,7 +58,7 @@ def graph(*, sparse: bool = True) -> FlatGraph:
 
 
 def read_owners(out: Path, parts: int, kind: str) -> dict[int, int]:
-    """The part of each node, by stored id."""
+    """Return the owner of each node, by stored id."""
     return {
         int(node): part
         for part in range(parts)
@@ -67,7 +69,7 @@ def read_owners(out: Path, parts: int, kind: str) -> dict[int, int]:
 def count_per_part(
     out: Path, parts: int, flat: FlatGraph, kind: str, keep: np.ndarray
 ) -> np.ndarray:
-    """How many of some nodes each part owns."""
+    """Return how many of some nodes each partition owns."""
     owner = read_owners(out, parts, kind)
     return np.bincount([owner[int(i)] for i in flat.nodes[kind].ids[keep]], minlength=parts)
 
@@ -394,8 +396,8 @@ def test_repair_gives_each_part_an_edge_of_featured_types(tmp_path: Path) -> Non
 
 
 def test_repair_never_takes_the_last_node_of_a_part(tmp_path: Path) -> None:
-    # Nodes 4 and 5 alone are at the end of edges of a:r:a, and are all that part 0 has of type a:
-    # one goes, and no more.
+    # Only nodes 4 and 5 have in-edges of a:r:a, and they are the only nodes of type a in part 0.
+    # The repair moves one of them and keeps the other.
     flat = small_graph({"a:r:a": ([0, 1], [4, 5]), "a:s:b": ([0, 0, 0], [0, 1, 2])}, a=6, b=3)
     assignment = write_assignment(tmp_path / "given", 2, a=[1, 1, 1, 1, 0, 0], b=[0, 0, 1])
     report = export.dgl(flat, tmp_path / "out", parts=2, assign=assignment)
@@ -435,8 +437,8 @@ def test_repair_leaves_no_part_without_a_required_type(tmp_path: Path, seed: int
     )
     report = export.dgl(flat, tmp_path / "out", parts=4, assign=assignment)
     assert_partition(read_partition(report.config), flat)
-    # There are at least so many nodes with edges into them as parts, of either type: an assignment
-    # exists, and is found.
+    # For either type, at least as many nodes have in-edges as there are parts. A valid assignment
+    # therefore exists, and the repair must find it.
     assert all(len(set(dst)) >= 4 for _, dst in ends.values())
     assert all(
         count > 0

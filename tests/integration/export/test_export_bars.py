@@ -1,4 +1,4 @@
-"""The command's bars on a real terminal: rows, rows a second, and the time that is left."""
+"""Progress bars of the command on a real terminal: rows, rows per second, remaining time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asterism import export
 
 
 def terminal_output(*arguments: object, columns: int = 80) -> str:
-    """What a terminal of so many columns gets of the command, whose output is elsewhere."""
+    """Return the output of the command on a terminal of the given width."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     program = [sys.executable, "-c", "from asterism.cli import main; main()", *map(str, arguments)]

@@ -1,5 +1,6 @@
-"""Exports in DGL's chunked format: loaded again they are the same space, to the digests of its
-images; cut off they go on.
+"""Exports in DGL's chunked format.
+
+Loading one again gives the same space with equal image digests. Interrupted exports resume.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def image_digests(client: Client, space: str) -> dict[int, str]:
-    """The digest of what each part holds; a version's own has its space and time in it too."""
+    """Return the digest of each partition's content.
+
+    A version's own digest also covers its space and creation time.
+    """
     entry = client.session.catalog("export_space", metad_pb.ExportSpaceRequest(space=space))
     return {image.part: image.digest for image in entry.manifest.images}
 

@@ -1,6 +1,4 @@
-"""Exports as DGL itself sees them: loaded part by part, then served and sampled by real DGL
-servers.
-"""
+"""Exports read by DGL: loaded partition by partition, then served by real DGL servers."""
 
 from __future__ import annotations
 
@@ -83,7 +81,7 @@ def users() -> FlatGraph:
 
 
 def load_in_dgl(python: Path, config: Path, folder: Path) -> Path:
-    """What `load_partition` gives of every part, with DGL's own assertions on."""
+    """Return the results of `load_partition` for every part, with DGL's assertions enabled."""
     dump = folder / "dump"
     dump.mkdir()
     dgl_env.run(python, dgl_env.SCRIPTS / "load_parts.py", config, dump, home=folder)

@@ -1,4 +1,4 @@
-"""Parts brought to their machines: addresses, files of machines, and what is there afterwards."""
+"""Sending partitions to their machines: addresses, machine files, and the resulting files."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_unsent_export_stays_in_scratch_and_can_resume(tmp_path: Path, export_fo
         overwrite=True,
         progress=lambda phase, done, total: phases.append(phase),
     )
-    assert set(phases) == {"files"}  # nothing is exported anew
+    assert set(phases) == {"files"}  # nothing is exported again
     assert report.edges == 300
     assert list(scratch.iterdir()) == []
     with pytest.raises(Conflict, match="another export"):

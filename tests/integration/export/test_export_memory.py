@@ -1,4 +1,4 @@
-"""Exports of graphs that are larger than the memory that they may take."""
+"""Exports of graphs larger than the export's memory limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kit.waiting import HANG_S
 
 MIB = 1 << 20
 LIMIT_MIB = 256
-"""Of the whole process: 64 MiB of arrays, and what Python, NumPy and the kernels take."""
+"""Limit on the whole process: 64 MiB of arrays, plus Python, NumPy and the kernels."""
 
 PROGRAM = """
 import json, sys
@@ -28,11 +28,11 @@ print(json.dumps([report.nodes, report.edges]))
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_export_stays_within_its_memory_limit(tmp_path: Path, sparse: bool) -> None:
-    """The ids, owners and numbers of all nodes are 20 bytes each or more, the edges of a hub 24
-    each: more than there is.
+    """Ids, owners and labels take at least 20 bytes per node, a hub's edges 24 bytes each.
 
-    The kernel holds the process to the limit, page cache included, so that there is no figure to
-    vary and no peak to miss: an export that needs more is killed."""
+    Together they exceed the limit. The kernel enforces the limit, page cache included: an export
+    that needs more is killed. The test therefore measures no peak that could vary.
+    """
     nodes, edges = 3_000_000, 10_000_000
     program = PROGRAM.format(nodes=nodes, edges=edges, sparse=sparse)
     try:

@@ -1,6 +1,4 @@
-"""Graphs at the edges of what there is: types without rows, one node, nothing but loops, fewer
-nodes than parts.
-"""
+"""Edge cases: types without rows, a single node, only loops, fewer nodes than partitions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Exports of a graph of flat arrays, read back by our own readers: what stands where, and what is
-refused.
-"""
+"""Exports of a graph of flat arrays, read back by our own readers, and refused exports."""
 
 from __future__ import annotations
 
@@ -241,7 +239,7 @@ def test_progress_reaches_the_end_of_every_phase(tmp_path: Path) -> None:
 
 
 def star_graph(nodes: int, edges: int) -> FlatGraph:
-    """All edges into the first node."""
+    """Return a graph with all edges leading to the first node."""
     return FlatGraph(
         schema=USERS,
         nodes={
@@ -266,8 +264,8 @@ def star_graph(nodes: int, edges: int) -> FlatGraph:
 def test_every_part_gets_a_node_while_there_are_enough(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whatever configured logging in this process before may have silenced the loggers that it did
-    # not know.
+    # An earlier logging configuration in this process may have disabled loggers that it did not
+    # know.
     monkeypatch.setattr(logging.getLogger("asterism.export"), "disabled", False)
     with caplog.at_level(logging.WARNING, "asterism.export"):
         report = export.dgl(star_graph(9, 5), tmp_path / "out", parts=8)
@@ -357,7 +355,7 @@ def test_empty_folder_is_accepted(tmp_path: Path) -> None:
 
 
 class BrokenEdgesGraph(FlatGraph):
-    """Its edges break off."""
+    """A graph that fails while its edges are read."""
 
     def scan_edges(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         yield next(super().scan_edges(*arguments, **options))

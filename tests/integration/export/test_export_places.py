@@ -1,5 +1,6 @@
-"""Exports to addresses: a folder by its address, and an object store; whole or not there, gone on
-with, read again from there.
+"""Exports to addresses: a local folder and an object store.
+
+An export is complete or absent. It can be resumed and read from its address.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def address(store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """A folder of its own in the store, which this process is told how to reach."""
+    """Yield the address of a new folder in the store, with credentials set in this process."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     yield f"{store.address}/{tmp_path.name}"
@@ -36,7 +37,7 @@ def address(store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def object_digests(store: ObjectStore, address: str) -> dict[str, str]:
-    """The digest of every object below an address."""
+    """Return the digest of every object below an address."""
     prefix = address.removeprefix(f"{store.address}/") + "/"
     return {
         key.removeprefix(prefix): hashlib.sha256(store.get(key)).hexdigest()

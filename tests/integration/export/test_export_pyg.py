@@ -1,5 +1,6 @@
-"""Partitions in the layout of `torch_geometric.distributed`, loaded by PyG's own stores: each node,
-edge and feature once, at its place.
+"""Partitions in the layout of `torch_geometric.distributed`, loaded by PyG's own stores.
+
+Each node, edge and feature occurs once, at its position.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def assert_partitions_match(
     etype: str,
     names: tuple[str, str],
 ) -> None:
-    """One edge type and the type of its destinations, as PyG sees them, against the flat graph."""
+    """Compare one edge type and its destination type in PyG's stores with the flat graph."""
     node, edge = names
     src, _, dst = etype.split(":")
     nids = {name: np.load(out / f"node_ids/{name}.npy") for name in {src, dst, ntype}}
@@ -96,7 +97,7 @@ def test_pyg_loads_a_graph_of_several_types(tmp_path: Path, pyg_python: Path) ->
     np.testing.assert_array_equal(
         np.sort(weights), np.sort(flat.edges["paper:cites:paper"].weights)
     )
-    # Global ids of nodes count on over types, as PyG's own partitioner has them.
+    # Global node ids continue across types, as in PyG's own partitioner.
     np.testing.assert_array_equal(
         np.sort(np.concatenate([part["global|paper"] for part in parts])), np.arange(120, 420)
     )

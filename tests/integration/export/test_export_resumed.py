@@ -1,5 +1,7 @@
-"""Exports that are cut off: killed at every boundary between files, failed, asked for again; with
-workers of any kind, to the same bytes.
+"""Interrupted exports resume to the same bytes.
+
+They are killed at every boundary between files, fail, or are started again, with workers of any
+kind.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def manifest(out: Path) -> dict[str, Any]:
 
 
 def failing_graph(flat: FlatGraph, etype: str) -> FlatGraph:
-    """The graph, whose connection breaks when edges of that type are read with their features."""
+    """Return a graph that fails when edges of this type are read with their features."""
 
     class Torn(FlatGraph):
         def scan_edges(self, name: str, *arguments: Any, **options: Any) -> Iterator[Any]:
@@ -45,7 +47,7 @@ def failing_graph(flat: FlatGraph, etype: str) -> FlatGraph:
 
 
 class Unscannable(FlatGraph):
-    """Only the first node can be read, which says what version it is."""
+    """A graph that allows reading only the first node, which gives the version."""
 
     def scan_nodes(self, *arguments: Any, rows: int = 65536, **options: Any) -> Iterator[Any]:
         assert rows == 1, "what was read once is read again"
@@ -145,7 +147,7 @@ def test_files_written_before_a_reboot_are_not_resumed(
         export.dgl(failing_graph(flat, "user:knows:user"), out, parts=3, resume=True)
     (tmp_path / "boot").write_text("another")
     for spool in (tmp_path / "out.partial/scratch").glob("edge-*"):
-        spool.write_bytes(b"\0" * spool.stat().st_size)  # as a disk that lost what was not synced
+        spool.write_bytes(b"\0" * spool.stat().st_size)  # a disk may lose data that was not synced
     monkeypatch.setattr("asterism.export.lifecycle._BOOT", tmp_path / "boot")
     export.dgl(flat, out, parts=3, resume=True)
     export.dgl(flat, tmp_path / "whole", parts=3)

@@ -1,5 +1,6 @@
-"""Exports of samples: the nodes that draws choose, every edge among them and no other, the same
-again by seed, at one version.
+"""Exports of samples: the sampled nodes with exactly the edges among them.
+
+The sample is reproducible by seed and comes from one version.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph,
 
 
 def induced_subgraph(flat: FlatGraph, node_ids: IdsByType) -> FlatGraph:
-    """The flat graph less every node that is not chosen, and less the edges at those."""
+    """Return the flat graph restricted to the chosen nodes and the edges among them."""
     for name, ids in node_ids.items():
         flat = flat.without_nodes(name, np.setdiff1d(flat.nodes[name].ids, ids))
     return flat

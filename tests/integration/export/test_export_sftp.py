@@ -1,4 +1,4 @@
-"""Parts brought to machines by SFTP: each its own, whole, and looked at there."""
+"""Sending partitions to machines by SFTP: each gets its own, complete and verified."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from asterism_proto.errors import Corrupt, Unavailable
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The address of a machine, and what its disk is here."""
+    """Yield the address of a machine and the local folder that acts as its disk."""
     (root := tmp_path / "disk").mkdir()
     with SftpServer(root) as server:
         yield f"sftp://me:{PASSWORD}@127.0.0.1:{server.port}", root
@@ -34,7 +34,7 @@ def machine(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def dispatch_target(tmp_path: Path, machine: str) -> tuple[str, Path]:
-    """A template of addresses, and the file that has its machines."""
+    """Return an address template and the file that lists its machines."""
     (tmp_path / "ip_config.txt").write_text("127.0.0.1\n")
     return machine.replace("127.0.0.1", "{host}") + "/data/shop", tmp_path / "ip_config.txt"
 
@@ -101,9 +101,7 @@ def test_connecting_to_a_silent_machine_times_out(
     with ExitStack() as stack, socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(16 if accepts else 0)
-        if (
-            not accepts
-        ):  # a full queue of a listener drops whoever comes next, as a host behind a firewall does
+        if not accepts:  # a full accept queue drops new connections, as a firewall does
             for _ in range(4):
                 connecting = stack.enter_context(socket.socket())
                 connecting.setblocking(False)

@@ -1,5 +1,6 @@
-"""Training on exported partitions, in DGL's own distributed loader, is as accurate as on the whole
-graph in one process.
+"""Training on exported partitions with DGL's distributed loader.
+
+It is as accurate as training on the whole graph in one process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SCHEMA = Schema.from_dict(
 
 
 def cora(shared: Path) -> FlatGraph:
-    """Cora, both ways of each citation."""
+    """Return Cora with each citation in both directions."""
     with (shared / "data/cora/papers.csv").open() as file:
         rows = list(csv.DictReader(file))
     x = np.zeros((len(rows), WORDS), np.float32)
@@ -64,7 +65,10 @@ def cora(shared: Path) -> FlatGraph:
 def accuracies(
     folder: Path, shared: Path, python: Path, *, seeds: int, epochs: int, parts: int
 ) -> tuple[list[float], list[float]]:
-    """Test accuracy by seed: of partitions that real DGL servers serve, and of the whole graph."""
+    """Return test accuracies by seed, on served partitions and on the whole graph.
+
+    Real DGL servers serve the partitions.
+    """
     flat = cora(shared)
     report = export.dgl(flat, folder / "out", parts=parts, assign="metis", homogeneous=True, seed=1)
     assert report.edge_cut > 0
@@ -103,7 +107,7 @@ def test_partitions_match_whole_graph_accuracy_over_20_seeds(
 ) -> None:
     served, baseline = accuracies(
         tmp_path, shared, dgl_python, seeds=20, epochs=12, parts=3
-    )  # of five the noise itself is known to a third only
+    )  # five seeds would estimate the noise only to within a third
     noise = (statistics.variance(served) / 20 + statistics.variance(baseline) / 20) ** 0.5
     assert statistics.mean(served) > 0.76
     assert abs(statistics.mean(served) - statistics.mean(baseline)) < max(3 * noise, 0.01)

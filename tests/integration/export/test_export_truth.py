@@ -1,5 +1,6 @@
-"""What DGL's own tools wrote, written again: given their assignment, our partitions hold the same,
-by content.
+"""Partitions equal to those of DGL's own tools.
+
+Given the assignment that DGL wrote, our partitions have the same content.
 """
 
 from __future__ import annotations
@@ -44,30 +45,30 @@ DGL_PARTITIONS = (
 )
 
 Features = dict[tuple[str, str, int], tuple[str, Any]]
-"""Type, feature and original id, and the dtype and value."""
+"""Map of (type, feature, original id) to (dtype, value)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A part, in the input's own ids: every node and edge has its id as a feature."""
+    """A partition in the ids of the input: every node and edge has its id as a feature."""
 
     nodes: list[tuple[str, int]]
-    """Its own. Their order within a type is nobody's but the writer's."""
+    """Owned nodes. The order within a type is the writer's choice."""
     halo: set[tuple[str, int]]
     edges: set[tuple[str, int, tuple[str, int], tuple[str, int], bool]]
-    """Type, id, ends, and whether it is the part's own."""
+    """Tuples (type, id, source, destination, owned by this partition)."""
     features: Features
     graph: DglGraph
 
 
 def read_input(path: Path) -> FlatGraph:
-    """The input of a truth set."""
+    """Return the input graph of a reference data set."""
     arrays = dict(np.load(path))
     ntypes = [name.split("/")[1] for name in arrays if name.startswith("num_nodes/")]
     etypes = [name.split("/")[1] for name in arrays if name.endswith("/src")]
 
     def features(frame: str, kind: str) -> dict[str, NDArray[Any]]:
-        # A space has a meaning of its own for some names.
+        # Some names are reserved in a space.
         return {
             name.split("/")[2] + "_" * (name.split("/")[2] in RESERVED_NAMES): values
             for name, values in arrays.items()
@@ -110,7 +111,7 @@ def read_input(path: Path) -> FlatGraph:
 
 
 def edge_ends(graph: DglGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sources and destinations by edge id, from whichever format is there."""
+    """Return sources and destinations by edge id, from any sparse format of the graph."""
     (relation,) = graph.relations
     if relation.coo is not None:
         return relation.coo.row.array(), relation.coo.col.array()
@@ -126,7 +127,7 @@ def edge_ends(graph: DglGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def read_partition(config: Path) -> list[Part]:
-    """Every part of a partition."""
+    """Return every partition of an export."""
     content: Mapping[str, Any] = json.loads(config.read_text())
     nodes, edges = IdRanges.from_config(content, "node"), IdRanges.from_config(content, "edge")
     files = [
@@ -191,7 +192,7 @@ def read_partition(config: Path) -> list[Part]:
 
 
 def write_assignment(theirs: list[Part], graph: FlatGraph, folder: Path) -> Path:
-    """A folder with the assignment of a partition."""
+    """Write the assignment of the given partitions and return its folder."""
     folder.mkdir()
     owners = {kind: np.full(len(nodes.ids), -1, np.int32) for kind, nodes in graph.nodes.items()}
     for part, each in enumerate(theirs):
@@ -267,7 +268,7 @@ def test_export_reproduces_dgl_dispatch_pipeline_output(
         assert actual[key] == expected[key], key
     for part, (ours, other) in enumerate(zip(read_partition(report.config), theirs, strict=True)):
         assert sorted(ours.nodes) == sorted(other.nodes)
-        # Its parts lack the edges that leave them, which DGL counts out-degrees by.
+        # DGL's partitions lack the edges that leave them, so its out-degrees do not count these.
         assert {edge for edge in ours.edges if edge[-1]} == other.edges
         assert ours.features == other.features
         for name in ("orig_nids.dgl", "orig_eids.dgl"):

@@ -1,5 +1,7 @@
-"""Exports read again: a sound one has no problem, and each kind of planted damage is found, with
-its files sealed anew.
+"""Verification of exports.
+
+A correct export has no problems. Each kind of planted damage is found, although the digests are
+updated to match the damaged files.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def update_digests(out: Path) -> None:
-    """Sizes and digests of what is there now, so that only the content can tell."""
+    """Update the sizes and digests in the manifest, so that only the content shows damage."""
     manifest = json.loads((out / "manifest.json").read_text())
     for path in list(manifest["files"]):
         content = (out / path).read_bytes()
@@ -141,7 +143,7 @@ def edit_graph(path: Path, change: Callable[[DglGraph], DglGraph]) -> None:
 def data_edit(
     change: Callable[[dict[str, Any]], None], which: str
 ) -> Callable[[DglGraph], DglGraph]:
-    """A change of a graph's node or edge data."""
+    """Return a damage that changes a graph's node or edge data."""
 
     def apply(graph: DglGraph) -> DglGraph:
         frame: dict[str, Any] = {
@@ -159,7 +161,7 @@ def data_edit(
 def ends_edit(
     change: Callable[[Any, Any, DglGraph], tuple[Any, Any]],
 ) -> Callable[[DglGraph], DglGraph]:
-    """A change of the ends of edges."""
+    """Return a damage that changes the ends of edges."""
 
     def apply(graph: DglGraph) -> DglGraph:
         (relation,) = graph.relations
@@ -193,7 +195,7 @@ def value_edit(name: str, index: int, value: int) -> Callable[[dict[str, Any]], 
 
 
 def drop_last_outer_edge(graph: DglGraph) -> DglGraph:
-    """Less its last outer edge; what node it may have been for stays."""
+    """Return the graph without its last outer edge; the edge's node stays."""
     (relation,) = graph.relations
     assert relation.coo is not None
     row, col = relation.coo.row.array(), relation.coo.col.array()
@@ -220,7 +222,7 @@ def drop_last_outer_edge(graph: DglGraph) -> DglGraph:
 
 
 def give_node_two_owners(out: Path) -> None:
-    """A node that two parts own: an id of part 1 in place of one of part 0, in each list."""
+    """Give a node two owners: replace an id of part 0 by one of part 1 in each list."""
     other = read_tensors(out / "part1/orig_nids.dgl")["paper"][0]
     edit_tensors(out / "part0/orig_nids.dgl", value_edit("paper", 0, int(other)))
     ids = np.load(out / "node_ids/paper.npy")

@@ -1,4 +1,4 @@
-"""A space whose ids are global: an id has one type, so that requests need not say it."""
+"""Spaces with global ids: an id determines its node type, so requests may omit the type."""
 
 from __future__ import annotations
 

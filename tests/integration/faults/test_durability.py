@@ -1,5 +1,6 @@
-"""What was acknowledged is on the disk: recorded system calls show each file and name synced before
-the answer.
+"""Acknowledged data is durable.
+
+Recorded system calls show that each file and its directory entry are synced before the reply.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ IGNORED_FILES = (
     "task.json",
     "CLEAN",
 )
-"""Names of files, or beginnings of them, of which nothing that was acknowledged depends."""
+"""Prefixes of file names that no acknowledged data depends on."""
 
 
 def assert_durable(calls: Syscalls, root: Path, files: Iterable[Path], at_ns: int) -> None:
-    """Assert that all of the files, and their names, were synced by then."""
+    """Assert that all of the files and their directory entries were synced by that time."""
     durability = Durability(calls.events(), root)
     checked = [file for file in files if file.is_file() and not file.name.startswith(IGNORED_FILES)]
     assert checked
@@ -54,7 +55,7 @@ def test_acknowledged_data_is_synced_with_all_its_names(tmp_path: Path) -> None:
     root = tmp_path / "data"
     root.mkdir()
     calls = Syscalls(root, tmp_path)
-    # Syncs are slow here: a reply that does not wait for one arrives before it ends.
+    # Syncs are slow here, so that a reply that does not wait for a sync arrives before it ends.
     calls.control("wait 40 sync")
     with (
         LocalCluster(storageds=1, folder=root, environment=calls.environment) as cluster,
@@ -135,7 +136,7 @@ def test_acknowledged_data_is_synced_with_all_its_names(tmp_path: Path) -> None:
 
 
 def assert_synced_before_manifest(calls: Syscalls, root: Path, build: Path) -> None:
-    """Assert that a manifest got its name after all that it names was durable."""
+    """Assert that a manifest got its final name after the files that it names were durable."""
     manifests = list(build.glob("parts/*/manifest.json"))
     assert len(manifests) == SCHEMA["parts"]
     for manifest in manifests:
@@ -154,9 +155,9 @@ def assert_synced_before_manifest(calls: Syscalls, root: Path, build: Path) -> N
 
 
 def run_command(cluster: LocalCluster, calls: Syscalls, *arguments: str) -> None:
-    """The command, recorded too."""
+    """Run a command with its system calls recorded too."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, *arguments]
-    # A child's environment is ours and more.
+    # The child inherits this environment, with additions.
     environment = {**os.environ, **calls.environment}  # noqa: TID251
     completed = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False

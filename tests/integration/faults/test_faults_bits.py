@@ -1,8 +1,8 @@
-"""Single bits of a cluster's files are flipped: each flip is detected, repaired or harmless, and no
-answer changes.
+"""Flips of single bits in a cluster's files.
 
-Real daemons read the files: before they start after a kill, after a clean stop, and while they have
-them open."""
+Each flip is detected, repaired or harmless, and no result changes. Real daemons read the files: at
+the start after a kill or a clean stop, and while the files are open.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DAEMON_FILES = {
     "cluster": ("storaged-0", "cluster"),
     "position": ("storaged-0", "position"),
 }
-"""Files that a daemon reads as it starts, by kind."""
+"""Files that a daemon reads at its start, by kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +123,14 @@ def load(graph: Graph, seed: int) -> None:
 
 
 def query_results(graph: Graph, version: int | None = None) -> tuple[object, ...]:
-    """Everything that a space says of its first load, and draws of a seed."""
+    """Return all data of a space's first load, and samples for a fixed seed."""
     neighbors = graph.sample_neighbors(np.arange(20), "to", 4, seed=3, version=version)
     features = graph.node_features(np.arange(NODES), "x", version=version)["x"].tobytes()
     return edges_of(graph, "to", version=version), neighbors.nodes.tobytes(), features
 
 
 def readiness_message(cluster: LocalCluster, name: str) -> str:
-    """What a daemon says that it lacks, or that it does not answer yet."""
+    """Return a daemon's readiness message, or a note that it does not reply yet."""
     try:
         return cluster.missing(name)
     except OSError:
@@ -138,13 +138,13 @@ def readiness_message(cluster: LocalCluster, name: str) -> str:
 
 
 def storaged_readiness(cluster: LocalCluster) -> str:
-    """What a storaged that has not ended says that it lacks."""
+    """Return the readiness message of a storaged that must still be running."""
     assert cluster["storaged-0"].exit_status() is None, cluster["storaged-0"].tail()
     return readiness_message(cluster, "storaged-0")
 
 
 class Round:
-    """One space for each kind of file, one flipped bit in each, at one moment."""
+    """One round of flips: a space for each kind of file, with one flipped bit each."""
 
     def __init__(self, cluster: LocalCluster, client: Client, moment: str, seed: int) -> None:
         self.cluster, self.client, self.moment = cluster, client, moment
@@ -155,7 +155,7 @@ class Round:
             {kind: client.submit_job(graph.space).job_id for kind, graph in self.graphs.items()}
         )
         for graph in self.graphs.values():
-            load(graph, 1)  # it stays in the log
+            load(graph, 1)  # stays in the log
         cluster.wait_ready()
         self.expected = {kind: query_results(graph) for kind, graph in self.graphs.items()}
         self.flips: dict[str, tuple[Path, int]] = {}
@@ -180,7 +180,7 @@ class Round:
         )
 
     def run(self) -> list[Flip]:
-        """Flip the bits, and judge what the cluster answers then and after its next start."""
+        """Flip the bits, then check the results now and after the next start."""
         daemon = self.cluster["storaged-0"]
         folders = {kind: self.folder(graph) for kind, graph in self.graphs.items()}
         if self.moment == UNCLEAN:
@@ -190,13 +190,13 @@ class Round:
         damaged_before = self._damaged_images()
         for kind, pattern in SPACE_FILES.items():
             files = [file for file in sorted(folders[kind].glob(pattern)) if file.stat().st_size]
-            if files:  # after a clean stop there is nothing in a log
+            if files:  # the log is empty after a clean stop
                 file = self.random.choice(files)
                 self.flips[kind] = file, self.random.randrange(8 * file.stat().st_size)
                 flip(*self.flips[kind])
         if self.moment != OPEN:
             daemon.start()
-        else:  # the scrub reads each byte of the two damaged images
+        else:  # the scrub reads every byte of the two damaged images
             wait_until(
                 lambda: self._damaged_images() >= damaged_before + 2,
                 "the scrub finds both damaged images",
@@ -224,7 +224,7 @@ class Round:
         ]
 
     def _damaged_images(self) -> int:
-        """How many served versions the scrub has found damaged."""
+        """Return how many served versions the scrub has found damaged."""
         return self.cluster["storaged-0"].log.read_text().count("image_damaged")
 
     def _is_settled(self) -> bool:
@@ -235,8 +235,9 @@ class Round:
         )
 
     def _outcome(self, kind: str, *, build: bool = True) -> str:
-        """The outcome for a space; AssertionError where an answer differs, or an error names
-        neither file nor block.
+        """Return the outcome for a space.
+
+        Raises AssertionError if a result differs, or if an error names neither file nor block.
         """
         graph, (file, _) = self.graphs[kind], self.flips[kind]
         message = storaged_readiness(self.cluster)
@@ -247,7 +248,7 @@ class Round:
             with pytest.raises(TYPED_ERRORS):
                 query_results(self.short_timeout_client.graph(graph.space))
             return DETECTED
-        # The version that was published before, whatever was built since.
+        # The version that was published first, whatever was built later.
         assert query_results(graph, version=1) == self.expected[kind]
         if kind.startswith(IMAGE):
             log = self.cluster["storaged-0"].log.read_text()
@@ -276,7 +277,7 @@ class Round:
         return HARMLESS
 
     def _build_all(self) -> dict[str, Job]:
-        """Build every space that is open, at once; how each build ended."""
+        """Build all open spaces concurrently and return the ended jobs."""
         message = storaged_readiness(self.cluster)
         open_kinds = {
             kind
@@ -295,13 +296,13 @@ class Round:
         return {kind: self.client.wait(job, timeout_s=HANG_S) for kind, job in jobs.items()}
 
     def _image_manifests(self, kind: str) -> list[bytes]:
-        """The manifests of the images that a build made: equal ones are of equal content."""
+        """Return the manifests of a build's images; equal manifests mean equal content."""
         build = self.folder(self.graphs[kind]) / "builds" / str(self.builds[kind].job_id)
         return [path.read_bytes() for path in sorted(build.glob("parts/*/manifest.json"))]
 
 
 def state(client: Client, graph: Graph) -> object:
-    """What a catalog says of its spaces, and what is answered by it."""
+    """Return the catalog's description of all spaces, and the data of one graph."""
     spaces = sorted(space.name for space in client.spaces())
     return (
         spaces,
@@ -316,10 +317,10 @@ def state(client: Client, graph: Graph) -> object:
 def flip_and_restart(
     cluster: LocalCluster, client: Client, graph: Graph, kind: str, moment: str, seed: int
 ) -> Flip | None:
-    """Flip a bit of a file that a daemon reads as it starts, start it, and put the file back where
-    it is detected.
+    """Flip a bit in a file that a daemon reads at its start, and start the daemon.
 
-    None where there is no such file: a clean stop leaves no log.
+    If the flip is detected, the original file is restored. Returns None if there is no such file: a
+    clean stop leaves no log.
     """
     name, pattern = DAEMON_FILES[kind]
     daemon, folder = cluster[name], cluster.folder_of(name)
@@ -372,9 +373,9 @@ def flip_and_restart(
 def flip_each_daemon_file(
     cluster: LocalCluster, client: Client, graph: Graph, seed: int
 ) -> list[Flip]:
-    """Flip a bit of each kind of file at each moment, one after another."""
+    """Flip a bit in each kind of file at each moment, one after another."""
     assert cluster["metad"].stop() == 0
-    cluster.restart("metad")  # from now on the catalog has SST files
+    cluster.restart("metad")  # creates SST files for the catalog
     results = [
         flip_and_restart(cluster, client, graph, kind, moment, seed)
         for kind in DAEMON_FILES
@@ -384,7 +385,7 @@ def flip_each_daemon_file(
 
 
 def outcome_table(flips: list[Flip]) -> str:
-    """The outcomes as a Markdown table."""
+    """Return the outcomes as a Markdown table."""
     lines = [
         "| file | moment | bits | detected | repaired | harmless |",
         "| --- | --- | --- | --- | --- | --- |",

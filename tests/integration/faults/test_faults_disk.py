@@ -1,5 +1,6 @@
-"""A disk that fills up: builds fail with the cause, writes are refused, nothing that was
-acknowledged is lost, and with room all goes on.
+"""A full disk: builds fail with the cause, writes are refused, acknowledged data survives.
+
+After space is freed, the cluster continues.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ SCHEMA = {
 }
 NODES, EDGES = 6_000, 40_000
 PASSES = ("nodes n", "B1", "sweep", "merge", "out edges n:to:n", "features n:to:n", "seal")
-"""Mapped files, runs of a database, appended files, copies, and what makes them last."""
+"""Passes that write mapped, appended or copied files or database files, or that sync."""
 OTHER_PASSES = ("features n", "B2, B3", "audit", "in edges n:to:n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallDiskCluster:
-    """A cluster whose one storaged has a disk of its own."""
+    """A cluster with one storaged on a small disk of its own."""
 
     cluster: LocalCluster
     disk: SmallDisk
@@ -63,7 +64,7 @@ def disk_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk
 
 
 def fill(client: Client, seed: int) -> list[tuple[int, int]]:
-    """A load of all nodes anew, and of edges; the ends of these."""
+    """Load all nodes again, and new edges; return the ends of the edges."""
     rng = np.random.default_rng(seed)
     load = client.begin_load("g")
     load.write_nodes(
@@ -194,7 +195,10 @@ def test_full_disk_refuses_writes_and_keeps_acknowledged_ones(
 
 
 def begin_loads_until_refused(client: Client) -> asterism.Unavailable:
-    """What metad says once it can not write any more: its log may have some room of its own."""
+    """Begin loads until metad cannot write any more, and return its error.
+
+    metad's log may have some space left, so several loads may succeed.
+    """
     for _ in range(10_000):
         try:
             client.begin_load("g")

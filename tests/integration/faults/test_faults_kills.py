@@ -1,5 +1,6 @@
-"""Storageds killed in every pass of a build, metad killed around a publication, clocks that jump:
-nothing is lost, nothing differs.
+"""Kills in every pass of a build, kills of metad during publication, and clock jumps.
+
+Nothing is lost, and the builds equal undisturbed ones.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SCHEMA = {
 }
 NODES, EDGES = 3_000, 9_000
 KILLS = 8
-"""In one job: metad gives one up that is lost too often."""
+"""Kills in one job; metad fails a job that loses its storaged too often."""
 PASSES = (
     "nodes n",
     "features n",
@@ -64,7 +65,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def client(cluster: LocalCluster) -> Iterator[Client]:
-    """A client, while a witness watches the space that is struck; afterwards all is whole."""
+    """Yield a client while a monitor checks the struck space; check both spaces at the end."""
     with cluster.client() as connected:
         with ConsistencyMonitor(cluster, "struck") as witness:
             yield connected
@@ -75,7 +76,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def fill(client: Client, space: str, seed: int) -> int:
-    """A load of nodes and edges; its commit."""
+    """Load nodes and edges, and return the commit number."""
     rng = np.random.default_rng(seed)
     load = client.begin_load(space)
     tags = np.arange(NODES + 1, dtype=np.int64)
@@ -105,7 +106,7 @@ def has_ended(client: Client, job: Job) -> bool:
 
 
 def image_manifests(cluster: LocalCluster, client: Client, space: str) -> dict[str, bytes]:
-    """The manifests of the images of the current version: sizes and checksums of every file."""
+    """Return the image manifests of the current version: sizes and checksums of every file."""
     version = client.manifest(space)
     manifests = {}
     for name in ("storaged-0", "storaged-1"):
@@ -125,9 +126,7 @@ def image_manifests(cluster: LocalCluster, client: Client, space: str) -> dict[s
 
 
 def assert_same_as_calm(cluster: LocalCluster, client: Client) -> None:
-    """Check that what was struck came to what an undisturbed build of the same comes to, byte for
-    byte.
-    """
+    """Check that a disturbed build equals an undisturbed one of the same data, byte for byte."""
     assert image_manifests(cluster, client, "struck") == image_manifests(cluster, client, "calm")
     calm, struck = client.manifest("calm"), client.manifest("struck")
     assert struck.totals == calm.totals
@@ -159,7 +158,8 @@ def test_builds_killed_in_every_pass_give_the_same_bytes(
             )
             remaining.remove(faults.reached()[-1][1])
             faults.set(hold_build_in=remaining)
-            before = len(faults.reached())  # it may be held again before its restart is over
+            # the build may reach the next pass before the restart returns
+            before = len(faults.reached())
             cluster.restart("storaged-0")
         faults.set()
         assert wait_finished(client, job).version == version + 1

@@ -1,7 +1,7 @@
-"""Storageds that metad can not hear, or that can not hear metad: they hold their builds, and go on
-when the order still stands.
+"""Interrupted connections between storageds and metad, in either direction.
 
-And who may have a folder, or be of a cluster, at all.
+A storaged without a lease pauses its builds and resumes them if the task is still assigned. Further
+tests check which process may use a folder or join a cluster.
 """
 
 from __future__ import annotations
@@ -91,13 +91,14 @@ def check_recovery(cluster: LocalCluster, client: Client, graph: Graph) -> Itera
 def start_held_build(
     cluster: LocalCluster, client: Client, graph: Graph, name: str
 ) -> tuple[Job, psutil.Process]:
-    """A job whose build at a storaged runs, and is in the middle of a pass for as long as the fault
-    is set.
+    """Start a job, and return it with the build process, held in the middle of a pass.
+
+    The build stays there until the fault is cleared.
     """
     faults = cluster.faults[name]
     before = len(faults.reached())
     faults.set(hold_build_in=[PASS])
-    # A node of every part: what did not change is not built.
+    # Change a node of every partition, because a build skips unchanged partitions.
     graph.upsert_nodes(np.arange(4), "n", weights=np.random.default_rng().random(4))
     job = graph.build(wait=False)
     wait_until(lambda: len(faults.reached()) > before, "the build has come to the pass")
@@ -134,7 +135,7 @@ def test_build_without_lease_pauses_until_heartbeats_arrive(
     wait_until(lambda: is_stopped(child), "the build is stopped")
     assert cluster.get("storaged-0", "/status")["leased"] is False
     cluster.faults["storaged-0"].set()
-    # What is published is immutable, and named by its digest: draws from it go on without a lease.
+    # A published version is immutable and named by its digest, so sampling needs no lease.
     assert len(graph.sample_nodes(100, "n")) == 100
     if "there" in cut:
         wait_until(
@@ -146,7 +147,7 @@ def test_build_without_lease_pauses_until_heartbeats_arrive(
     line.blocked.clear()
     assert_published(client, job)
     assert client.describe("g").version == version + 1
-    # The very same attempts: a silence costs no work.
+    # The attempts are the same: an interruption repeats no work.
     assert [task.attempt for task in client.job(job.job_id).tasks] == [1, 1]
 
 
@@ -162,11 +163,11 @@ def test_frozen_storaged_does_not_report_a_stopped_attempt(
             "metad has lost the frozen storaged",
         )
         client.stop_job(job.job_id)
-        # Its lease is over: metad need not wait for its word.
+        # The lease of the storaged has expired, so metad need not wait for its report.
         wait_until(lambda: client.job(job.job_id).state == "STOPPED", "the job is stopped")
         cluster.faults[
             "storaged-0"
-        ].set()  # the build ends while nobody can kill it, and its last line waits in the pipe
+        ].set()  # the build ends while the storaged is frozen; its last line waits in the pipe
         wait_until(lambda: has_ended(child), "the build has ended")
         client.recover_job(job.job_id)
     finally:
@@ -205,7 +206,7 @@ def test_metad_without_its_catalog_accepts_no_storaged(
             "both storageds are refused",
         )
         assert "catalog" in cluster.missing("storaged-0")
-        # It deals no parts to those that will not hold them.
+        # metad assigns no partitions to storageds that do not follow it.
         assert client.hosts() == [] or all(
             host.role.upper() != "STORAGED" for host in client.hosts()
         )
@@ -229,8 +230,8 @@ def test_metad_that_lost_its_identity_keeps_its_catalog(
     after = cluster.get("metad", "/status")
     assert after["uuid"] != before["uuid"]
     assert (after["cluster"], after["revision"] > before["revision"]) == (before["cluster"], True)
-    cluster.wait_ready()  # a new identity knows of no storageds until they report
-    client.create_space("fresh", SCHEMA)  # answered once graphd has heard of it
+    cluster.wait_ready()  # after the restart, metad knows no storageds until they report
+    client.create_space("fresh", SCHEMA)  # returns after graphd has received it
     client.drop_space("fresh")
     graph.build()
 

@@ -1,8 +1,8 @@
-"""Daemons and builds with too little memory: typed errors, nothing acknowledged lost, the same
-answers afterwards.
+"""Daemons and builds with too little memory.
 
-The limit is on the private writable memory of one running process (`RLIMIT_DATA`), set from
-outside."""
+They fail with typed errors, lose no acknowledged data, and return the same results afterwards. The
+limit is on the private writable memory of one running process (`RLIMIT_DATA`), set from outside.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ def fill(client: Client, seed: int) -> None:
 
 @contextmanager
 def limit_memory(pid: int, headroom: int) -> Iterator[None]:
-    """Let a process have this much more memory than it has now; without a limit again afterwards,
-    where it still runs.
+    """Limit a process to its present memory plus the headroom.
+
+    The limit is removed afterwards if the process still runs.
     """
     size = next(
         line
@@ -105,13 +106,13 @@ def query_results(graph: Graph) -> tuple[object, ...]:
 
 
 def image_manifests(cluster: LocalCluster, job_id: int) -> list[bytes]:
-    """The manifests of the images that a build made: equal ones are of equal content."""
+    """Return the manifests of a build's images; equal manifests mean equal content."""
     paths = cluster.folder.glob(f"storaged-*/spaces/*/builds/{job_id}/parts/*/manifest.json")
     return [path.read_bytes() for path in sorted(paths)]
 
 
 def refusal(call: Callable[[], object]) -> asterism.AsterismError:
-    """The error that a call is refused with: a typed one, and no fault inside a daemon."""
+    """Return the error of a refused call, which must be typed and not an internal error."""
     with pytest.raises(asterism.AsterismError) as refused:
         call()
     assert not isinstance(refused.value, asterism.Internal), refused.value
@@ -119,10 +120,10 @@ def refusal(call: Callable[[], object]) -> asterism.AsterismError:
 
 
 def restart_until_ready(cluster: LocalCluster) -> None:
-    """Wait until every daemon is ready; one that ended for want of memory is started again.
+    """Wait until every daemon is ready, and restart those that ended for lack of memory.
 
-    It may have ended by itself, by an abort of the allocator, or by a fault in a library that does
-    not check an allocation: what counts is that nothing acknowledged is lost.
+    A daemon may end by an abort of the allocator, or by a fault in a library that does not check an
+    allocation. Only acknowledged data must survive.
     """
 
     def ready() -> bool:
@@ -207,7 +208,7 @@ def test_build_beyond_memory_fails_with_cause_and_recovers(
 def test_requests_beyond_memory_are_refused_or_right(
     cluster: LocalCluster, client: Client, graph: Graph
 ) -> None:
-    """Requests at once, each of which fits: what is answered is equal to what it was."""
+    """Run concurrent requests, each of which fits into memory, and compare the results."""
     expected = query_results(graph)
 
     def neighbors(seed: int) -> bytes:
@@ -247,7 +248,7 @@ def test_a_metad_beyond_memory_keeps_what_it_acknowledged(
     schema = {"parts": 1, "nodes": {"n": {"features": features}}}
 
     def create(number: int) -> str | asterism.AsterismError:
-        """The space's name where it was acknowledged."""
+        """Create a space; return its name if it was acknowledged, otherwise the error."""
         try:
             client.create_space(f"memory_{number}", schema)
         except asterism.AsterismError as error:

@@ -1,5 +1,6 @@
-"""A build that is stopped, or whose space is dropped, in every one of its passes: it ends at once,
-and goes on where it was or leaves nothing.
+"""Builds stopped in each of their passes, or with their space dropped.
+
+The build ends at once. It resumes at the same pass, or leaves no files.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ SCHEMA = {
     "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}}},
 }
 MANY, FEW = 270_000, 600
-"""More than a build lets pass without a record, so that each step is recorded by itself; and
-less.
-"""
+"""Row counts above and below the number after which a build records each step separately."""
 STEPS = {
     "nodes n": (0, ""),
     "B1": (1, "n0.table.scan"),
@@ -41,7 +40,7 @@ STEPS = {
     "features n:to:n": (22, "e0.features"),
     "seal": (23, ""),
 }
-"""Each pass, in their order: how many steps are done before it, and the one that it is of."""
+"""Each pass in order: the number of steps completed before it, and the name of its step."""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +91,7 @@ def resume_points(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
 def hold_in_pass(
     cluster: LocalCluster, client: Client, job_id: int, passes: list[str]
 ) -> tuple[psutil.Process, str]:
-    """The build that is now in the middle of the first of these passes, and which that is."""
+    """Return the build, held in the first of these passes that it reaches, and the pass."""
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
     faults.set(hold_build_in=passes)
@@ -118,7 +117,7 @@ def test_build_stopped_in_any_pass_resumes_in_that_pass(
         client.stop_job(job.job_id)
         wait_until(
             lambda: client.job(job.job_id).ended, "the job has ended"
-        )  # its pass is held: it ends by the stop alone
+        )  # the pass is held, so only the stop can end it
         stopped = client.job(job.job_id)
         assert (stopped.state, [task.state for task in stopped.tasks], stopped.version) == (
             "STOPPED",
@@ -132,7 +131,7 @@ def test_build_stopped_in_any_pass_resumes_in_that_pass(
     result = client.wait(job.job_id, timeout_s=WAIT_S)
     assert (result.state, result.version) == ("FINISHED", 1)
     assert [task.attempt for task in result.tasks] == [len(STEPS) + 1]
-    # Of what was done before the pass nothing is done again, and of the rest everything.
+    # Steps completed before the pass are not repeated, and all later steps run.
     assert resume_points(cluster, job.job_id) == [step for step in STEPS.values() if step[1]]
     manifest = client.manifest("stopped")
     assert (manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (MANY, MANY)

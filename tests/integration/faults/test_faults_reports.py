@@ -1,5 +1,6 @@
-"""What storageds tell a real metad twice, late, in another order, of an earlier life, or of what is
-over: a version is published once.
+"""Repeated, late, reordered and outdated reports of storageds to a real metad.
+
+A version is published only once.
 """
 
 from __future__ import annotations
@@ -26,9 +27,7 @@ A, B = "storaged-a", "storaged-b"
 
 
 class FakeStorageds(MetadClient):
-    """The doors of a metad process, and two storageds that are nothing but what a test says in
-    their names.
-    """
+    """Two simulated storageds that call the endpoints of a real metad process."""
 
     def __init__(self, cluster: LocalCluster, client: Client) -> None:
         super().__init__(RemoteTransport(cluster["metad"].address))
@@ -39,18 +38,19 @@ class FakeStorageds(MetadClient):
     def send_reports(
         self, *reports: metad_pb.TaskReport, uuid: str = A, incarnation: int = 0
     ) -> None:
-        """A beat of one of the two, of its present start unless another one is given."""
+        """Send a heartbeat of one storaged, with the present incarnation by default."""
         self.heartbeat(uuid, *reports, incarnation=incarnation or self.incarnation)
 
     def restart(self) -> None:
-        """Both begin anew."""
+        """Restart both storageds: raise their incarnation."""
         self.incarnation += 1
         for uuid in (A, B):
             self.send_reports(uuid=uuid)
 
     def assignment(self, uuid: str = A) -> metad_pb.TaskAssignment:
-        """What one of the two should be doing in the space; metad may want to wait a moment
-        first.
+        """Return the task assignment of a storaged in the space.
+
+        The call waits, because metad may delay the assignment.
         """
 
         def assignments() -> list[metad_pb.TaskAssignment]:
@@ -68,32 +68,32 @@ class FakeStorageds(MetadClient):
         return task
 
     def next_assignment(self, before: metad_pb.TaskAssignment) -> metad_pb.TaskAssignment:
-        """The next attempt at a task of `A`."""
+        """Return the next attempt at the task of `A`."""
         return wait_until(
             lambda: task if (task := self.assignment()).attempt != before.attempt else None,
             "another attempt is assigned",
         )
 
     def begin_job(self) -> None:
-        """A job of one more load."""
+        """Commit one more load and submit a build of it."""
         self.load(self.space)
         self.job_id = self.submit(self.space).job_id
 
     @property
     def state(self) -> str:
-        """Of the job."""
+        """Return the state of the job."""
         return common_pb.JobState.Name(self.job(self.job_id).state)
 
     def attempts(self) -> dict[str, int]:
-        """The attempts at the job's tasks, by host."""
+        """Return the attempts at the job's tasks, by host."""
         return {task.host: task.attempt for task in self.job(self.job_id).tasks}
 
     def version(self) -> int:
-        """The current one of the space."""
+        """Return the current version of the space."""
         return self.client.describe(self.space).version
 
     def image_digests(self) -> dict[int, str]:
-        """The digests that the current version was sealed with."""
+        """Return the image digests in the manifest of the current version."""
         manifest = self.ask("get_manifest", metad_pb.ManifestRequest(space=self.space))
         return {image.part: image.digest for image in manifest.images}
 
@@ -101,7 +101,7 @@ class FakeStorageds(MetadClient):
 def completion_report(
     assignment: metad_pb.TaskAssignment, digest_suffix: str = ""
 ) -> metad_pb.TaskReport:
-    """A storaged's word that an order is done, and by whom."""
+    """Return a report that a task is finished; the digests' suffix identifies it."""
     report = finished_report(assignment)
     for image in report.images:
         image.digest += digest_suffix
@@ -141,8 +141,9 @@ def shared_storageds(cluster: LocalCluster) -> FakeStorageds:
 
 @pytest.fixture
 def storageds(shared_storageds: FakeStorageds) -> Iterator[FakeStorageds]:
-    """A space of its own, dealt to both, with a version and a job under way; afterwards every job
-    is over and all is in order.
+    """Yield the storageds with a new space on both, a published version and a running job.
+
+    Afterwards every job has ended and the cluster is consistent.
     """
     shared_storageds.restart()
     shared_storageds.space = f"s{time.time_ns()}"
@@ -164,7 +165,7 @@ def storageds(shared_storageds: FakeStorageds) -> Iterator[FakeStorageds]:
     )
     created_ms = shared_storageds.client.describe(
         shared_storageds.space
-    ).created_ms  # jobs of an earlier space of the name are remembered too
+    ).created_ms  # jobs of an earlier space with this name are listed too
     jobs = [
         job
         for job in shared_storageds.client.jobs(shared_storageds.space)
@@ -182,7 +183,7 @@ def test_repeated_reports_publish_once(storageds: FakeStorageds) -> None:
     a, b = storageds.assignment(A), storageds.assignment(B)
     for _ in range(3):
         storageds.send_reports(completion_report(a, "first"))
-    storageds.send_reports(completion_report(a, "second"))  # what was said before counts
+    storageds.send_reports(completion_report(a, "second"))  # the first report counts
     assert (storageds.state, storageds.version()) == ("RUNNING", 1)
     for _ in range(3):
         storageds.send_reports(completion_report(b), uuid=B)
@@ -195,7 +196,7 @@ def test_repeated_reports_publish_once(storageds: FakeStorageds) -> None:
 
 def test_reordered_reports_give_the_same_version(storageds: FakeStorageds) -> None:
     a, b = storageds.assignment(A), storageds.assignment(B)
-    storageds.send_reports(completion_report(a))  # before anybody said that it runs
+    storageds.send_reports(completion_report(a))  # finished before a report that it runs
     storageds.send_reports(task_report(a, common_pb.RUNNING, rows_done=3, rows_total=9))
     storageds.send_reports(task_report(a, common_pb.FAILED, cause="late"))
     storageds.send_reports(task_report(a, common_pb.STOPPED))
@@ -273,7 +274,7 @@ def test_reports_of_an_earlier_incarnation_are_refused(storageds: FakeStorageds)
         storageds.poll(A, incarnation=incarnation)
     storageds.send_reports(
         completion_report(before, "late")
-    )  # the new start repeats what it found of the old one
+    )  # the restarted storaged repeats a report of its earlier run
     assert (storageds.state, storageds.version(), storageds.attempts()[A]) == ("RUNNING", 1, 2)
     storageds.send_reports(completion_report(after, "right"))
     storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
@@ -300,8 +301,8 @@ def test_stopped_job_publishes_only_after_its_recovery(storageds: FakeStorageds)
     for uuid, assignment in ((A, a), (B, b)):
         storageds.send_reports(task_report(assignment, common_pb.RUNNING), uuid=uuid)
     storageds.client.stop_job(storageds.job_id)
-    assert storageds.state == "RUNNING"  # nobody has given a word yet
-    storageds.send_reports(completion_report(a))  # it had ended before it heard of the stop
+    assert storageds.state == "RUNNING"  # no storaged has confirmed the stop yet
+    storageds.send_reports(completion_report(a))  # finished before the stop arrived
     storageds.send_reports(completion_report(a))
     assert storageds.state == "RUNNING"
     storageds.send_reports(completion_report(b), uuid=B)
@@ -343,7 +344,7 @@ def test_reports_of_a_dropped_space_do_not_reach_its_namesake(storageds: FakeSto
 
 def test_task_assignments_survive_lost_heartbeats(storageds: FakeStorageds) -> None:
     a = storageds.assignment()
-    # Neither is heard for longer than a lease: both orders wait for them, as they were.
+    # Both leases expire. The task assignments stay unchanged for both storageds.
     wait_until(
         lambda: not any(host.online for host in storageds.client.hosts() if host.uuid in (A, B)),
         "both storageds are offline",

@@ -1,5 +1,6 @@
-"""Folders in the place of others: swapped, copied, or shared by two clusters. Each is refused by
-name, and no answer changes.
+"""Folders that are swapped, copied or shared by two clusters.
+
+Each is refused by name, and no result changes.
 """
 
 from __future__ import annotations
@@ -154,8 +155,9 @@ def test_swapped_databases_are_refused_and_name_their_owner(
 
 
 def test_swapped_images_change_no_result(cluster: LocalCluster, client: Client) -> None:
-    """Images of two versions, and of two partitions of one: withdrawn, made again from the
-    database, and served as they were.
+    """Swap images of two versions, and of two partitions of one version.
+
+    The images are withdrawn, rebuilt from the database, and served as before.
     """
     graph = create_built_space(client, "one", 1)
     fill(graph, 2)
@@ -184,7 +186,7 @@ def version_results(graph: Graph, version: int) -> tuple[object, ...]:
 
 
 def is_served(graph: Graph, version: int, expected: tuple[object, ...]) -> bool:
-    """Whether a version is served; where it is, its answers are the expected ones."""
+    """Return true if a version is served; its results must then be the expected ones."""
     try:
         results = version_results(graph, version)
     except UNAVAILABLE_ERRORS:
@@ -200,7 +202,7 @@ def test_a_folder_of_another_cluster_is_refused(
     expected = query_results(graph)
     folder = cluster.folder_of("storaged-0")
     with LocalCluster(storageds=1, folder=tmp_path) as other:
-        with run_storaged(other, folder) as guest:  # while it is in use
+        with run_storaged(other, folder) as guest:  # while the folder is in use
             wait_until(lambda: guest.exit_status() is not None, "the guest ends")
             assert guest.exit_status() == 2
             assert str(folder) in guest.tail()
@@ -218,7 +220,7 @@ def test_a_folder_of_another_cluster_is_refused(
 
 
 def test_two_storageds_may_exchange_their_folders(cluster: LocalCluster, client: Client) -> None:
-    """The identity is in the folder: each part is found at its new address."""
+    """The identity is in the folder, so each partition is found at its new address."""
     graph = create_built_space(client, "one", 1)
     expected = query_results(graph)
     for name in ("storaged-0", "storaged-1"):
@@ -239,7 +241,7 @@ def test_a_copied_folder_is_refused_while_its_original_runs(
     copied = folder.with_name("copied")
     shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.tmp"))
     with run_storaged(cluster, copied) as copy:
-        for _ in range(2):  # its second start is no more welcome than its first
+        for _ in range(2):  # a second start is refused like the first
             message = f"data='{copied}': the folder is a copy: uuid="
             wait_until(
                 lambda refused=message: refused in readiness_response(copy),
@@ -256,7 +258,8 @@ def test_a_copied_folder_is_refused_while_its_original_runs(
             copy.start()
         latest = query_results(graph)
         assert latest != expected
-        # Alone, it is heard; what it lacks is found out.
+        # With the original stopped, metad accepts the copy. The build then detects the missing
+        # data.
         fill(graph, 3)
         cluster.kill("storaged-0")
         wait_until(
@@ -270,7 +273,7 @@ def test_a_copied_folder_is_refused_while_its_original_runs(
         assert "Corrupt: " in failed.cause, failed.cause
         with pytest.raises(UNAVAILABLE_ERRORS):
             query_results(graph)
-        # The original takes over again, and the copy is over.
+        # The original takes over again, and the copy is fenced.
         cluster["storaged-0"].start()
         wait_until(
             lambda: "which has started since" in readiness_response(copy), "the copy is fenced"
@@ -282,7 +285,7 @@ def test_a_copied_folder_is_refused_while_its_original_runs(
 
 @contextmanager
 def run_storaged(cluster: LocalCluster, folder: Path) -> Iterator[Daemon]:
-    """A further storaged of a cluster, on a folder."""
+    """Run an additional storaged of a cluster on a folder."""
     daemon = Daemon(
         "further",
         [
@@ -305,7 +308,7 @@ def run_storaged(cluster: LocalCluster, folder: Path) -> Iterator[Daemon]:
 
 
 def readiness_response(daemon: Daemon) -> str:
-    """What a daemon says that it is missing; empty where it does not answer."""
+    """Return the readiness message of a daemon, or an empty text without a reply."""
     try:
         with urllib.request.urlopen(f"http://{daemon.http_address}/readyz", timeout=HANG_S):
             return ""

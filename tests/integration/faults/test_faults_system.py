@@ -1,5 +1,6 @@
-"""A system that fails: I/O errors, a folder that became read-only, few descriptors, a wall clock
-that jumps.
+"""Failing system calls.
+
+The faults are I/O errors, a read-only folder, few file descriptors, and a wall clock that jumps.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NODES, EDGES = 300, 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyscallFaultCluster:
-    """A cluster in which tests make system calls fail."""
+    """A cluster with a storaged in which tests make system calls fail."""
 
     cluster: LocalCluster
     calls: Syscalls
@@ -39,7 +40,7 @@ class SyscallFaultCluster:
     graph: Graph
 
     def restart(self, *prefix: str) -> None:
-        """Start the storaged again after a kill, with another command prefix."""
+        """Restart the storaged after a kill, with another command prefix."""
         self.cluster.kill("storaged-0")
         self.cluster["storaged-0"].prefix = prefix
         self.cluster["storaged-0"].start()
@@ -78,7 +79,7 @@ def faulty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Syscall
 
 @pytest.fixture(autouse=True)
 def check_recovery(faulty_cluster: SyscallFaultCluster) -> Iterator[None]:
-    """Without faults all is as it was."""
+    """Check that all data is unchanged after the faults are cleared."""
     expected = edges_of(faulty_cluster.graph, "to")
     yield
     faulty_cluster.calls.control()

@@ -1,5 +1,6 @@
-"""Files that are torn, altered or gone after an unclean end: each is found out, and made again or
-refused by its name, and none is served.
+"""Truncated, altered and missing files after an unclean shutdown.
+
+Each damaged file is detected, then rebuilt or refused by name. None is served.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ Damage = Callable[[Path], None]
 
 
 def truncate(path: Path) -> None:
-    """Its second half is gone."""
+    """Remove the second half of a file."""
     content = path.read_bytes()
     _replace(path, content[: len(content) // 2])
 
 
 def corrupt_byte(path: Path) -> None:
-    """A byte in its first half is another one."""
+    """Change one byte in the first half of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 4] ^= 0x40
     _replace(path, bytes(content))
@@ -56,7 +57,7 @@ def remove(path: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    path.unlink()  # it may be a hard link: the others stay as they are
+    path.unlink()  # the file may be a hard link; the other links stay unchanged
     path.write_bytes(content)
 
 
@@ -81,7 +82,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def create_filled_spaces(client: Client, count: int, *, build: bool = True) -> list[Graph]:
-    """Spaces of different content, each with a published version unless it is not to be built."""
+    """Create spaces of different content, by default each with a published version."""
     graphs = []
     for number in range(count):
         name = f"s{time.time_ns()}"
@@ -126,14 +127,12 @@ def space_folder(cluster: LocalCluster, graph: Graph) -> Path:
 
 
 def largest(paths: Iterator[Path]) -> Path:
-    """The largest file of a pattern; of some there is just one."""
+    """Return the largest file of a pattern; some patterns match a single file."""
     return max(paths, key=lambda path: path.stat().st_size)
 
 
 def readiness_mentions(cluster: LocalCluster, phrases: Sequence[str]) -> bool:
-    """Whether one of the things that a running storaged says it is missing has all of these words
-    in it.
-    """
+    """Return true if one readiness message of a running storaged contains all phrases."""
     assert cluster["storaged-0"].exit_status() is None, cluster["storaged-0"].tail()
     try:
         return any(
@@ -150,7 +149,7 @@ def assert_refused(graph: Graph) -> None:
 
 
 def query_results(graph: Graph) -> tuple[object, ...]:
-    """What a version says: all its edges, and draws of a seed."""
+    """Return all edges of the current version, and samples for a fixed seed."""
     nodes = graph.sample_nodes(50, "n", seed=3)
     neighbors = graph.sample_neighbors(np.arange(20), "to", 4, seed=3)
     return (
@@ -170,7 +169,7 @@ IMAGE_DAMAGES: list[tuple[str, Damage]] = [
     ("n0.table.hot.bin", remove),
     ("", remove),
 ]
-"""A file of each part but the last; of one, all."""
+"""Damage to one file of each partition but the last; the final entry removes an image."""
 
 
 def test_damaged_images_are_rebuilt_to_published_digests(
@@ -204,8 +203,7 @@ def test_damaged_images_are_rebuilt_to_published_digests(
     assert (
         build / "parts" / f"p{len(IMAGE_DAMAGES):05d}" / "manifest.json"
     ).stat().st_mtime_ns == intact.st_mtime_ns, "a whole part was made again"
-    # What was made again is as good as new: for an audit, an export, and the next build, which
-    # links it.
+    # The rebuilt images serve an audit, an export, and the next build, which links them.
     assert_jobs_finish(
         client, [client.submit_job(graph.space, kind).job_id for kind in ("audit", "export-tables")]
     )
@@ -220,8 +218,8 @@ def test_unrepairable_image_is_refused_with_both_causes(
     graph, other = create_filled_spaces(client, 2)
     data_folder = space_folder(cluster, graph)
     expected = query_results(graph)
-    # While only what was loaded is damaged, what is published is served, and no build makes
-    # anything of it.
+    # If only the loaded data is damaged, the published version is still served, and every build
+    # fails.
     cluster.kill("storaged-0")
     blob = largest((data_folder / "graph").glob("*.blob"))
     original = blob.read_bytes()
@@ -235,7 +233,7 @@ def test_unrepairable_image_is_refused_with_both_causes(
     assert (failed.state, client.describe(graph.space).version) == ("FAILED", 1)
     assert "Corrupt: block " in failed.cause
     assert "Blob CRC mismatch" in failed.cause
-    # With its images damaged too there is nothing to make that one of.
+    # With its images damaged too, the published version cannot be rebuilt.
     cluster.kill("storaged-0")
     for image in data_folder.glob("builds/*/parts/*/e0.out.nbr.bin"):
         corrupt_byte(image)
@@ -249,12 +247,12 @@ def test_unrepairable_image_is_refused_with_both_causes(
     wait_until(lambda: readiness_mentions(cluster, phrases), "readiness names the damage")
     assert_refused(graph)
     assert len(edges_of(other, "to")) == EDGES
-    # An operator has brought the file back.
+    # An operator has restored the file.
     cluster.kill("storaged-0")
     _replace(blob, original)
     cluster.restart("storaged-0")
     assert query_results(graph) == expected
-    # The failed job has the damaged file in its checkpoint; another one takes its own.
+    # The failed job has the damaged file in its checkpoint; a new job takes a new checkpoint.
     assert (
         client.wait(
             client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S
@@ -329,7 +327,7 @@ def test_damaged_table_fails_its_export_only(cluster: LocalCluster, client: Clie
     assert "Corrupt" in failed.cause
     assert ".sst" in failed.cause
     assert query_results(graph) == expected
-    # Made anew, and shared with nothing before.
+    # Build all files again and share none with earlier versions.
     client.wait(client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S)
     assert_jobs_finish(client, [client.submit_job(graph.space, "export-tables").job_id])
 
@@ -347,7 +345,7 @@ VALUE_DAMAGES: list[tuple[str, Damage]] = [
     ("*.blob", truncate),
     ("*.blob", remove),
 ]
-"""Values, which opening a database does not read."""
+"""Damage to value files, which opening a database does not read."""
 
 
 @pytest.mark.parametrize("damages", [LOG_DAMAGES, SST_DAMAGES], ids=["the log", "its files"])
@@ -358,9 +356,7 @@ def test_damaged_database_makes_only_its_space_unavailable(
     expected = [edges_of(graph, "to") for graph in graphs]
     databases = [space_folder(cluster, graph) / "graph" for graph in graphs]
     for graph in graphs if damages is LOG_DAMAGES else ():
-        fill(
-            graph, 7
-        )  # a build's checkpoint has brought what was there before from the log to files
+        fill(graph, 7)  # the checkpoint of a build has moved earlier data from the log to files
     cluster.kill("storaged-0")
     for database, (pattern, damage) in zip(databases, damages, strict=True):
         shutil.copytree(database, database.with_name("whole"))
@@ -373,7 +369,7 @@ def test_damaged_database_makes_only_its_space_unavailable(
             f"readiness of {database} names {phrases}",
         )  # type: ignore[misc]
     for graph in graphs:
-        # Nobody takes it for an older state, or for an empty one.
+        # The damaged space must not be served in an older state or as empty.
         assert_refused(graph)
         with pytest.raises((asterism.Unavailable, asterism.Stale)):
             graph.upsert_nodes(np.arange(4), "n", weights=np.ones(4))
@@ -405,7 +401,7 @@ def test_damaged_values_fail_builds_and_name_the_damage(
         ] in failed.cause, failed.cause
     assert [edges_of(graph, "to") for graph in graphs] == expected
     for graph in graphs:
-        client.drop_space(graph.space)  # what they were to go on from is of no use
+        client.drop_space(graph.space)  # the data that they would resume from is not usable
 
 
 def test_metad_refuses_damaged_catalogs_and_names_the_folder(
@@ -435,7 +431,7 @@ def test_metad_refuses_damaged_catalogs_and_names_the_folder(
 
 
 def run_metad(data: Path) -> subprocess.CompletedProcess[str]:
-    """A metad on a folder, at its end."""
+    """Run a metad on a folder until it exits."""
     command = [
         sys.executable,
         "-m",
@@ -451,5 +447,5 @@ def run_metad(data: Path) -> subprocess.CompletedProcess[str]:
 
 
 def flush_catalog(data: Path) -> None:
-    """Have what is in a catalog's log in files of its own."""
+    """Write the contents of a catalog's log to SST files."""
     RocksStore(data / "catalog").close()

@@ -1,5 +1,6 @@
-"""Loads killed between any two of their calls, and writes that race a build's cut: every edge once,
-and each version one cut.
+"""Loads killed between any two calls, and writes concurrent with a build.
+
+Every edge is written once, and each version equals the state at one commit watermark.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def test_load_killed_around_every_call_gives_the_same_graph(
         check=False,
     )
     assert completed.returncode == 0, completed.stderr
-    # Each call is a place to be killed at, twice; the last point is beyond them all.
+    # The client is killed before and after each call. The last kill point lies after all calls.
     assert (
         int(completed.stdout.split()[-1])
         >= 2 * (uninterrupted.nodes + uninterrupted.edges) // CHUNK_ROWS
@@ -129,10 +130,10 @@ def test_load_killed_around_every_call_gives_the_same_graph(
 
 @dataclass(slots=True)
 class Oracle:
-    """What commits say, one after the other."""
+    """Expected content of the graph, as a sequence of commits."""
 
     commits: dict[int, tuple[str, int, int]] = field(default_factory=dict)
-    """commit -> (what, a, b)."""
+    """Map of commit number to (operation, first id, second id)."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record(self, commit: int, operation: str, a: int, b: int = 0) -> None:
@@ -141,7 +142,7 @@ class Oracle:
             self.commits[commit] = (operation, a, b)
 
     def state_at(self, watermark: int) -> tuple[set[int], list[tuple[int, int]]]:
-        """Living nodes, and edges, after the commits up to a cut."""
+        """Return the live nodes and the edges after all commits up to a watermark."""
         nodes: set[int] = set()
         edges: list[tuple[int, int]] = []
         for commit in sorted(commit for commit in self.commits if commit <= watermark):
@@ -163,7 +164,7 @@ class Oracle:
 def write_until_stopped(
     client: Client, number: int, oracle: Oracle, stop: threading.Event, errors: list[BaseException]
 ) -> None:
-    """Upserts and deletes of nodes and edges, each with a commit of its own, until it is over."""
+    """Upsert and delete nodes and edges, one commit each, until stopped."""
     rng = np.random.default_rng(number)
     try:
         while not stop.is_set():

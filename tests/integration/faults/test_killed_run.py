@@ -1,5 +1,7 @@
-"""A test run that is killed leaves no process behind (no daemon, nothing in a session of its own,
-nothing forked), and its commands are run.
+"""A killed test run leaves no process running.
+
+This covers daemons, processes in sessions of their own, and forked processes. The commands that it
+registered for its end are run.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A metad that is killed and comes back on its folder: nothing lost, nothing given twice, and it
-goes on.
+"""A metad that is killed and restarts on its folder.
+
+Nothing is lost, no id is assigned twice, and work continues.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from metad.store.rocksdb_store import RocksStore
 
 
 class MetadRestarts:
-    """One folder, and the metads that live on it one after the other."""
+    """A folder, and a sequence of metads that run on it one after another."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,8 +33,9 @@ class MetadRestarts:
         self._now_ms = 1_700_000_000_000
 
     def next_desk(self) -> InProcessMetad:
-        """Another life. The store was closed, but no room of the earlier life was told: all there
-        is, is what was written.
+        """Start the next metad.
+
+        Only the store of the earlier one was closed, so the new one has only what was written.
         """
         self._number += 1
         return InProcessMetad(
@@ -47,9 +49,7 @@ def restarts(tmp_path: Path) -> MetadRestarts:
 
 
 def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts) -> None:
-    """One story, told with a kill after every step; at the end it reads as if there had been
-    none.
-    """
+    """A sequence of changes gives the same result if metad is killed after every step."""
     desk = restarts.next_desk()
 
     def restarted() -> InProcessMetad:
@@ -112,7 +112,7 @@ def test_new_identity_keeps_the_cluster_and_rising_revisions(tmp_path: Path) -> 
     for uuid in ("first", "another", "a third"):
         desk = InProcessMetad(
             RocksStore(tmp_path / "catalog"), uuid=uuid, now_ms=now_ms
-        )  # in the same second, and a clock that was set back
+        )  # in the same second, and with a clock set back
         now_ms -= 3_600_000
         polled.append((desk.poll("s1").revision, desk.poll("s1").cluster))
         desk.heartbeat("s1")

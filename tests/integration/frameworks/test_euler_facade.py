@@ -1,5 +1,6 @@
-"""Programs written for Euler: its operators by its names, in its shapes, on its own test graph,
-with its edge cases.
+"""Programs written for Euler.
+
+Euler's operators by their names, with their shapes and edge cases, on Euler's own test graph.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def tf_euler(graph: Graph) -> Euler:
 
 
 def table(sparse: SparseTensor, fill: Any = 0) -> list[list[Any]]:
-    """A sparse tensor laid out."""
+    """Return a sparse tensor as lists."""
     assert sparse.indices.dtype == np.int64
     assert sparse.indices.shape == (len(sparse.values), len(sparse.dense_shape))
     assert sparse.indices.tolist() == sorted(sparse.indices.tolist()), (

@@ -1,5 +1,6 @@
-"""Euler's GQL gives what the operators of Euler's give that its steps stand for, over gRPC and
-inside a process.
+"""Euler's GQL returns the same results as the operators that its steps stand for.
+
+The tests run over gRPC and embedded.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SEED = "seed"
 
 
 def load(client: Client) -> Graph:
-    """Six nodes that know and like one another, weighing their ids; features of three kinds."""
+    """Load six nodes with two relations, weighted by their ids, and three kinds of features."""
     kinds = {
         "price": "float32",
         "x": {"shape": [2]},

@@ -1,5 +1,7 @@
-"""Euler's JSON in a space: the same graph as written by hand, loaded once, refused or sieved row by
-row, by call and by command.
+"""Euler's JSON in a space.
+
+It gives the same graph as direct writes. It is loaded once, and bad rows fail the load or are
+skipped, by call and by command.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def write_json(folder: Path, document: dict[str, Any]) -> Path:
 
 
 def plain(column: Any) -> Any:
-    """A feature column as lists, a list per row."""
+    """Return a feature column as lists, one list per row."""
     if isinstance(column, tuple):
         return [
             column[1][start:stop].tolist()
@@ -49,7 +51,7 @@ def plain(column: Any) -> Any:
 
 
 def content(graph: Graph) -> dict[str, list[Any]]:
-    """Everything in a graph but edge ids, which are in order of writing."""
+    """Return all content of a graph except edge ids, which depend on the order of writes."""
     rows_by_type: dict[str, list[Any]] = {}
     for node_type in graph.schema.node_types:
         names = [feature.name for feature in node_type.features]
@@ -128,7 +130,7 @@ def test_euler_1_blocks_load_like_euler_2_json(client: Client, tmp_path: Path) -
         client.graph(space).build()
         contents[space] = content(client.graph(space))
     assert contents["of-1"] == contents["of-2"]
-    # The meta has the types by their numbers; without one they are in the order in which they come.
+    # The meta file numbers the types. Without it they are numbered by first appearance.
     assert [
         [t.name for t in client.graph(space).schema.node_types] for space in ("of-2", "of-1")
     ] == [["_1", "_0"], ["_0", "_1"]]
@@ -151,7 +153,7 @@ def test_a_bad_row_ends_a_load_or_is_listed_with_file_and_line(
     report = ingest.load(client, "sieved", folder, on_bad_rows="skip", rejects=tmp_path / "bad.csv")
     with (tmp_path / "bad.csv").open() as file:
         rows = list(csv.DictReader(file))
-    # Node 2 is left out, and so are the edges to and from it.
+    # Node 2 is left out, and so are the edges at it.
     assert (report.nodes, report.edges, report.rejected) == (5, 7, len(rows)) == (5, 7, 6)
     assert (rows[0]["file"], rows[0]["column"], rows[0]["value"]) == (
         "graph.json",

@@ -1,10 +1,11 @@
-"""Euler's operators on Euler's own test graph, row by row: what each gives, and what it gives where
-there is nothing.
+"""Euler's operators on Euler's own test graph, row by row, with and without results.
 
-Six nodes, odd and even ones, each of the weight of its id. An edge weighs as much as the node that
-it leads to: 1 -> 2, 4 and 3; 2 -> 3, 5; 3 -> 4; 4 -> 5; 5 -> 2, 6; 6 -> 1, 3, 5. Edges to even
-nodes are of one type, those to odd ones of two, for they start at either kind. Beside it a star:
-node 0 and five neighbors, by weights 1 : 2 : 4 : 4 : 8."""
+The graph has six nodes, odd and even ones, and each weighs its id. An edge weighs as much as its
+destination: 1 -> 2, 4 and 3; 2 -> 3, 5; 3 -> 4; 4 -> 5; 5 -> 2, 6; 6 -> 1, 3, 5. Edges to even
+nodes have one type. Edges to odd nodes have two types, because they start at either kind of node.
+
+A separate star joins node 0 with five neighbors, with weights 1 : 2 : 4 : 4 : 8.
+"""
 
 from __future__ import annotations
 
@@ -145,8 +146,8 @@ def test_10_sample_fanout_draws_for_each_occurrence_by_itself(graph: Graph) -> N
 
 
 def test_12_sample_neighbor_layerwise_pools_all_nodes_of_a_layer(graph: Graph) -> None:
-    # 1 leads to 2 (weight 2) and 4 (4), 3 to 4 (4), 5 to 2 (2) and 6 (6): 2 counts 4, 4 counts 8, 6
-    # counts 6.
+    # 1 leads to 2 (weight 2) and 4 (4), 3 to 4 (4), 5 to 2 (2) and 6 (6): the totals are 4 for node
+    # 2, 8 for node 4, and 6 for node 6.
     layer = graph.sample_layer([1, 3, 5], TO_EVEN, MANY, seed=9)
     assert_follows_weights(layer.nodes, np.array([0, 0, 4, 0, 8, 0, 6]))
     assert np.allclose(layer.probabilities, np.array([0, 0, 4, 0, 8, 0, 6])[layer.nodes] / 18)

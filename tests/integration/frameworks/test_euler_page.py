@@ -1,5 +1,6 @@
-"""The page for those who come from Euler: its code runs as it stands, from the JSON to the
-operators, with NumPy, real torch and real TensorFlow.
+"""The page for users of Euler: its code runs unchanged, from the JSON to the operators.
+
+It runs with NumPy, real torch and real TensorFlow.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ with asterism.open("euler.db", space="graph", mode="r") as graph:
         same(call(arrays), call(tensors))
 print("OK")
 """
-"""Both frameworks give the same, each in its own."""
+"""Program that calls each operator with NumPy and with torch, and compares the results."""
 
 
 def page_code(root: Path, language: str) -> str:
@@ -75,7 +76,7 @@ def page_code(root: Path, language: str) -> str:
 
 
 def run_page_code(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The page's program, run in a folder; what it left."""
+    """Run the page's program in a folder and return its variables."""
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {}
     try:

@@ -1,5 +1,6 @@
-"""Backups and exports at an object store: the same bytes come back, kills leave nothing behind,
-damage and addresses are named.
+"""Backups and exports in an object store.
+
+Restored data has the same bytes, kills leave no files, and errors name the damage and the address.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 @pytest.fixture(scope="module")
 def cluster(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three storageds that say all that they can; a space of every kind of data, and one whose
-    images are sent in several pieces.
+    """Three storageds that log at debug level, with two spaces.
+
+    One space has every kind of data; images of the other are uploaded in several pieces.
     """
     folder = tmp_path_factory.mktemp("cluster")
     allowed = [f"file://{folder.parent}", store.address, "s3://no-such-bucket"]
@@ -70,10 +72,11 @@ def cluster(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def run(cluster: LocalCluster, store: ObjectStore) -> Callable[..., tuple[int, Any]]:
-    """The command, with the credentials that the cluster has: its exit code, and its document or
-    what it says is wrong.
+    """Return a function that runs the command with the cluster's credentials.
+
+    The function returns the exit code, and the JSON document or the error text.
     """
-    # A child's environment is ours and more.
+    # The child inherits this environment, with additions.
     environment = {**os.environ, **store.environment}  # noqa: TID251
 
     def run_command(*arguments: object) -> tuple[int, Any]:
@@ -122,7 +125,7 @@ def test_object_store_backup_restores_the_same_bytes(
     assert client.manifest("back").digest == client.manifest("cases").digest == record.digest
     assert cases.call_digests(client.graph("back")) == cases.call_digests(client.graph("cases"))
     modified_at = {key: store.modified_at(key) for key in store.keys("cases/")}
-    let_pass(1.1)  # its clock counts seconds
+    let_pass(1.1)  # the clock of the store counts seconds
     assert run("backup", "cases", f"{store.address}/cases")[0] == 0
     assert {key: store.modified_at(key) for key in store.keys("cases/")} == modified_at, (
         "what is there is not written twice"

@@ -1,5 +1,6 @@
-"""Configurations of PGLBox, run over a graph that was loaded from their files: what every key does
-to the batches.
+"""PGLBox configurations, run on a graph loaded from their files.
+
+The tests check the effect of every key on the batches.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def test_metapaths_walk_length_count_and_window_are_obeyed(graph: Graph, tmp_pat
                     for neighbor in path[max(position - 2, 0) : position]
                     + path[position + 1 : position + 3]
                 )
-    # Each node starts once: up to 3 walks, to different neighbors. An item has one tag, so that it
-    # walks once.
+    # Each node starts up to 3 walks, to distinct neighbors. An item has one tag, so it starts one
+    # walk.
     assert set(starts) == {*kit.USERS, *kit.ITEMS}
     assert {starts[item] for item in kit.ITEMS} == {1}
     assert max(starts[user] for user in kit.USERS) == 3

@@ -1,6 +1,4 @@
-"""The page for those who come from PGLBox: its code runs as it stands, and it lists every
-key.
-"""
+"""The page for users of PGLBox: its code runs unchanged, and it lists every key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""PinSAGE's neighbors: visits are those of walks, in a stated order, of whatever type; DGL's have
-the same law.
+"""PinSAGE neighbors.
+
+Visit counts equal those of walks, in a documented order, for any node type. Their distribution
+equals that of DGL.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ def graph(client: asterism.Client) -> Graph:
 
 @pytest.fixture(scope="module")
 def shop(client: asterism.Client) -> Graph:
-    """Users and the items that they bought, both ways; item 8 was bought by nobody, user 11 bought
-    nothing.
+    """Return a graph of users and their purchases, in both directions.
+
+    Item 8 has no buyer, and user 11 bought nothing.
     """
     client.create_space(
         "shop",
@@ -60,7 +63,7 @@ def purchases() -> tuple[np.ndarray, np.ndarray]:
 
 
 def top_counts(ends: np.ndarray, n: int) -> list[list[tuple[int, int]]]:
-    """The n most common of each row but -1, ties by id."""
+    """Return the n most common ids of each row except -1, ties by id."""
     rows = [Counter(row[row >= 0].tolist()) for row in ends]
     return [sorted(row.items(), key=lambda pair: (-pair[1], pair[0]))[:n] for row in rows]
 
@@ -213,14 +216,15 @@ def test_invalid_arguments_are_refused(
 def test_visit_distribution_matches_dgl(
     shop: Graph, dgl_python: Path, root: Path, tmp_path: Path
 ) -> None:
-    """Visits per walk of every node, of which there are none that half of the top list cuts off:
-    within five standard errors.
+    """Visits per walk agree within five standard errors for every node.
+
+    The top list is long enough that it cuts off no visited node.
     """
     users, items = purchases()
     np.savez(tmp_path / "bought.npz", users=users, items=items)
     rounds, walks = 200, 100
     out = tmp_path / "visits.npy"
-    # What DGL's package asks of the one place that knows its wheels beside a current torch.
+    # dgl_shim makes the wheels of DGL importable with a current setuptools and torch.
     dgl_env.run(
         dgl_python,
         dgl_env.SCRIPTS / "pinsage.py",
@@ -248,7 +252,7 @@ def test_visit_distribution_matches_dgl(
             sample.counts.reshape(-1),
         )
     walk_count = rounds * walks
-    # A visit count of a walk is at most 4, so its variance is at most 4 times its mean.
+    # A walk visits a node at most 4 times, so the variance of a count is at most 4 times its mean.
     error = np.sqrt(4 * (ours + theirs) + 1)
     assert (np.abs(ours - theirs) <= 5 * error).all(), np.abs(ours - theirs).max()
     assert ours[0].sum() / len(seeds) / walk_count == pytest.approx(1.5, abs=0.02)

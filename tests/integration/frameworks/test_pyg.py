@@ -1,5 +1,6 @@
-"""The adapters for PyG and PyTorch, in the environment that has them: each test of a module of
-`tests/kit/pyg` is one here.
+"""The PyG and PyTorch adapters, in an environment with both libraries.
+
+Each test of a module in `tests/kit/pyg` is one test here.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from tests.kit import pyg_env
 from tests.kit.pyg_env import Outcomes
 from tests.kit.waiting import HANG_S
 
-# The tests of these modules are run together, by the first of them that is asked for.
+# The first requested test of these modules runs all of them together.
 pytestmark = [pytest.mark.pyg, pytest.mark.timeout(1800)]
 MODULES = (
     "loaders.py",

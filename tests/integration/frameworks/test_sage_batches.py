@@ -1,5 +1,6 @@
-"""Batches as a GraphSAGE over walks has them (PGLBox's ``sage_mode``): out of the pairs of walks,
-with what lies around their nodes.
+"""Batches for GraphSAGE over walks (PGLBox's ``sage_mode``).
+
+A batch has the pairs of the walks and the neighborhoods of their nodes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""GraphSAINT: what subgraphs hold has the stated probabilities, and the coefficients are what
-counting gives.
+"""GraphSAINT: inclusion probabilities of subgraphs, and normalization coefficients.
+
+Both are compared with counts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from asterism.saint import EdgeSampler, NodeSampler, RandomWalkSampler, Sampler
 N, ALPHA = 12, 1e-5
 SRC = np.array([0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 9, 9, 2, 2])
 DST = np.array([1, 2, 3, 4, 0, 2, 0, 0, 5, 4, 6, 5, 8, 7, 9, 8, 7, 0, 1, 1])
-"""Edge 18 is there twice; 10 and 11 have none. Ids of nodes are tenfold."""
+"""Edges: edge 18 occurs twice, nodes 10 and 11 have none. Ids are ten times these."""
 OUT, IN = np.bincount(SRC, minlength=N), np.bincount(DST, minlength=N)
 
 
@@ -39,7 +40,7 @@ def graph(client: asterism.Client) -> Graph:
     graph = client.graph("saint")
     graph.upsert_nodes(np.arange(N) * 10, "n")
     graph.upsert_nodes([7], "other")
-    # Weights that would show, were anything drawn by them.
+    # Weights that would change the results if sampling used them.
     graph.upsert_edges(SRC * 10, DST * 10, "to", weights=np.geomspace(1e-3, 1e3, len(SRC)))
     graph.build()
     return graph
@@ -112,8 +113,9 @@ def test_batch_is_the_induced_subgraph_of_seed_and_number(graph: Graph) -> None:
 
 
 def test_subgraphs_hold_nodes_and_edges_with_their_probabilities(graph: Graph) -> None:
-    """Of a node sampler: 1 - (1 - p)^m of a node, and both ends of an edge by inclusion and
-    exclusion.
+    """Inclusion probabilities of a node sampler: 1 - (1 - p)^m for a node.
+
+    Those for both ends of an edge follow by inclusion and exclusion.
     """
     m, sampler = 4, NodeSampler(graph, "to", 4, seed=8)
     norms = sampler.normalize(60)

@@ -1,5 +1,6 @@
-"""The adapter for TensorFlow, in the environment that has it: each test of a module of
-`tests/kit/tensorflow` is one here.
+"""The TensorFlow adapter, in an environment with TensorFlow.
+
+Each test of a module in `tests/kit/tensorflow` is one test here.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import pytest
 from tests.kit import pyg_env
 from tests.kit.pyg_env import TENSORFLOW_SCRIPTS, Outcomes
 
-# The tests of a module are run together, by the first of them that is asked for.
+# The first requested test of a module runs the whole module.
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(1800)]
 MODULES = ("batches.py", "operators.py", "euler_operators.py")
 

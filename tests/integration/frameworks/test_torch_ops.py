@@ -1,4 +1,4 @@
-"""Local operations on torch's tensors, in the environment that has torch."""
+"""Local operations on torch tensors, in an environment with torch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The page on training: its code runs as it stands, with the real frameworks, on a cluster of three
-storageds.
+"""The page on training: its code runs unchanged, on a cluster of three storageds.
+
+It uses the real frameworks.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def test_the_code_of_the_page_runs(
     tmp_path: Path,
 ) -> None:
     checks = "assert loss < 1.2, loss  # of 4 classes, by chance 1.39\nassert len(seen) == 2000\n"
-    chdir = f"import os\nos.chdir({str(tmp_path)!r})\n"  # what the page writes
+    chdir = f"import os\nos.chdir({str(tmp_path)!r})\n"  # the page writes files
     (tmp_path / "page.py").write_text(chdir + program(root, "python", cluster.addresses) + checks)
     pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path)
     python_path = os.pathsep.join(str(root / name) for name in ("client", "proto"))

@@ -1,6 +1,8 @@
-"""Both distributions, built and installed into fresh environments: the client alone, and all.
+"""Both distributions, built and installed into new environments: client only, and all.
 
-Nothing is fetched: environments take the dependencies from the environment that runs the tests."""
+Nothing is downloaded: the new environments link the dependencies of the environment that runs the
+tests.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ DAEMONS = ("metad", "storaged", "graphd")
 
 
 def run(*command: object, cwd: Path, may_fail: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run a command that sees no module of the checkout but those that are installed."""
+    """Run a command that sees only installed modules, not those of the checkout."""
     completed = subprocess.run(
         ["env", "-u", "PYTHONPATH", *map(str, command)],
         cwd=cwd,
@@ -64,13 +66,13 @@ def contents(wheel: Path) -> dict[str, int]:
 
 
 def requirements(metadata: Iterable[str]) -> list[Requirement]:
-    """Return the requirements that no extra brings."""
+    """Return the requirements that do not belong to an extra."""
     parsed = [Requirement(line) for line in metadata]
     return [r for r in parsed if r.marker is None or r.marker.evaluate({"extra": ""})]
 
 
 def with_dependencies(names: Iterable[str]) -> set[str]:
-    """Return the names of distributions and of all that they need."""
+    """Return the names of distributions and of all their dependencies."""
     found: set[str] = set()
     remaining = list(names)
     while remaining:
@@ -89,7 +91,7 @@ class Wheels:
 
 
 class Environment:
-    """A virtual environment without pip, which the pip of the tests' environment works on."""
+    """A virtual environment without pip; the pip of the tests' environment installs into it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin = folder, folder / "bin"
@@ -98,7 +100,7 @@ class Environment:
         self.site_packages = Path(purelib)
 
     def link(self, names: Iterable[str]) -> None:
-        """Link the files of distributions, as if these were installed here."""
+        """Link the files of distributions, as if they were installed here."""
         for name in names:
             installed = distribution(name)
             for file in installed.files or ():
@@ -108,9 +110,10 @@ class Environment:
                     target.symlink_to(str(installed.locate_file(file)))
 
     def add_outer_packages(self) -> None:
-        """Find whatever else is imported in the environment that runs the tests.
+        """Make all other packages of the environment that runs the tests importable.
 
-        Its own path files, those of editable installs included, are not read from here."""
+        Path files of that environment, including those of editable installs, are not read.
+        """
         outer = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
         (self.site_packages / "outer.pth").write_text("".join(f"{path}\n" for path in outer))
 
@@ -130,7 +133,7 @@ class Environment:
         self.pip("install", "--quiet", "--no-index", "--no-compile", *arguments)
 
     def python(self, *arguments: object, may_fail: bool = False) -> str:
-        """Run the interpreter, and return what it prints on both streams."""
+        """Run the interpreter, and return its output of both streams."""
         completed = run(self.bin / "python", *arguments, cwd=self.folder, may_fail=may_fail)
         return completed.stdout + completed.stderr
 
