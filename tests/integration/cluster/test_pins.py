@@ -1,7 +1,7 @@
 """Pins on real processes and embedded.
 
-A pinned version is served whatever else is published. The end of a pin is an error, never another
-version.
+A pinned version is served however many versions are published. The end of a pin is an error, never
+another version.
 """
 
 from __future__ import annotations

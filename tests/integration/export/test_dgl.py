@@ -103,9 +103,9 @@ def test_graphbolt_pipelines_train_on_exact_edges_and_features(
 def test_models_learn_as_much_from_smaller_labor_batches(
     shared: Path, root: Path, dgl_python: Path, python_path: str, tmp_path: Path
 ) -> None:
-    """Compare two trainings of the example on the Facebook pages, with and without LABOR.
+    """Train on the Facebook pages with neighbor sampling and LABOR, two seeds each.
 
-    The accuracies differ by no more than the noise of the initialization. LABOR reads at least a
+    The accuracies differ by no more than the noise of the initialization. LABOR visits at least a
     sixth fewer pages.
     """
     with LocalCluster(storageds=3) as served:

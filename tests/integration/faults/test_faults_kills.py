@@ -158,7 +158,7 @@ def test_builds_killed_in_every_pass_give_the_same_bytes(
             )
             remaining.remove(faults.reached()[-1][1])
             faults.set(hold_build_in=remaining)
-            # the build may reach the next pass before the restart returns
+            # The build may reach the next pass before the restart returns
             before = len(faults.reached())
             cluster.restart("storaged-0")
         faults.set()
