@@ -148,7 +148,7 @@ class PartitionStats:
         return cls(**{**data, "element": element})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON: the fields of ``asterism.v1.Total``."""
+        """Return plain values, for JSON: the fields of ``asterism.v1.PartitionStats``."""
         return {name: getattr(self, name) for name in _FIELDS} | {"element": self.element.number}
 
 
