@@ -304,7 +304,7 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
             Always.
         """
         raise InvalidRequest(
-            f"{feature_name!r} can not be updated: what one trains on is published; write to "
+            f"{feature_name!r} cannot be updated: what one trains on is published; write to "
             "the space, and build it"
         )
 

@@ -147,7 +147,7 @@ class RemoteFolder:
             ) from error
         except Exception as error:  # some protocols connect at once
             raise Unavailable(
-                f"{self.display_address}: can not be reached ({type(error).__name__}: "
+                f"{self.display_address}: cannot be reached ({type(error).__name__}: "
                 f"{redact(str(error))})"
             ) from error
         self._root = str(root).rstrip("/")

@@ -266,7 +266,7 @@ class GrpcServer:
             port: int = self._server.add_insecure_port(self._address)
         except RuntimeError as error:
             raise Unavailable(
-                f"can not listen on {self._address}: {error}; is the port taken?"
+                f"cannot listen on {self._address}: {error}; is the port taken?"
             ) from error
         self._open_unix_socket(port)
         self._server.start()

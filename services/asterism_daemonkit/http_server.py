@@ -314,7 +314,7 @@ class HttpServer:
             self._socket = socket.create_server((host, port), backlog=128)
         except OSError as error:
             raise Unavailable(
-                f"can not listen on {self._address}: {error}; is the port taken?"
+                f"cannot listen on {self._address}: {error}; is the port taken?"
             ) from error
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True

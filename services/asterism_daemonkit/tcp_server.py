@@ -109,7 +109,7 @@ class TcpServer:
             ]
         except OSError as error:
             raise Unavailable(
-                f"can not listen on {self._address}: {error}; is the port taken?"
+                f"cannot listen on {self._address}: {error}; is the port taken?"
             ) from error
         self.port = self._listeners[0].getsockname()[1]
         if (

@@ -76,6 +76,6 @@ def read_published(folder: Path) -> metad_pb.PollReply:
         reply.ParseFromString(data)
     except DecodeError as error:
         raise Corrupt(
-            f"{path} can not be read ({error}); open the folder once for writing, with mode 'w'"
+            f"{path} cannot be read ({error}); open the folder once for writing, with mode 'w'"
         ) from error
     return reply

@@ -153,7 +153,7 @@ def query_router(statements: QueryService) -> APIRouter:
     api = APIRouter(tags=["statements"])
     error_responses = {
         400: (
-            "It is no statement, or asks for what can not be; `line`, `column`, `expected` "
+            "It is no statement, or asks for what cannot be; `line`, `column`, `expected` "
             "and `incomplete` say where and how."
         ),
         404: "It names a space, type, version, job or column that is not there.",

@@ -579,7 +579,7 @@ class Storaged:
             compile_kernels()
         except Exception as error:
             logger.exception("kernels_failed")
-            self._compile_fault = f"kernels can not be compiled: {error!r}; the log has the story"
+            self._compile_fault = f"kernels cannot be compiled: {error!r}; the log has the story"
             return
         self._kernels_ready.set()
 

@@ -124,7 +124,7 @@ class LocalSpaces:
                 # The failure of one space leaves other spaces alone.
                 except (AsterismError, OSError) as error:
                     cause = error.message if isinstance(error, AsterismError) else str(error)
-                    faults[space.space_id] = f"space {space.name} can not be opened: {cause}"
+                    faults[space.space_id] = f"space {space.name} cannot be opened: {cause}"
                     logger.error("space_refused", extra={"space": space.name, "cause": cause})
             self._open_faults = faults
 

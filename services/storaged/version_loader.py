@@ -189,7 +189,7 @@ class VersionLoader:
                         extra={"space": space.name, "version": desired.version},
                     )
                     attempt.consecutive_failures += 1
-                    self._refuse(space, desired, f"it can not be opened: {redact(repr(error))}")
+                    self._refuse(space, desired, f"it cannot be opened: {redact(repr(error))}")
                 return True
             self._wait_s = min(self._wait_s, wait_s)
         return False

@@ -55,7 +55,7 @@
     if (!table.caption?.textContent.trim()) found.push("a table without a caption");
     for (const head of table.querySelectorAll("th")) if (!["col", "row"].includes(head.scope)) found.push(`a table head without scope: ${head.textContent}`);
     const region = table.closest("[role=region]");
-    if (!region || region.tabIndex !== 0) found.push(`the table "${table.caption?.textContent}" can not be scrolled by keyboard`);
+    if (!region || region.tabIndex !== 0) found.push(`the table "${table.caption?.textContent}" cannot be scrolled by keyboard`);
   }
   for (const plot of document.querySelectorAll("svg[role=img]")) {
     const [title, desc] = (plot.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "");

@@ -405,7 +405,7 @@ def _integer_dtype(ntype: str, feature: Feature) -> np.dtype[Any]:
     """Return the dtype of a feature that is one integer per node, or raise InvalidRequest."""
     if feature.kind != "dense" or feature.shape or np.dtype(feature.dtype).kind not in "iu":
         raise InvalidRequest(
-            f"feature {feature.name!r} of {ntype!r} is not one whole number of each node; "
+            f"feature {feature.name!r} of {ntype!r} is not one integer of each node; "
             "clusters are numbered from 0"
         )
     return np.dtype(feature.dtype)

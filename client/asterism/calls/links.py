@@ -181,7 +181,7 @@ def _check(mode: str, amount: float, src_weight: str | None) -> None:
     ):
         raise InvalidRequest(
             f"amount {amount!r}: expected 0 or more negatives for each positive, of triplets "
-            "a whole number"
+            "an integer"
         )
     if mode == "triplet" and src_weight is not None:
         raise InvalidRequest(

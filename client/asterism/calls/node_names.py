@@ -111,7 +111,7 @@ class StringIdCalls(GraphCalls):
         """
         if not self.schema.has_string_ids:
             raise InvalidRequest(
-                f"ids of space {self.space!r} are whole numbers: nothing is called by a "
+                f"ids of space {self.space!r} are integers: nothing is called by a "
                 "string; `ids: string` makes a space of those"
             )
         shape = np.shape(np.asarray(ids))

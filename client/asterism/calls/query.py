@@ -84,7 +84,7 @@ def bind_parameter(
         head.parameters[name].boolean = value
     elif isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 63:
-            raise InvalidRequest(f"parameter ${name} = {value}: expected a whole number of 64 bits")
+            raise InvalidRequest(f"parameter ${name} = {value}: expected an integer of 64 bits")
         head.parameters[name].integer = value
     elif isinstance(value, float):
         head.parameters[name].number = value

@@ -85,7 +85,7 @@ def decode_token(token: str) -> tuple[graphd_pb.Replay, SamplingRequest]:
         replay = graphd_pb.Replay.FromString(content)
         if replay.method not in DECODERS:
             raise InvalidRequest(
-                f"token {_shorten(token)}: a call of {replay.method!r} can not be made "
+                f"token {_shorten(token)}: a call of {replay.method!r} cannot be made "
                 f"again; {', '.join(sorted(DECODERS))} can"
             )
         request = GRAPH[replay.method].request.FromString(replay.request)

@@ -49,7 +49,7 @@ def hash_names(
     """Return the id of each string, existing or not, and the strings as a column of bytes."""
     if not schema.has_string_ids:
         raise InvalidRequest(
-            f"{argument}: ids are whole numbers here, not strings such as "
+            f"{argument}: ids are integers here, not strings such as "
             f"{strings.reshape(-1)[0]!r}; `ids: string` makes a space of those"
         )
     encoded = contract.encode_strings(argument, strings.reshape(-1).tolist())

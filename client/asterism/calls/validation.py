@@ -37,11 +37,11 @@ def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
         return np.zeros(0, np.int64)
     if array.dtype.kind == "O":
         raise InvalidRequest(
-            f"{argument}: {_first_invalid_id(array)!r} is not a whole number below 2^63"
+            f"{argument}: {_first_invalid_id(array)!r} is not an integer below 2^63"
         )
     if array.dtype.kind not in "iu":
         raise InvalidRequest(
-            f"{argument}: ids are whole numbers, not {array.dtype} such as {array[0].item()!r}"
+            f"{argument}: ids are integers, not {array.dtype} such as {array[0].item()!r}"
         )
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         over = np.flatnonzero(array > np.uint64(np.iinfo(np.int64).max))
@@ -240,14 +240,14 @@ def seed(value: int | None) -> int:
     if value is None:
         return secrets.randbits(63)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidRequest(f"seed {value!r}: expected a whole number")
+        raise InvalidRequest(f"seed {value!r}: expected an integer")
     return int(value) & 0xFFFFFFFFFFFFFFFF
 
 
 def count(argument: str, value: int, *, minimum: int = 0) -> int:
     """Return a count after checking its range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidRequest(f"{argument} {value!r}: expected a whole number")
+        raise InvalidRequest(f"{argument} {value!r}: expected an integer")
     if not minimum <= value < MAX_COUNT:
         raise InvalidRequest(f"{argument} {value}: expected {minimum} to {MAX_COUNT - 1}")
     return int(value)
@@ -259,7 +259,7 @@ def version(value: int | None) -> int:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidRequest(
-            f"version {value!r}: expected a whole number from 1, or None for the current one"
+            f"version {value!r}: expected an integer from 1, or None for the current one"
         )
     return int(value)
 

@@ -332,7 +332,7 @@ def _values(run: ExportRun, type_index: int, balance_by: str | Array, table: Nod
         if given_values.shape != (len(table),) or given_values.dtype.kind not in "biu":
             raise InvalidRequest(
                 f"balance_ntypes[{kind.name!r}]: {given_values.dtype} "
-                f"{list(given_values.shape)}; expected a whole number for each of "
+                f"{list(given_values.shape)}; expected an integer for each of "
                 f"{len(table)} nodes, by id"
             )
         return given_values
@@ -347,8 +347,8 @@ def _values(run: ExportRun, type_index: int, balance_by: str | Array, table: Nod
         or np.dtype(feature.dtype).kind not in "biu"
     ):
         raise InvalidRequest(
-            f"balance_ntypes[{kind.name!r}]: {balance_by!r} is no feature of one whole "
-            "number; give one that is, or an array"
+            f"balance_ntypes[{kind.name!r}]: {balance_by!r} is no feature of one "
+            "integer; give one that is, or an array"
         )
     values = np.zeros(len(table), np.dtype(feature.dtype))
     for batch in run.graph.scan_nodes(

@@ -227,7 +227,7 @@ class DglReader:
             or nbytes > len(self) - self.offset
         ):
             raise self.corrupt_error(
-                f"an array of shape {list(shape)} and {dtype} can not be {nbytes} bytes, of "
+                f"an array of shape {list(shape)} and {dtype} cannot be {nbytes} bytes, of "
                 f"which {len(self) - self.offset} are there"
             )
         array = np.frombuffer(self._view, dtype, size, self.offset if size else 0).reshape(shape)

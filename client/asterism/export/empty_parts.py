@@ -57,7 +57,7 @@ def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> 
     if len(owners) < parts:
         return [
             (
-                f"node type {label}: {len(owners)} nodes can not give each of {parts} parts one; "
+                f"node type {label}: {len(owners)} nodes cannot give each of {parts} parts one; "
                 "export fewer parts, or DGL's servers will not start"
             )
         ] * (len(owners) > 0)

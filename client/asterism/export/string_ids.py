@@ -59,7 +59,7 @@ def write_name_list(run: ExportRun, kind: TypePlan, ids: Sequence[Spool]) -> Non
 def _collect_names(run: ExportRun, kind: TypePlan, ids: Sequence[Spool]) -> tuple[Spool, Spool]:
     """Read string ids into two scratch files, the offsets and the UTF-8 bytes."""
     if not isinstance(run.graph, NodeFeatureSource):
-        raise Internal(f"a {type(run.graph).__name__} can not be asked what its nodes are called")
+        raise Internal(f"a {type(run.graph).__name__} cannot be asked what its nodes are called")
     offsets = Spool(
         path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes
     )

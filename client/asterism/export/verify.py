@@ -163,7 +163,7 @@ class _Verification:
                 if isinstance(error, AsterismError)
                 else f"{type(error).__name__}: {error}"
             )
-            self.problems.append(f"{description} can not be read: {text}")
+            self.problems.append(f"{description} cannot be read: {text}")
             return None
 
     def _files(self) -> None:

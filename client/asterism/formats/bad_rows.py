@@ -34,7 +34,7 @@ def id_error(value: str) -> str:
     try:
         number = int(value)
     except ValueError:
-        return "an id is a whole number" if value else "the id is missing"
+        return "an id is an integer" if value else "the id is missing"
     return "an id is not negative" if number < 0 else "an id is below 2^63"
 
 

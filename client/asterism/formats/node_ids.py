@@ -50,7 +50,7 @@ class StringIdIndex:
             if name_count > MAX_STRING_IDS:
                 raise InvalidRequest(
                     f"{batch.file}: column {column!r} has more than {MAX_STRING_IDS:,} "
-                    "names; give such a type an `id` of whole numbers"
+                    "names; give such a type an `id` of integers"
                 )
         return cls(
             pc.unique(pa.concat_arrays(name_arrays))

@@ -131,4 +131,4 @@ def read_batches(
             if batch.num_rows:
                 yield batch
     except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidRequest(f"{label}: can not be read ({error}); is it cut off?") from error
+        raise InvalidRequest(f"{label}: cannot be read ({error}); is it cut off?") from error

@@ -158,7 +158,7 @@ def read_spec(path: Path, root: Path | None = None) -> SpaceSpec:
         text = path.read_text()
         data = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidRequest(f"{path}: can not be read ({error})") from error
+        raise InvalidRequest(f"{path}: cannot be read ({error})") from error
     try:
         data = _mapping(
             "the schema file", data, {"space", *_SETTINGS, "root", "csv", "nodes", "edges"}
@@ -264,7 +264,7 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
     spec = _mapping(context, value, _NODE_KEYS)
     count = spec.get("count")
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 0):
-        raise InvalidRequest(f"{context}: count {count!r}: expected a whole number")
+        raise InvalidRequest(f"{context}: count {count!r}: expected an integer")
     table = _table(context, spec, root, csv) if "files" in spec else None
     node = NodeSpec(
         name=name,
@@ -287,7 +287,7 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
         raise InvalidRequest(f"{context}: give `files` or `count`, not both")
     if node.id and node.key:
         raise InvalidRequest(
-            f"{context}: give `id` (whole numbers) or `key` (names that get numbers), not both"
+            f"{context}: give `id` (integers) or `key` (names that get numbers), not both"
         )
     return node
 
@@ -441,7 +441,7 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     shape = spec.get("shape", [])
     shape = [shape] if isinstance(shape, int) else shape
     if not isinstance(shape, list) or not all(isinstance(dimension, int) for dimension in shape):
-        raise InvalidRequest(f"{context}: shape {shape!r}: expected a list of whole numbers")
+        raise InvalidRequest(f"{context}: shape {shape!r}: expected a list of integers")
     split, fill = spec.get("split"), spec.get("fill")
     if split is not None and (not isinstance(split, str) or not split):
         raise InvalidRequest(f"{context}: split {split!r}: expected what stands between the values")

@@ -216,7 +216,7 @@ def _flat_values(
     if all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in kinds):
         array = np.asarray(items)
         if array.dtype.kind == "O":
-            raise InvalidRequest(f"{description} has whole numbers beyond 64 bits; {_REMEDY}")
+            raise InvalidRequest(f"{description} has integers beyond 64 bits; {_REMEDY}")
         return array
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds) or all(
         map(is_tensor, items)

@@ -212,7 +212,7 @@ def _ensure_space(
     try:
         check_schema_compatible(schema, existing)
     except NotFound as error:
-        raise InvalidRequest(f"space {space!r} can not hold the graph: {error.message}") from error
+        raise InvalidRequest(f"space {space!r} cannot hold the graph: {error.message}") from error
 
 
 def _load_tables(

@@ -61,7 +61,7 @@ def _node_names(table: NodeTable, names: Mapping[str, NDArray[Any]], salt: int) 
         if odd is not None:
             raise InvalidRequest(
                 f'{description} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are '
-                "called by strings or by whole numbers"
+                "called by strings or by integers"
             )
         encoded = contract.encode_strings(description, labels)
         ids = contract.hash_strings(*encoded, salt)

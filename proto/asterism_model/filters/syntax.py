@@ -488,7 +488,7 @@ def _parse_number(text: str, token: _Token) -> int | float:
     if token.text.lstrip("+-").isdigit():
         integer = int(token.text)
         if not -(1 << 63) <= integer < 1 << 64:
-            raise syntax_error(text, token.position, token.text, "a whole number of 64 bits")
+            raise syntax_error(text, token.position, token.text, "an integer of 64 bits")
         return integer
     number = float(token.text)
     if isinf(number):

@@ -93,7 +93,7 @@ def features_from_dict(label: str, data: Any) -> tuple[Feature, ...]:
             isinstance(extent, int) for extent in shape
         ):
             raise InvalidRequest(
-                f"{label}: feature {name!r}: shape {shape!r}; expected a list of whole numbers"
+                f"{label}: feature {name!r}: shape {shape!r}; expected a list of integers"
             )
         features.append(
             Feature(

@@ -92,7 +92,7 @@ class Schema:
             or isinstance(self.salt, bool)
             or not 0 <= self.salt < 1 << 63
         ):
-            raise InvalidRequest(f"salt {self.salt!r}: expected a whole number from 0 to 2^63 - 1")
+            raise InvalidRequest(f"salt {self.salt!r}: expected an integer from 0 to 2^63 - 1")
         if self.ids == "string":
             node_types = (
                 t
@@ -223,7 +223,7 @@ class Schema:
             if key in data
         }
         if not isinstance(scalars.get("parts", 1), int):
-            raise InvalidRequest(f"parts {scalars['parts']!r}: expected a whole number")
+            raise InvalidRequest(f"parts {scalars['parts']!r}: expected an integer")
         return cls(node_types=nodes, edge_types=edges, **scalars)
 
     def to_proto(self) -> common_pb.Schema:
@@ -272,7 +272,7 @@ def _check_time_kinds(schema: Schema) -> None:
                 raise InvalidRequest(
                     f"edge type {edge.name!r}: its time {edge.time!r} is {edge_dtype}, that "
                     f"of node type {node.name!r} {node.feature(node.time).dtype}; "
-                    "declare both as whole numbers, or both as floats"
+                    "declare both as integers, or both as floats"
                 )
 
 

@@ -134,7 +134,7 @@ def _decode_visits(
         raise InvalidRequest(
             f"the metapath begins at {', '.join(sorted(begins))} and ends at "
             f"{', '.join(sorted(ends))}: "
-            f"it can not be traversed {head.traversals} times; let it end where it begins, "
+            f"it cannot be traversed {head.traversals} times; let it end where it begins, "
             "or ask for 1"
         )
     walk_params = walks.RandomWalkParams(

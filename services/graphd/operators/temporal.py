@@ -92,7 +92,7 @@ def _check_union(request: NeighborRequest, schema: Schema, edge_types: Sequence[
         )
     if len(set(time_kinds.values())) > 1:
         raise InvalidRequest(
-            f"times of {', '.join(time_kinds)} are whole numbers and floats; ask for those "
+            f"times of {', '.join(time_kinds)} are integers and floats; ask for those "
             "of one kind at a time"
         )
 

@@ -54,8 +54,8 @@ class ParameterBindings:
         bound_value = self.scalar(value)
         if isinstance(bound_value, bool) or not isinstance(bound_value, int):
             if isinstance(value, Parameter):
-                raise self._wrong(value, repr(bound_value), f"a whole number ({description})")
-            raise InvalidRequest(f"{description} {bound_value!r}: expected a whole number")
+                raise self._wrong(value, repr(bound_value), f"an integer ({description})")
+            raise InvalidRequest(f"{description} {bound_value!r}: expected an integer")
         return bound_value
 
     def nonnegative_integer(self, value: Value, description: str) -> int:
@@ -82,7 +82,7 @@ class ParameterBindings:
                 isinstance(value, str) for value in items
             ):
                 raise InvalidRequest(
-                    f"{', '.join(map(repr, items)):.80}: expected whole numbers, or texts: not both"
+                    f"{', '.join(map(repr, items)):.80}: expected integers, or texts: not both"
                 )
             return np.array(
                 items, object if any(isinstance(value, str) for value in items) else np.int64
@@ -100,7 +100,7 @@ class ParameterBindings:
                 if isinstance(bound_value, np.ndarray)
                 else repr(bound_value)
             )
-            raise self._wrong(values, description, "whole numbers: ids")
+            raise self._wrong(values, description, "integers: ids")
         return bound_value
 
     def integers(self, values: Parameter | tuple[Value, ...] | None, description: str) -> list[int]:
@@ -109,7 +109,7 @@ class ParameterBindings:
             ids = self.ids(values)
             if ids.dtype == object:
                 raise self._wrong(
-                    values, f"{ids.reshape(-1)[:1].tolist()}", f"whole numbers ({description})"
+                    values, f"{ids.reshape(-1)[:1].tolist()}", f"integers ({description})"
                 )
             return [int(item) for item in ids.reshape(-1)]
         return [self.integer(value, description) for value in values or ()]

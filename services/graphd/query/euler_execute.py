@@ -469,7 +469,7 @@ class EulerTraversal:
                 self._bindings.text,
                 argument.at,
                 f"{getattr(argument, 'text', argument)}",
-                ["a whole number, or the input that has it"],
+                ["an integer, or the input that has it"],
             )
         return int(value.reshape(-1)[0])
 

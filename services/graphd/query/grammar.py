@@ -171,7 +171,5 @@ def parse_number(token: Token) -> int | float:
             ) from None
         return real
     if not -(1 << 63) <= value < 1 << 64:
-        raise UnlocatedError(
-            token.start_pos or 0, f"{str(token)[:40]}", ["a whole number of 64 bits"]
-        )
+        raise UnlocatedError(token.start_pos or 0, f"{str(token)[:40]}", ["an integer of 64 bits"])
     return value

@@ -109,11 +109,9 @@ class ResolvedDraw:
                     self.bindings.text,
                     values.at,
                     f"{values} = {first:.80}",
-                    ["whole numbers: ids of this space"],
+                    ["integers: ids of this space"],
                 )
-            raise InvalidRequest(
-                f"node {first:.80}: ids of this space are whole numbers, not texts"
-            )
+            raise InvalidRequest(f"node {first:.80}: ids of this space are integers, not texts")
         return self.graph.node_ids(ids, node_type, missing="none", version=self.version)
 
     @property

@@ -372,7 +372,7 @@ class Loads:
         for index in sorted(known_chunks):
             if not (changed_chunks.get(index) or known_chunks[index]).written:
                 raise InvalidRequest(
-                    f"load {load_id} can not be committed: chunk {index} is not yet written "
+                    f"load {load_id} cannot be committed: chunk {index} is not yet written "
                     "by every part that it touches"
                 )
         if (
@@ -400,7 +400,7 @@ class Loads:
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             raise Conflict(
-                f"load {load_id} is committed (number {load.commit}) and can not be "
+                f"load {load_id} is committed (number {load.commit}) and cannot be "
                 "abandoned; delete what it wrote with another load"
             )
         if load.state is LoadState.OPEN:

@@ -27,7 +27,7 @@ JobNumber = Annotated[str, Path(description="The job's id.", examples=["12"])]
 SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
 VersionNumber = Annotated[str, Path(description="The version's number.", examples=["3"])]
 _REFUSALS = {
-    400: {"model": Problem, "description": "It can not succeed as written."},
+    400: {"model": Problem, "description": "It cannot succeed as written."},
     404: {"model": Problem, "description": "What it names is not there."},
     409: {"model": Problem, "description": "It is in conflict with what is there, or too early."},
     422: {"model": Problem, "description": "A value is not of its type or out of its range."},

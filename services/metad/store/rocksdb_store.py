@@ -94,7 +94,7 @@ class RocksStore:
             self._write_batch(self._db, self._undo_changes)
         except Exception as error:  # rocksdict raises nothing narrower
             self._error = (
-                f"{self._path}: it can not be opened anew after a write that failed "
+                f"{self._path}: it cannot be opened anew after a write that failed "
                 f"({error}); make room on the disk"
             )
             return

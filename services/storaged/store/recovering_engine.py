@@ -173,9 +173,7 @@ class RecoveringEngine:
         self._reopening = True
         try:
             if not self._changed.wait_for(lambda: self._users == 0, REOPEN_WAIT_S):
-                raise Unavailable(
-                    f"{self._path} can not be opened anew while it is read; try again"
-                )
+                raise Unavailable(f"{self._path} cannot be opened anew while it is read; try again")
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None

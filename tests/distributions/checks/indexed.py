@@ -313,7 +313,7 @@ def _require_outcomes(
         expected = {tuple(names[i] for i in order): p for order, p in orders.items()}
         require(
             len(observed_ends) == len(outcomes) and set(observed_ends) <= set(expected),
-            f"{label}: an outcome that can not be",
+            f"{label}: an outcome that cannot be",
         )
         require_counts(
             np.array([observed_ends[row] for row in expected]),

@@ -277,7 +277,7 @@ def test_storing_clusters_in_a_feature_keeps_all_other_columns(
     many = Clusters.of_arrays(graph, {"person": (people, people)})
     with pytest.raises(InvalidRequest, match="'cluster' of 'person' is int8; clusters go to 398"):
         many.keep(graph, "cluster")
-    with pytest.raises(InvalidRequest, match="is not one whole number"):
+    with pytest.raises(InvalidRequest, match="is not one integer"):
         many.keep(graph, "said")
 
 
@@ -358,7 +358,7 @@ def test_invalid_clusterings_are_refused_with_a_message(
             graph.cluster_batches(clustering, 1)
     with pytest.raises(NotFound, match="'nope'"):
         Clusters.of_feature(graph, "nope")
-    with pytest.raises(InvalidRequest, match="'vec' of 'paper' is not one whole number"):
+    with pytest.raises(InvalidRequest, match="'vec' of 'paper' is not one integer"):
         Clusters.of_feature(graph, "vec")
     with pytest.raises(NotFound, match=r"manifest\.json: no such file"):
         graph.cluster_batches(tmp_path / "nowhere", 1)

@@ -197,7 +197,7 @@ def test_unexpected_load_errors_are_reported(tmp_path: Path) -> None:
         loader.wake()
         wait_until(
             lambda: (
-                "it can not be opened: AttributeError" in "".join(local_spaces.unserved_reasons())
+                "it cannot be opened: AttributeError" in "".join(local_spaces.unserved_reasons())
             ),
             "the failure is reported",
         )

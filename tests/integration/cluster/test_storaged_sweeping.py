@@ -393,7 +393,7 @@ def test_unreadable_space_is_left_alone(harness: Harness) -> None:
     harness.paths.graph(1).write_bytes(b"not a database")
     before = harness.job_folders()
     harness.local_spaces.apply([SPACE])
-    assert "can not be opened" in harness.local_spaces.unserved_reasons()[0]
+    assert "cannot be opened" in harness.local_spaces.unserved_reasons()[0]
     harness.run_removals((RemovalKind.SPACE, 0))
     assert harness.job_folders() == before
     assert harness.collector.unreferenced == ()

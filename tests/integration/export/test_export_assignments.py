@@ -321,7 +321,7 @@ def test_written_assignment_equals_the_one_export_computes(tmp_path: Path, metho
         ({"assign": "ldg", "balance_ntypes": {"papers": "split"}}, "papers"),
         (
             {"assign": "ldg", "balance_ntypes": {"paper": "x"}},
-            "'x' is no feature of one whole number",
+            "'x' is no feature of one integer",
         ),
         ({"assign": "ldg", "balance_ntypes": {"paper": "feat"}}, "'feat' is no feature"),
         ({"assign": "ldg", "balance_ntypes": {"paper": "gone"}}, "'gone' is no feature"),

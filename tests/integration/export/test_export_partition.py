@@ -279,7 +279,7 @@ def test_parts_without_nodes_or_edges_are_warned_about(tmp_path: Path) -> None:
     report = export.dgl(graph, tmp_path / "out", parts=4)
     assert_partition(read_partition(report.config), graph)
     warnings = "\n".join(report.warnings)
-    assert "2 nodes can not give each of 4 parts one" in warnings
+    assert "2 nodes cannot give each of 4 parts one" in warnings
     assert warnings.count("has no node of type user") == 2
     assert "own no edge of type user:knows:user" in warnings
     assert warnings.count("owns no edge:") == 3

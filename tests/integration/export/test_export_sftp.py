@@ -106,7 +106,7 @@ def test_connecting_to_a_silent_machine_times_out(
                 connecting = stack.enter_context(socket.socket())
                 connecting.setblocking(False)
                 connecting.connect_ex(silent.getsockname())
-        with pytest.raises(Unavailable, match="can not be reached"):
+        with pytest.raises(Unavailable, match="cannot be reached"):
             remote_storage.RemoteFolder(
                 f"sftp://me:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/data"
             )

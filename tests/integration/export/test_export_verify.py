@@ -339,7 +339,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda out: (out / "part1/graph.dgl").write_bytes(
             (out / "part1/graph.dgl").read_bytes()[:-40]
         ),
-        "can not be read",
+        "cannot be read",
     ),
 }
 

@@ -242,9 +242,7 @@ class Round:
         graph, (file, _) = self.graphs[kind], self.flips[kind]
         message = storaged_readiness(self.cluster)
         if f"space {graph.space} " in message:
-            assert f"space {graph.space} can not be opened: {self.folder(graph)}" in message, (
-                message
-            )
+            assert f"space {graph.space} cannot be opened: {self.folder(graph)}" in message, message
             with pytest.raises(TYPED_ERRORS):
                 query_results(self.short_timeout_client.graph(graph.space))
             return DETECTED
@@ -282,7 +280,7 @@ class Round:
         open_kinds = {
             kind
             for kind, graph in self.graphs.items()
-            if f"space {graph.space} can not be opened" not in message
+            if f"space {graph.space} cannot be opened" not in message
         }
         kinds = [
             kind

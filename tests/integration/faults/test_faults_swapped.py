@@ -134,7 +134,7 @@ def test_swapped_databases_are_refused_and_name_their_owner(
             cluster[name].start()
         for name in names:
             message = (
-                f"space one can not be opened: {space_folder(cluster, name, one)}/graph: the "
+                f"space one cannot be opened: {space_folder(cluster, name, one)}/graph: the "
                 "database belongs to space "
             )
             wait_until(

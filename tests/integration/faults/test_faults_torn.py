@@ -363,7 +363,7 @@ def test_damaged_database_makes_only_its_space_unavailable(
         damage(largest(database.glob(pattern)))
     cluster["storaged-0"].start()
     for graph, database in zip(graphs, databases, strict=True):
-        phrases = (f"space {graph.space} can not be opened", str(database))
+        phrases = (f"space {graph.space} cannot be opened", str(database))
         wait_until(
             lambda words=phrases: readiness_mentions(cluster, words),
             f"readiness of {database} names {phrases}",

@@ -241,7 +241,7 @@ def test_features_come_as_index_and_data(euler: Euler) -> None:
         ("v(nodes).values(nope)", NotFound, 10, "no feature 'nope'"),
         ("v(nodes).values(x).udf_mine(x)", NotFound, 10, "no function 'udf_mine'"),
         ("v(nodes).select(q).outV(et)", InvalidRequest, 20, "select of 'q'"),
-        ("sampleN(all, nodes)", InvalidRequest, 14, "a whole number"),
+        ("sampleN(all, nodes)", InvalidRequest, 14, "an integer"),
         ("v(nodes).order_by(price, asc)", InvalidRequest, 1, "expected id or weight"),
     ],
 )

@@ -256,7 +256,7 @@ def test_existing_space_takes_only_graphs_that_fit(client: Client) -> None:
     client.load_graph("there", matrix, build=True, parts=2)
     assert len(edges_of(client.graph("there"), "edge")) == 6, "edges are added"
     with pytest.raises(
-        InvalidRequest, match=r"space 'there' can not hold the graph: no node type 'thing'"
+        InvalidRequest, match=r"space 'there' cannot hold the graph: no node type 'thing'"
     ):
         client.load_graph("there", matrix, node_type="thing")
 

@@ -252,11 +252,9 @@ def test_invalid_string_ids_are_refused_with_the_value(graph: Graph) -> None:
         load.write_edges(0, "buys", ["Zoë", "Zoë"], [ITEMS[0], "lost"])
     load.abandon()
     graph.client.create_space("numbers", {"nodes": {"n": {}}}, if_not_exists=True)
-    with pytest.raises(
-        InvalidRequest, match="ids are whole numbers here, not strings such as 'SFO'"
-    ):
+    with pytest.raises(InvalidRequest, match="ids are integers here, not strings such as 'SFO'"):
         graph.client.graph("numbers").upsert_nodes(["SFO"], "n")
-    with pytest.raises(InvalidRequest, match="ids of space 'numbers' are whole numbers"):
+    with pytest.raises(InvalidRequest, match="ids of space 'numbers' are integers"):
         graph.client.graph("numbers").node_names([1])
 
 

@@ -232,7 +232,7 @@ INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
     ),
     ("importance -2: expected -1 to", lambda g: g.sample_labor([3], [2], "cites", importance=-2)),
     (
-        "importance 0.5: expected a whole number",
+        "importance 0.5: expected an integer",
         lambda g: g.sample_labor([3], [2], "cites", importance=0.5),
     ),  # type: ignore[arg-type]  # on purpose
     (
@@ -252,13 +252,13 @@ INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
     (r"features \['nope'\]: no node type has them", lambda g: g.node_features([3], "nope")),
     ("k 0: expected 1 or more", lambda g: g.top_k_neighbors([3], "cites", 0)),
     # Passes a wrong type on purpose.
-    ("n 2.0: expected a whole number", lambda g: g.sample_nodes(2.0)),  # type: ignore[arg-type]
+    ("n 2.0: expected an integer", lambda g: g.sample_nodes(2.0)),  # type: ignore[arg-type]
     (r"nodes\[0\] = -5: expected -1 or more", lambda g: g.sample_neighbors([-5], "cites", 2)),
     (
         r"nodes\[0\] = 9223372036854775808: ids are below",
         lambda g: g.sample_neighbors(np.array([2**63], np.uint64), "cites", 2),
     ),
-    ("ids are whole numbers, not float64", lambda g: g.sample_neighbors([3.5], "cites", 2)),
+    ("ids are integers, not float64", lambda g: g.sample_neighbors([3.5], "cites", 2)),
     (
         r"ntype\[0\] = 7: there are node types 0 to 1",
         lambda g: g.sample_neighbors([3], None, 2, ntype=[7]),

@@ -194,7 +194,7 @@ def test_invalid_tokens_are_refused(shop: Graph) -> None:
     ):
         with pytest.raises(asterism.InvalidRequest, match="token"):
             shop.replay(broken)
-    with pytest.raises(asterism.InvalidRequest, match="'write' can not be made again"):
+    with pytest.raises(asterism.InvalidRequest, match="'write' cannot be made again"):
         shop.replay(encode_token(graphd_pb.Replay(method="write")))
     with pytest.raises(asterism.InvalidRequest, match="no token at all"):
         shop.replay(encode_token(graphd_pb.Replay(method="sample_nodes", request=b"\xff")))

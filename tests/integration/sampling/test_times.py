@@ -246,7 +246,7 @@ def test_times_stay_right_through_upserts_deletes_and_builds(
         ),
         (
             lambda g: g.sample_neighbors([1], ["e", "f"], 2, times=[1]),
-            "times of n:e:n, n:f:n are whole numbers and floats",
+            "times of n:e:n, n:f:n are integers and floats",
         ),
         (lambda g: g.sample_neighbors([1], "e", 2, times=[1, 2]), "times has 2 entries for 1 rows"),
         (lambda g: g.sample_neighbors([1], "e", 2, times=[np.nan]), r"times\[0\] = nan"),

@@ -107,7 +107,7 @@ def one_type(graph: asterism.Graph) -> None:
         "times are not served yet",
     )
     refused(lambda: store.read("node", None, "label"), "give their ids")
-    refused(lambda: store.update("node", None, "label", torch.zeros(1)), "can not be updated")
+    refused(lambda: store.update("node", None, "label", torch.zeros(1)), "cannot be updated")
     refused(lambda: store.read("node", None, "words", torch.tensor([4])), "encode it as a tensor")
     assert store.keys() == [("node", "paper", "label")]
     assert store.size("node", "paper", "label") == torch.Size([])

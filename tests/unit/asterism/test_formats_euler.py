@@ -165,8 +165,8 @@ def test_missing_values_are_zero_or_empty_per_type(tmp_path: Path) -> None:
         ({"type": 0, "weight": 1}, "id", "the id is missing"),
         (node(-1), "id", "an id is not negative"),
         (node(2**63), "id", "an id is below 2^63"),
-        ({**node(7), "id": 1.5}, "id", "an id is a whole number"),
-        ({**node(7), "id": True}, "id", "an id is a whole number"),
+        ({**node(7), "id": 1.5}, "id", "an id is an integer"),
+        ({**node(7), "id": True}, "id", "an id is an integer"),
         ({"id": 7, "weight": 1}, "type", "expected the name of a type"),
         (node(7, weight=-1), "weight", "a weight is not negative"),
         (node(7, weight=1e300), "weight", "finite"),
@@ -174,7 +174,7 @@ def test_missing_values_are_zero_or_empty_per_type(tmp_path: Path) -> None:
         (node(7, d=("dense", [1])), "d", "expected 2 values"),
         (node(7, d=("dense", ["1", "2"])), "d", "expected a list of numbers"),
         (node(7, d=("sparse", [1])), "d", "it is ragged here, and dense of an earlier row"),
-        (node(7, s=("sparse", [1.5])), "s", "whole numbers"),
+        (node(7, s=("sparse", [1.5])), "s", "integers"),
         (node(7, s=("sparse", [2**63])), "s", "does not fit int64"),
         (node(7, d=("dense", [1e300, 1])), "d", "does not fit float32"),
         (node(7, d=("dense", [1, 10**400])), "d", "does not fit float32"),
@@ -248,7 +248,7 @@ def test_chunk_of_only_bad_rows_is_reported(tmp_path: Path) -> None:
         ('{"nodes": [' + "[" * 100_000, "line 1: "),
         (
             '{"nodes": [\n{"id": ' + "9" * 5000 + "}]}",
-            "line 2: this can not be read: Exceeds the limit",
+            "line 2: this cannot be read: Exceeds the limit",
         ),
     ],
 )

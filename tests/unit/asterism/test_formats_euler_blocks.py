@@ -173,7 +173,7 @@ def set_value(*path: str | int, to: Any) -> Callable[[Any], None]:
             "2",
             "the meta beside the file has 2 node types",
         ),
-        (set_value("node_type", to="0"), "node_type", "0", "a type is a whole number"),
+        (set_value("node_type", to="0"), "node_type", "0", "a type is an integer"),
         (set_value("float_feature", "0", to=[1.0]), "float_0", "[1.0]", "expected 2 values"),
         (
             set_value("float_feature", "0", to=[1.0, 1e300]),
@@ -219,9 +219,9 @@ def set_value(*path: str | int, to: Any) -> Callable[[Any], None]:
         ),
         (set_value("edge", to=7), "edge", "7", "expected a list"),
         (set_value("edge", 0, to=7), "edge", "7", "expected an object"),
-        (set_value("edge", 0, "dst_id", to=[5]), "dst_id", "[5]", "an id is a whole number"),
+        (set_value("edge", 0, "dst_id", to=[5]), "dst_id", "[5]", "an id is an integer"),
         (set_value("neighbor", "1", "99", to=1.0), "dst_id", "99", "there is no such node"),
-        (set_value("neighbor", "1", "x", to=1.0), "dst_id", "x", "an id is a whole number"),
+        (set_value("neighbor", "1", "x", to=1.0), "dst_id", "x", "an id is an integer"),
         (
             set_value("neighbor", "7", to={"5": 1.0}),
             "edge_type",
@@ -268,7 +268,7 @@ def test_edges_without_neighbors_are_edges(tmp_path: Path) -> None:
         (
             '{"node_id": 1, "node_type": 0, "node_weight": 1, '
             '"neighbor": {"0": {"1": 1, "1": 2}}}\n',
-            "line 1: this can not be read: '1' is there twice",
+            "line 1: this cannot be read: '1' is there twice",
         ),
         (
             '{"node_id": 1, "node_type": 0, "node_weight": 1}\n'

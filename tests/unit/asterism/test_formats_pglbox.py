@@ -60,9 +60,9 @@ def test_ignored_keys_are_listed_with_their_owner(tmp_path: Path) -> None:
     [
         ({"walk_length": 3}, r"unknown key 'walk_length'; did you mean 'walk_len'\?"),
         ({"qqqqqqq": 3}, r"unknown key 'qqqqqqq'; docs/pglbox.md lists those there are"),
-        ({"walk_len": 0}, r"walk_len: 0: expected a whole number, 1 or more"),
-        ({"win_size": "3"}, r"win_size: '3': expected a whole number"),
-        ({"neg_num": True}, r"neg_num: True: expected a whole number, 0 or more"),
+        ({"walk_len": 0}, r"walk_len: 0: expected an integer, 1 or more"),
+        ({"win_size": "3"}, r"win_size: '3': expected an integer"),
+        ({"neg_num": True}, r"neg_num: True: expected an integer, 0 or more"),
         ({"symmetry": "yes please"}, r"symmetry: 'yes please': expected True or False"),
         ({"samples": [0]}, r"samples: \[0\]: expected a list of neighbors per hop"),
         ({"sage_mode": True}, r"sage_mode: True needs samples"),
@@ -119,7 +119,7 @@ def test_a_wrong_key_or_value_is_refused_by_name(
 def test_configuration_cannot_construct_objects(tmp_path: Path) -> None:
     path = kit.write(tmp_path)
     path.write_text(path.read_text() + "task_name: !!python/object/apply:os.getcwd []\n")
-    with pytest.raises(InvalidRequest, match="can not be read"):
+    with pytest.raises(InvalidRequest, match="cannot be read"):
         read_config(path)
 
 
@@ -249,7 +249,7 @@ def test_bad_rows_are_reported_with_their_position_and_value(tmp_path: Path) -> 
         "u2buy2i/edges, row 3, column 'weight', value 'nan': a weight is finite and fits float32",
     ]
     assert any(
-        "u2u.txt, row 2, column 'dst', value 'b': an id is a whole number" in message
+        "u2u.txt, row 2, column 'dst', value 'b': an id is an integer" in message
         for message in messages
     )
     assert any(

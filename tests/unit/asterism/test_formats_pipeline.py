@@ -15,7 +15,7 @@ from asterism.ingest.loading import RejectsFile
 from asterism.ingest.pipeline import ReadAhead
 from asterism_proto.errors import InvalidRequest
 
-BAD = BadRow(file="a.csv", row=3, column="id", value="x,y", reason="an id is a whole number")
+BAD = BadRow(file="a.csv", row=3, column="id", value="x,y", reason="an id is an integer")
 
 
 def test_items_come_in_order() -> None:
@@ -56,7 +56,7 @@ def test_first_bad_row_is_refused_with_its_location() -> None:
     with pytest.raises(
         InvalidRequest,
         match=(
-            r"a\.csv, row 3, column 'id', value 'x,y': an id is a whole number \(1 more near "
+            r"a\.csv, row 3, column 'id', value 'x,y': an id is an integer \(1 more near "
             r"by\)"
         ),
     ):
@@ -75,5 +75,5 @@ def test_rejects_are_counted_and_listed_and_none_leave_no_file(tmp_path: Path) -
     with (tmp_path / "rejects.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [
             ["file", "row", "column", "value", "reason"],
-            *[["a.csv", "3", "id", "x,y", "an id is a whole number"]] * 3,
+            *[["a.csv", "3", "id", "x,y", "an id is an integer"]] * 3,
         ]

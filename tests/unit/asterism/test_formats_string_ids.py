@@ -135,7 +135,7 @@ def test_integers_become_string_ids_and_floats_are_refused(tmp_path: Path) -> No
     parquet.write_table(pa.table({"code": [7.5], "w": [1.0]}), tmp_path / "ports.parquet")
     with pytest.raises(
         InvalidRequest,
-        match=r"ports.parquet: column 'code': a column of double can not be read as names",
+        match=r"ports.parquet: column 'code': a column of double cannot be read as names",
     ):
         list(source(tmp_path, NODES.replace("ports.csv", "ports.parquet")).node_chunks())
 

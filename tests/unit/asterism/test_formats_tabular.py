@@ -92,8 +92,8 @@ nodes:
     [
         ("-3,1", "id", "-3", "not negative"),
         (",1", "id", "", "missing"),
-        ("x,1", "id", "x", "whole number"),
-        ("1.0,1", "id", "1.0", "whole number"),
+        ("x,1", "id", "x", "integer"),
+        ("1.0,1", "id", "1.0", "integer"),
         ("9223372036854775808,1", "id", "9223372036854775808", "below 2^63"),
         ("3,nan", "w", "nan", "finite"),
         ("3,-1", "w", "-1", "not negative"),
@@ -499,7 +499,7 @@ weight: w}}
             "ids: global\nnodes: {person: {files: people.csv, key: x}, dog: {count: 3}}",
             "would be numbered from 0",
         ),
-        ("nodes: {a: {b: [}", "can not be read"),
+        ("nodes: {a: {b: [}", "cannot be read"),
     ],
 )
 def test_invalid_schema_is_refused_with_the_reason(tmp_path: Path, schema: str, said: str) -> None:

@@ -78,7 +78,7 @@ def graph_with_attribute(*values: Any) -> nx.Graph:
             ),
         ),
         ((1 + 2j, 1), r"attribute 'x' has values of complex"),
-        ((1 << 70, 1), r"attribute 'x' has whole numbers beyond 64 bits"),
+        ((1 << 70, 1), r"attribute 'x' has integers beyond 64 bits"),
         (
             (np.datetime64("2020-01-01"), np.datetime64("2020-01-02")),
             r"attribute 'x' has values of datetime64",

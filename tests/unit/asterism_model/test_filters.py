@@ -104,7 +104,7 @@ def test_filter_has_one_canonical_text(text: str, canonical: str) -> None:
         ("price + 1 > 3", r"character 7: found '\+'"),
         ("f(price) > 3", r"character 2: found '\('"),
         ("price > 1e999", "character 9: found 1e999, expected a number that fits float64"),
-        ("price > 18446744073709551616", "expected a whole number of 64 bits"),
+        ("price > 18446744073709551616", "expected an integer of 64 bits"),
         ("``> 3", "expected a column's name between backticks"),
         ("src. > 3", "character 6: found '>', expected a column's name"),
         ("price; drop", "character 6: found ';'"),

@@ -177,8 +177,8 @@ def test_string_id_schema_adds_a_hidden_name_column() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"ids": "string", "salt": -1}, "salt -1: expected a whole number"),
-        ({"ids": "string", "salt": 1 << 63}, "expected a whole number from 0"),
+        ({"ids": "string", "salt": -1}, "salt -1: expected an integer"),
+        ({"ids": "string", "salt": 1 << 63}, "expected an integer from 0"),
         ({"ids": "string", "salt": True}, "salt True"),
         ({"salt": 3}, "salt 3: ids are per_type"),
         ({"ids": "text"}, "expected per_type or global or string"),

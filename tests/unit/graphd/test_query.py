@@ -218,7 +218,7 @@ def test_remote_end_of_reversed_edges_is_the_source() -> None:
         ("SELECT 1", 1, 1, "found 'SELECT', expected CREATE, DESC", False),
         ("SAMPLE 5 VERTICES SEED 1 SEED 2", 1, 26, "found SEED a second time", False),
         ("SAMPLE 5 VERTICES REVERSELY", 1, 19, "REVERSELY or BIDIRECT in VERTICES", False),
-        ("SAMPLE 99999999999999999999 VERTICES", 1, 8, "a whole number of 64 bits", False),
+        ("SAMPLE 99999999999999999999 VERTICES", 1, 8, "an integer of 64 bits", False),
         ("SAMPLE 5 VERTICES SEED 1e999", 1, 24, "a number that fits float64", False),
         ("GO FROM 1 OVER a YIELD properties($$)", 1, 24, "properties(...).NAME", False),
         ("CREATE SPACE s TAG a UNIQUE", 1, 22, "UNIQUE of a TAG", False),
@@ -317,8 +317,8 @@ def test_missing_parameter_is_named_with_its_location() -> None:
     ):
         ParameterBindings(text=text, values={"m": 3}).integer(body.count, "a number of rows")
     for value, message in (
-        (1.5, "= 1.5, expected a whole number"),
-        (True, "= True, expected a whole number"),
+        (1.5, "= 1.5, expected an integer"),
+        (True, "= True, expected an integer"),
         (("a",), "= a list, expected one value"),
     ):
         with pytest.raises(InvalidRequest, match=message):

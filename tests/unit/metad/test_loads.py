@@ -198,7 +198,7 @@ def test_committed_load_refuses_chunks_and_abandonment(metad: InProcessMetad) ->
     assert metad.register(load, edge_chunk(0))[0].written
     with pytest.raises(Conflict, match="is committed"):
         metad.register(load, edge_chunk(1))
-    with pytest.raises(Conflict, match="can not be abandoned"):
+    with pytest.raises(Conflict, match="cannot be abandoned"):
         metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
 
 

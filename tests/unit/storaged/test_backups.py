@@ -35,7 +35,7 @@ SCHEMA = Schema(node_types=(NodeType(name="a"),), parts=2)
     [
         ("s3://bucket/folder", "s3://bucket/folder"),
         ("s3://key:hunter2@bucket/folder", "s3://***@bucket/folder"),
-        ("can not open ftp://me:hunter2@host/x: refused", "can not open ftp://***@host/x: refused"),
+        ("cannot open ftp://me:hunter2@host/x: refused", "cannot open ftp://***@host/x: refused"),
         ("abfs://c@account/x?sv=1&sig=hunter2&x=2", "abfs://***@account/x?sv=1&sig=***&x=2"),
         ("http://host/x?access_token=hunter2", "http://host/x?access_token=***"),
         ("s3://key:hun/ter+2@bucket/folder: refused", "s3://***@bucket/folder: refused"),

@@ -148,7 +148,7 @@ def _counts(
 
 def _check_count(description: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidRequest(f"{description}: {value!r}: expected a whole number, 0 or more")
+        raise InvalidRequest(f"{description}: {value!r}: expected an integer, 0 or more")
     return value
 
 

@@ -117,7 +117,7 @@ class EulerBlocks:
                     ) from error
                 except ValueError as error:
                     raise InvalidRequest(
-                        f"{self._path}, line {line}: this can not be read: {error}"
+                        f"{self._path}, line {line}: this cannot be read: {error}"
                     ) from error
                 except RecursionError as error:
                     raise InvalidRequest(
@@ -192,7 +192,7 @@ class EulerBlocks:
             try:
                 weight = weights.pop(key, None)
             except TypeError:
-                return BadRowError("dst_id", edge.get("dst_id"), "an id is a whole number")
+                return BadRowError("dst_id", edge.get("dst_id"), "an id is an integer")
             if weight is None:
                 return BadRowError(
                     "dst_id",
@@ -224,7 +224,7 @@ class EulerBlocks:
 
     def _type(self, element: str, type_id: Any) -> Any:
         if type(type_id) is not int or type_id < 0:
-            raise BadRowError("type", type_id, "a type is a whole number, not negative")
+            raise BadRowError("type", type_id, "a type is an integer, not negative")
         type_count = self._limits.get(f"{element}_type_num", type_id + 1)
         if type_id >= type_count:
             raise BadRowError(

@@ -126,7 +126,7 @@ class _TextWindow:
                 )
                 raise self.error(f"this is no JSON: {error.msg}") from error
             except ValueError as error:
-                raise self.error(f"this can not be read: {error}") from error
+                raise self.error(f"this cannot be read: {error}") from error
             except RecursionError as error:
                 raise self.error("brackets are nested too deep") from error
             if len(self._buffer) - stop < _NUMBER_TAIL and self._read_more():

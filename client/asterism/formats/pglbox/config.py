@@ -60,7 +60,7 @@ IGNORED: Mapping[str, str] = {
 def _whole(minimum: int) -> Callable[[Any], Any]:
     def parse(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-            raise ValueError(f"a whole number, {minimum} or more")
+            raise ValueError(f"an integer, {minimum} or more")
         return value
 
     return parse
@@ -262,7 +262,7 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
         text = path.read_text(encoding="utf-8")
         document = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidRequest(f"{path}: can not be read ({error})") from error
+        raise InvalidRequest(f"{path}: cannot be read ({error})") from error
     if not isinstance(document, dict):
         raise InvalidRequest(f"{path}: expected keys and values, as PGLBox's configurations have")
     try:

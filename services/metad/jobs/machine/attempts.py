@@ -163,7 +163,7 @@ def _count_failure(
             job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms)
         )
     elif permanent:
-        _fail_job(transition, job, task, "can not succeed")
+        _fail_job(transition, job, task, "cannot succeed")
     elif task.failures < transition.policy.max_attempts:
         transition.put_task(
             job,

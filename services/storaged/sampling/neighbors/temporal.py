@@ -127,8 +127,7 @@ def sample_temporal_neighbors(
     floats = {_has_float_times(version, edge_type, direction) for edge_type in edge_types}
     if len(floats) > 1:
         raise InvalidRequest(
-            "times of these edge types are whole numbers and floats; ask for those of one "
-            "kind at a time"
+            "times of these edge types are integers and floats; ask for those of one kind at a time"
         )
     params = _draw_params(
         temporal_filter,
