@@ -74,3 +74,9 @@ def test_volume_that_several_services_fill_is_reported(root: Path, change: str) 
             service.pop("depends_on", None)
     (problem,) = volume_problems(definitions)
     assert "kernels" in problem
+
+
+def test_ports_are_published_on_loopback_by_default(root: Path) -> None:
+    published = [port for service in services(root).values() for port in service.get("ports", [])]
+    assert published
+    assert [port for port in published if ":-127.0.0.1:" not in port] == []
