@@ -90,7 +90,9 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
     allowed = {int} if kind == "ragged" else {int, float}
     if not isinstance(value, list) or not set(map(type, value)) <= allowed:
         raise BadRowError(
-            feature.name, value, f"expected a list of {'whole ' if kind == 'ragged' else ''}numbers"
+            feature.name,
+            value,
+            f"expected a list of {'integers' if kind == 'ragged' else 'numbers'}",
         )
     if kind == "ragged" and value and not (min(value) >= -_MAX_ID - 1 and max(value) <= _MAX_ID):
         raise BadRowError(feature.name, value, "a number does not fit int64")
