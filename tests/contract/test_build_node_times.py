@@ -224,7 +224,7 @@ def test_copies_of_an_edge_agree_although_their_times_differ(timed_build: BuildR
             {"a": {"features": {"t": "float32"}, "time": "t"}},
             (
                 "'a:e:b': its time 'when' is int64, that of node type 'a' float32; declare both "
-                "as whole"
+                "as integers"
             ),
         ),
         (
