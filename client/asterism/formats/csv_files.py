@@ -309,8 +309,8 @@ class _Block:
         lines = [line for line in lines if self.first_line + line not in self.replaced_rows]
         if not lines:
             raise InvalidRequest(
-                f"{self.file}: the rows from line {self.first_line} on cannot be told "
-                "apart; say `quote: ''` if quotes mean nothing there"
+                f"{self.file}: the rows from line {self.first_line} on cannot be "
+                "separated; say `quote: ''` if quotes mean nothing there"
             )
         return self._without(
             lines,
