@@ -361,7 +361,7 @@ def test_openapi_describes_every_route_and_its_refusals(endpoints: MetadEndpoint
     job = document["components"]["schemas"]["JobView"]
     assert (
         job["properties"]["cut"]["description"]
-        == "The space's last commit when it was submitted: what a build shows."
+        == "The space's last commit at submission: the state that a build contains."
     )
 
 

@@ -70,7 +70,7 @@ def cluster(
         "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
-    flags = {"metad": ["--max-attempts", "1"], "storaged": ["--remote-timeout-s", "0.5"]}
+    flags = {"metad": ["--max-attempts", "1"], "storaged": ["--remote-timeout-s", "2"]}
     allowed = [
         f"file://{folder}/allowed",
         f"file://{folder}/storaged-0",
