@@ -18,6 +18,7 @@ from asterism_graphkit.operators import (
 from asterism_graphkit.random import partition_choice, rng, successive
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.relabel import relabel
+from graphd.routing.split_merge import no_checkpoint
 
 
 def compile_kernels() -> None:
@@ -52,7 +53,8 @@ def compile_kernels() -> None:
         relabeling.assign(id_array)
     relabel.Relabeling().assign(ids, trees)
     edges = np.array([0, 2, 4], np.int64)
-    ExcludedIds.from_rows(edges, ids).excluded_mask(np.zeros(4, np.int64), ids)
+    excluded_ids = ExcludedIds.from_rows(edges, ids, no_checkpoint)
+    excluded_ids.excluded_mask(np.zeros(4, np.int64), ids, no_checkpoint)
     text = np.arange(8, dtype=np.uint8)
     _, starts, _ = graph_labels.group_strings(
         graph_labels.hash_strings(edges, text, 0, 2), np.arange(2, dtype=np.int64), edges, text

@@ -1,4 +1,4 @@
-"""Sort many entries by several keys, stably, in pieces that can be cancelled."""
+"""Sort many entries by several keys, and number distinct ids, in pieces that can be cancelled."""
 
 from __future__ import annotations
 
@@ -67,6 +67,48 @@ def stable_order(
             for bucket in range(counts.size)
         ]
     return order
+
+
+def distinct(
+    ids: NDArray[np.int64],
+    checkpoint: Callable[[], object],
+    max_entries: int = ENTRIES_PER_PIECE,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct ids in ascending order, and the index of each entry among them.
+
+    The result is that of ``numpy.unique(ids, return_inverse=True)``.
+
+    Parameters
+    ----------
+    ids : ndarray of int64, shape (n,)
+    checkpoint : callable
+        Called at least once for every ``max_entries`` entries. It may raise to cancel the call.
+    max_entries : int, optional
+        Number of entries that are processed in one call of NumPy, at least 2.
+
+    Returns
+    -------
+    distinct_ids : ndarray of int64, shape (k,)
+    inverse : ndarray of int64, shape (n,)
+        ``ids`` is ``distinct_ids[inverse]``.
+    """
+    if ids.size <= max_entries:
+        checkpoint()
+        values, places = np.unique(ids, return_inverse=True)
+        return values, places
+    order = stable_order([ids], checkpoint, max_entries)
+    inverse, pieces, count = np.empty(ids.size, np.int64), [], 0
+    for begin in range(0, ids.size, max_entries):
+        checkpoint()
+        entries = order[begin : begin + max_entries]
+        values = ids[entries]
+        is_new = np.ones(values.size, np.bool_)
+        is_new[1:] = values[1:] != values[:-1]
+        is_new[0] = begin == 0 or values[0] != ids[order[begin - 1]]
+        inverse[entries] = count - 1 + np.cumsum(is_new)
+        pieces.append(values[is_new])
+        count += pieces[-1].size
+    return np.concatenate(pieces), inverse
 
 
 def _distribute(

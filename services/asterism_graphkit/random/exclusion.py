@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.stable_order import ENTRIES_PER_PIECE, distinct, stable_order
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from asterism_graphkit.random.successive import neumaier_add
 
@@ -56,18 +58,24 @@ class ExcludedIds:
     """Excluded ids, ascending within a row; int64[k]."""
 
     @classmethod
-    def from_rows(cls, indptr: NDArray[np.int64], ids: NDArray[np.int64]) -> ExcludedIds:
-        """Create from rows with ids in any order."""
+    def from_rows(
+        cls, indptr: NDArray[np.int64], ids: NDArray[np.int64], checkpoint: Callable[[], object]
+    ) -> ExcludedIds:
+        """Create from rows with ids in any order.
+
+        ``checkpoint`` is called between pieces of the sort and may raise.
+        """
         rows = np.repeat(np.arange(indptr.size - 1, dtype=np.int64), np.diff(indptr))
-        return cls(
-            indptr=as_kernel_array(indptr), ids=as_kernel_array(ids[np.lexsort((ids, rows))])
-        )
+        order = stable_order([rows, ids], checkpoint)
+        return cls(indptr=as_kernel_array(indptr), ids=as_kernel_array(ids[order]))
 
-    def row_ids(self, row: int) -> NDArray[np.int64]:
-        """Return the distinct excluded ids of a row."""
-        return np.unique(self.ids[self.indptr[row] : self.indptr[row + 1]])
+    def row_ids(self, row: int, checkpoint: Callable[[], object]) -> NDArray[np.int64]:
+        """Return the distinct excluded ids of a row, ascending."""
+        return distinct(self.ids[self.indptr[row] : self.indptr[row + 1]], checkpoint)[0]
 
-    def excluded_mask(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def excluded_mask(
+        self, rows: NDArray[np.int64], ids: NDArray[np.int64], checkpoint: Callable[[], object]
+    ) -> NDArray[np.bool_]:
         """Return a mask of the ids that are excluded for their rows.
 
         Parameters
@@ -75,13 +83,19 @@ class ExcludedIds:
         rows : int64[n]
             Row for which each id was drawn.
         ids : int64[n]
+        checkpoint : callable
+            Called between pieces; it may raise.
 
         Returns
         -------
         bool[n]
         """
         out = np.empty(ids.size, np.bool_)
-        _excluded_mask(as_kernel_array(rows), as_kernel_array(ids), self.indptr, self.ids, out)
+        rows, ids = as_kernel_array(rows), as_kernel_array(ids)
+        for begin in range(0, ids.size, ENTRIES_PER_PIECE):
+            checkpoint()
+            piece = slice(begin, begin + ENTRIES_PER_PIECE)
+            _excluded_mask(rows[piece], ids[piece], self.indptr, self.ids, out[piece])
         return out
 
     def excluded_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:

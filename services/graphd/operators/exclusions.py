@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.stable_order import distinct, stable_order
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -18,6 +19,7 @@ from graphd.operators import reads
 from graphd.operators.sampling import Ids, RequestContext, Sections
 from graphd.operators.schema_checks import check_types
 from graphd.routing import split_merge
+from graphd.routing.split_merge import Checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,7 +108,7 @@ class NeighborExclusion:
 
         Raises InvalidRequest if they do not fit into a reply.
         """
-        unique_sources, inverse = np.unique(self.sources[rows], return_inverse=True)
+        unique_sources, inverse = distinct(self.sources[rows], self.context.call.remaining)
         end_types = self._end_types
         edge_params = reads.EdgeReadParams(
             edge_types=self.edge_types,
@@ -172,7 +174,7 @@ class RowExclusions:
                     f"indptr has {len(indptr)} entries for {head.rows} rows; expected them "
                     f"to rise from 0 to {len(excluded)}, one more than rows"
                 )
-            listed = ExcludedIds.from_rows(indptr, excluded)
+            listed = ExcludedIds.from_rows(indptr, excluded, context.call.remaining)
         if listed is None and not head.exclude_edge_types:
             return None
         if len(node_types) > 1 and context.space.schema.ids != "global":
@@ -196,41 +198,43 @@ class RowExclusions:
         _, ids = neighbors.neighbor_ids(np.arange(len(sources)))
         all_ids = ids if listed is None else np.concatenate([listed.ids, ids])
         return cls(
-            listed=ExcludedIds.from_rows(np.array([0, len(all_ids)], np.int64), all_ids),
+            listed=ExcludedIds.from_rows(
+                np.array([0, len(all_ids)], np.int64), all_ids, context.call.remaining
+            ),
             neighbors=None,
         )
 
-    def excluded_mask(self, rows: Ids, ids: Ids) -> NDArray[np.bool_]:
+    def excluded_mask(self, rows: Ids, ids: Ids, checkpoint: Checkpoint) -> NDArray[np.bool_]:
         """Return bool[n]: True if an id, drawn for a row, is excluded from that row."""
         out = (
             np.zeros(len(ids), np.bool_)
             if self.listed is None
-            else self.listed.excluded_mask(rows, ids)
+            else self.listed.excluded_mask(rows, ids, checkpoint)
         )
         if self.neighbors is not None:
             undecided = np.flatnonzero(~out)
             out[undecided] = self.neighbors.excluded_mask(rows[undecided], ids[undecided])
         return out
 
-    def row_ids(self, row: int) -> Ids:
-        """Return the distinct excluded ids of a row."""
-        pieces = [] if self.listed is None else [self.listed.row_ids(row)]
+    def row_ids(self, row: int, checkpoint: Checkpoint) -> Ids:
+        """Return the distinct excluded ids of a row, ascending."""
+        pieces = [] if self.listed is None else [self.listed.row_ids(row, checkpoint)]
         if self.neighbors is not None:
             pieces.append(self.neighbors.neighbor_ids(np.array([row], np.int64))[1])
-        return np.unique(np.concatenate(pieces))
+        return distinct(np.concatenate(pieces), checkpoint)[0]
 
-    def excluded_ids(self, rows: int) -> ExcludedIds:
+    def excluded_ids(self, rows: int, checkpoint: Checkpoint) -> ExcludedIds:
         """Return all excluded ids of each of ``rows`` rows, with neighbors read."""
         if self.neighbors is None:
             assert self.listed is not None
             return self.listed
         indptr, ids = self.neighbors.neighbor_ids(np.arange(rows, dtype=np.int64))
         if self.listed is None:
-            return ExcludedIds.from_rows(indptr, ids)
+            return ExcludedIds.from_rows(indptr, ids, checkpoint)
         row = np.repeat(
             np.tile(np.arange(rows), 2),
             np.concatenate([np.diff(self.listed.indptr), np.diff(indptr)]),
         )
         all_ids = np.concatenate([self.listed.ids, ids])
-        order = np.argsort(row, kind="stable")
-        return ExcludedIds.from_rows(self.listed.indptr + indptr, all_ids[order])
+        order = stable_order([row], checkpoint)
+        return ExcludedIds.from_rows(self.listed.indptr + indptr, all_ids[order], checkpoint)

@@ -137,7 +137,10 @@ def _join(
     replies = iter(context.dispatch("read_node_features", requests) if requests else ())
     for selection, matching, rows in pending:
         features = reads.merge_columns(
-            sum(len(ids) for _, ids in matching), rows, [next(replies) for _ in rows]
+            sum(len(ids) for _, ids in matching),
+            rows,
+            [next(replies) for _ in rows],
+            context.call.remaining,
         )
         start = 0
         for name, ids in matching:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.stable_order import distinct
 from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.random.partition_choice import choose_entries_at
@@ -87,7 +88,9 @@ def draw_by_index(
         requests.append((host, Frame(head, sections)))
     replies = context.dispatch("draw_nodes_by_number", requests)
     return split_merge.merge_rows(
-        len(indices), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]
+        len(indices),
+        [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)],
+        context.call.remaining,
     )
 
 
@@ -161,7 +164,7 @@ def sample_negatives(
     samples = draw_by_index(context, draw, np.arange(rows * n, dtype=np.int64))
     if exclusions is not None and rows and n:
         if draw.want_probabilities:
-            excluded_ids = exclusions.excluded_ids(rows)
+            excluded_ids = exclusions.excluded_ids(rows, context.call.remaining)
             _redraw(context, draw, excluded_ids, samples)
             samples["probabilities"] = np.minimum(
                 samples["probabilities"]
@@ -181,10 +184,10 @@ def _redraw(
 ) -> None:
     """Replace excluded draws in place."""
     n, columns = draw.count, {name: array.copy() for name, array in samples.items()}
-    ids = columns["ids"]
+    ids, checkpoint = columns["ids"], context.call.remaining
     retry_draw = replace(draw, seed=int(rng.key_of(draw.seed, rng.NEGATIVE)))
     pending = np.flatnonzero(
-        exclusions.excluded_mask(np.arange(len(ids), dtype=np.int64) // max(n, 1), ids)
+        exclusions.excluded_mask(np.arange(len(ids), dtype=np.int64) // max(n, 1), ids, checkpoint)
     )
     attempt, attempts_per_round = 0, 1
     while pending.size and attempt < MAX_ATTEMPTS:
@@ -196,7 +199,7 @@ def _redraw(
         ).reshape(-1)
         candidates = draw_by_index(context, retry_draw, indices)
         is_allowed = ~exclusions.excluded_mask(
-            np.repeat(pending // n, attempts_per_round), candidates["ids"]
+            np.repeat(pending // n, attempts_per_round), candidates["ids"], checkpoint
         ).reshape(-1, attempts_per_round)
         is_done = is_allowed.any(axis=1)
         picks = (np.arange(len(pending)) * attempts_per_round + is_allowed.argmax(axis=1))[is_done]
@@ -211,7 +214,9 @@ def _redraw(
         winner = (
             None
             if row == exhausted_row
-            else _draw_by_exponential_key(context, draw, exclusions.row_ids(row), position)
+            else _draw_by_exponential_key(
+                context, draw, exclusions.row_ids(row, checkpoint), position
+            )
         )
         exhausted_row = row if winner is None else -1
         for name, column in columns.items():
@@ -262,7 +267,7 @@ def _renormalization(
     If the remaining weight is small, a difference would be dominated by rounding. It is then summed
     again, once for all rows with the same exclusions."""
     shares = context.version.totals.shares(NODE, draw.types, uniform=draw.uniform)
-    unique_ids, inverse = np.unique(exclusions.ids, return_inverse=True)
+    unique_ids, inverse = distinct(exclusions.ids, context.call.remaining)
     weights = np.zeros(len(unique_ids), np.float64)
     for type_id in draw.types:
         weights += reads.node_weights(
@@ -276,7 +281,7 @@ def _renormalization(
     )
     recomputed: dict[bytes, float] = {}
     for row in imprecise_rows.tolist():
-        row_exclusions = exclusions.row_ids(row)
+        row_exclusions = exclusions.row_ids(row, context.call.remaining)
         if row_exclusions.tobytes() not in recomputed:
             recomputed[row_exclusions.tobytes()] = sampling.weight_excluding(
                 context, draw, shares, _excluded_sections(draw, row_exclusions)

@@ -18,6 +18,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
+from graphd.routing.split_merge import Checkpoint
 
 _DEFAULT_ROWS = 65536
 _NEIGHBOR_BYTES = 24
@@ -193,7 +194,9 @@ def _read_rows(
         requests.append((host, Frame(head, sections)))
     replies = context.dispatch(method, requests)
     return split_merge.merge_rows(
-        len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]
+        len(nodes),
+        [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)],
+        context.call.remaining,
     )
 
 
@@ -210,7 +213,7 @@ def node_features(
         (host, Frame(head, {"ids": split_merge.take_rows(nodes, rows)})) for host, rows in plan
     ]
     replies = context.dispatch("read_node_features", requests)
-    return merge_columns(len(nodes), [rows for _, rows in plan], replies)
+    return merge_columns(len(nodes), [rows for _, rows in plan], replies, context.call.remaining)
 
 
 def node_weights(
@@ -249,7 +252,7 @@ def edge_features(
         (host, Frame(head, {"eids": split_merge.take_rows(eids, rows)})) for host, rows in plan
     ]
     replies = context.dispatch("read_edge_features", requests)
-    return merge_columns(len(eids), [rows for _, rows in plan], replies)
+    return merge_columns(len(eids), [rows for _, rows in plan], replies, context.call.remaining)
 
 
 def scan_nodes(
@@ -332,6 +335,7 @@ def _read_places(
     return split_merge.merge_rows(
         len(positions),
         [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)],
+        context.call.remaining,
     ), count
 
 
@@ -370,9 +374,15 @@ def _call_part(context: RequestContext, name: str, part: int, head: Message) -> 
 
 
 def merge_columns(
-    count: int, rows: Sequence[Ids | None], replies: Sequence[Frame[Message]]
+    count: int,
+    rows: Sequence[Ids | None],
+    replies: Sequence[Frame[Message]],
+    checkpoint: Checkpoint,
 ) -> Sections:
-    """Merge every host's columns in request order; ragged ones by their row lengths."""
+    """Merge every host's columns in request order; ragged ones by their row lengths.
+
+    ``checkpoint`` is called between pieces and may raise.
+    """
     stems = sorted(
         name[: -len(".indptr")] for name in replies[0].arrays if name.endswith(".indptr")
     )
@@ -387,6 +397,7 @@ def merge_columns(
             )
             for host_rows, arrays in results
         ],
+        checkpoint,
     )
     for stem in stems:
         values = f"{stem}.values"
@@ -396,6 +407,7 @@ def merge_columns(
                 (host_rows, columns[f"{stem}.indptr"], {values: columns[values]})
                 for host_rows, columns in results
             ],
+            checkpoint,
         )
         out |= merged
     check_size(out, f"the features of {count} rows")

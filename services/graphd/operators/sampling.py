@@ -196,7 +196,9 @@ def _draw_block(
     if len(replies) == 1:
         return dict(replies[0].arrays)
     return split_merge.merge_rows(
-        count, [(host_rows, reply.arrays) for host_rows, reply in zip(rows, replies, strict=True)]
+        count,
+        [(host_rows, reply.arrays) for host_rows, reply in zip(rows, replies, strict=True)],
+        context.call.remaining,
     )
 
 
@@ -418,7 +420,9 @@ def sample_neighbors(
         requests.append((host, Frame(head, sections)))
     replies = context.dispatch("draw_neighbors", requests)
     return split_merge.merge_rows(
-        len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]
+        len(nodes),
+        [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)],
+        context.call.remaining,
     )
 
 

@@ -23,6 +23,8 @@ _PIECE = 1 << 18
 """Entries of ragged rows that are merged or sorted between two checkpoints: about ten
 milliseconds of work.
 """
+_PIECE_BYTES = 1 << 24
+"""Bytes of rows that are copied between two checkpoints: about ten milliseconds of work."""
 
 
 def no_checkpoint() -> None:
@@ -91,8 +93,15 @@ def take_rows(array: NDArray[Any], rows: Ids | None) -> NDArray[Any]:
     return array if rows is None else array[rows]
 
 
-def merge_rows(count: int, results: Sequence[tuple[Ids | None, Arrays]]) -> dict[str, NDArray[Any]]:
-    """Merge each host's sections into sections of ``count`` rows."""
+def merge_rows(
+    count: int,
+    results: Sequence[tuple[Ids | None, Arrays]],
+    checkpoint: Checkpoint = no_checkpoint,
+) -> dict[str, NDArray[Any]]:
+    """Merge each host's sections into sections of ``count`` rows.
+
+    ``checkpoint`` is called between pieces of large sections and may raise.
+    """
     if len(results) == 1 and results[0][0] is None:
         return dict(results[0][1])
     is_complete = (
@@ -105,11 +114,23 @@ def merge_rows(count: int, results: Sequence[tuple[Ids | None, Arrays]]) -> dict
                 out[name] = (buffer_pool.empty if is_complete else np.zeros)(
                     (count, *array.shape[1:]), array.dtype
                 )
-            if rows is None:
-                out[name][:] = array
-            else:
-                scatter_rows(out[name], rows, array)
+            for piece in _byte_slices(array, checkpoint):
+                if rows is None:
+                    out[name][piece] = array[piece]
+                else:
+                    scatter_rows(out[name], rows[piece], array[piece])
     return out
+
+
+def _byte_slices(array: NDArray[Any], checkpoint: Checkpoint) -> Iterator[slice]:
+    """Yield slices of rows of at most `_PIECE_BYTES`, or one longer row; check between them."""
+    if array.nbytes <= _PIECE_BYTES:
+        yield slice(None)
+        return
+    rows = max(_PIECE_BYTES * len(array) // array.nbytes, 1)
+    for begin in range(0, len(array), rows):
+        checkpoint()
+        yield slice(begin, begin + rows)
 
 
 def merge_ragged(

@@ -26,6 +26,7 @@ from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from graphd.operators import graph_labels, negatives, sampling
 from graphd.operators.exclusions import NeighborExclusion, RowExclusions
+from graphd.routing.split_merge import no_checkpoint
 from storaged import sampling as draw
 
 
@@ -143,7 +144,7 @@ def negatives_follow_what_is_left(scale: float) -> None:
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     excluded = RowExclusions(
         listed=ExcludedIds.from_rows(
-            indptr, np.concatenate([np.array(row[::-1], np.int64) for row in rows])
+            indptr, np.concatenate([np.array(row[::-1], np.int64) for row in rows]), no_checkpoint
         ),
         neighbors=None,
     )
@@ -224,7 +225,9 @@ def negatives_are_no_edges(scale: float) -> None:
                 context,
                 _draw_params([0], 17, n),
                 len(sources),
-                RowExclusions(listed=exclusions.excluded_ids(len(sources)), neighbors=None),
+                RowExclusions(
+                    listed=exclusions.excluded_ids(len(sources), no_checkpoint), neighbors=None
+                ),
             )["ids"],
         ]
     require(
@@ -257,7 +260,7 @@ def negatives_of_a_hair_are_raced_for(scale: float) -> None:
     version = weighted_nodes((1e9, 0.1, 0.3), 2)
     excluded = RowExclusions(
         listed=ExcludedIds.from_rows(
-            np.array([0, 1, 4], np.int64), np.array([0, 2, 1, 0], np.int64)
+            np.array([0, 1, 4], np.int64), np.array([0, 2, 1, 0], np.int64), no_checkpoint
         ),
         neighbors=None,
     )

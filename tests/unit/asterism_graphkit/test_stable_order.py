@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.stable_order import stable_order
+from asterism_graphkit.arrays.stable_order import distinct, stable_order
 from asterism_proto.errors import Deadline
 
 
@@ -65,3 +65,34 @@ def test_a_checkpoint_comes_for_every_piece() -> None:
     with pytest.raises(Deadline):
         stable_order([np.random.default_rng(1).random(size)], checkpoint, piece)
     assert calls == 100
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 400),
+    st.sampled_from([1, 3, 50, 2**62]),
+    st.integers(2, 60),
+)
+def test_pieces_give_the_distinct_ids_of_unique(
+    seed: int, size: int, values: int, max_entries: int
+) -> None:
+    ids = np.random.default_rng(seed).integers(-values, values, size)
+    expected, expected_inverse = np.unique(ids, return_inverse=True)
+    found, inverse = distinct(ids, lambda: None, max_entries)
+    assert (found.tolist(), inverse.tolist()) == (expected.tolist(), expected_inverse.tolist())
+    assert found.dtype == inverse.dtype == np.int64
+
+
+def test_distinct_ids_of_many_entries_can_be_cancelled() -> None:
+    size, piece, calls = 1 << 16, 1 << 10, 0
+
+    def checkpoint() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 300:  # in the last pass, which numbers the sorted entries
+            raise Deadline("time is up")
+
+    with pytest.raises(Deadline):
+        distinct(np.random.default_rng(1).permutation(size), checkpoint, piece)
+    assert calls == 300

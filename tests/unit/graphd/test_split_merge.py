@@ -70,6 +70,27 @@ def test_rows_that_no_host_answered_are_zero(monkeypatch: pytest.MonkeyPatch) ->
     assert merged["x"].tolist() == [[0, 1], [0, 0], [0, 0], [3, 1], [0, 0]]
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_large_rows_are_merged_in_pieces(
+    is_complete: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(split_merge, "_PIECE_BYTES", 100)
+    rows = np.arange(50)[::-1] if is_complete else np.arange(0, 50, 2)
+    values = np.arange(3 * len(rows)).reshape(-1, 3)
+    expected = np.zeros((50, 3), np.int64)
+    expected[rows] = values
+    checkpoints: list[int] = []
+    merged = split_merge.merge_rows(50, [(rows, {"x": values})], lambda: checkpoints.append(1))
+    assert (merged["x"] == expected).all()
+    assert len(checkpoints) == -(-len(rows) // 4)  # a row has 24 bytes
+
+    def checkpoint() -> None:
+        raise Deadline("time is up")
+
+    with pytest.raises(Deadline):
+        split_merge.merge_rows(50, [(rows, {"x": values})], checkpoint)
+
+
 @pytest.mark.parametrize("hosts", [1, 2, 5])
 def test_merged_ragged_rows_are_in_request_order(hosts: int) -> None:
     ids = np.random.default_rng(3).integers(0, 12, 200)
