@@ -28,7 +28,7 @@ def run(
         "DGLBACKEND": "pytorch",
         "DGL_DIST_DEBUG": "1",
         "HOME": str(home),
-        "OMP_NUM_THREADS": "2",
+        "OMP_NUM_THREADS": "1",  # idle threads of OpenMP spin
         **(extra_environment or {}),
     }
     command = [

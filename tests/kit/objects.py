@@ -90,16 +90,27 @@ class ObjectStore:
 
     def keys(self, prefix: str = "") -> list[str]:
         """Return the names of all objects with a prefix."""
-        names: list[str] = []
+        return list(self.write_times(prefix))
+
+    def write_times(self, prefix: str = "") -> dict[str, str]:
+        """Return the names of all objects with a prefix, and the time of the last write of each."""
+        times: dict[str, str] = {}
         token = ""
         while True:
             page = ElementTree.fromstring(self._ask("GET", f"?list-type=2&prefix={prefix}{token}"))
             space = page.tag.partition("}")[0] + "}"
-            names += [str(key.text) for key in page.iter(f"{space}Key")]
+            times |= {
+                str(entry.findtext(f"{space}Key")): str(entry.findtext(f"{space}LastModified"))
+                for entry in page.iter(f"{space}Contents")
+            }
             following = page.findtext(f"{space}NextContinuationToken")
             if not following:
-                return names
+                return times
             token = f"&continuation-token={following}"
+
+    def count_requests(self, method: str, prefix: str) -> int:
+        """Return how many requests of a method the store has received for objects with a prefix."""
+        return self._log.read_text().count(f'"{method} /{self.bucket}/{prefix}')
 
     def uploads(self) -> list[str]:
         """Return the names of objects with an unfinished multipart upload."""
