@@ -139,7 +139,7 @@ def different_neighbors_are_successive_draws(scale: float) -> None:
             )
 
 
-def fewer_different_neighbors_are_the_first_of_more(scale: float) -> None:
+def fewer_distinct_neighbors_are_a_prefix(scale: float) -> None:
     """The first m of n distinct neighbors equal a request for m."""
     del scale
     for neighbors, weights, _ in STARS:

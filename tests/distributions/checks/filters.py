@@ -152,7 +152,7 @@ def _sample_neighbors(
     return sampling.sample_neighbors(_filtered_context(hosts, EDGE, where), params, nodes, 0, None)
 
 
-def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None:
+def filters_keep_weights_of_matching_nodes(scale: float) -> None:
     """Nodes of each selectivity follow their weights or are uniform; no match returns nothing."""
     size = max(int(MANY * min(scale, 1.0) ** 3), LEAST)
     version, columns = _node_graph(size)
@@ -193,7 +193,7 @@ def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None
     require(False, "something was drawn where nothing satisfies the condition")
 
 
-def indexes_leave_the_weights_among_what_satisfies_conditions(scale: float) -> None:
+def indexes_keep_weights_of_matching_nodes(scale: float) -> None:
     """Nodes sampled by blocks of an index follow their weights or are uniform.
 
     Every selectivity is checked, and a filter without matches.
@@ -244,7 +244,7 @@ def indexes_leave_the_weights_among_what_satisfies_conditions(scale: float) -> N
     require(False, "something was drawn where nothing satisfies the condition")
 
 
-def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
+def filters_keep_weights_of_edges_and_neighbors(scale: float) -> None:
     """Edges and neighbors follow filters on the edge, its source and its destination."""
     _, columns = _edge_graph()
     n = int(40_000 * scale)
@@ -311,7 +311,7 @@ def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
     )
 
 
-def hosts_do_not_matter_under_conditions(scale: float) -> None:
+def hosts_do_not_change_filtered_draws(scale: float) -> None:
     """Results are equal byte for byte on any number of hosts.
 
     Each host has only its own partitions and queries others for columns of remote ends.
@@ -413,7 +413,7 @@ def _timed_graph(filtered: bool) -> draw.LocalVersion:
     return version_of(schema, {"n": Nodes(ids=np.arange(30))}, {"n:e:n": edges})
 
 
-def times_of_what_a_condition_leaves_are_in_order(scale: float) -> None:
+def filtered_neighbors_are_in_time_order(scale: float) -> None:
     """Temporal draws under a filter equal those of a graph without the other edges.
 
     They are equal bit for bit.

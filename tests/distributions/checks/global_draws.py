@@ -140,7 +140,7 @@ def streams_are_not_lagged(scale: float) -> None:
         )
 
 
-def hosts_and_ranges_do_not_matter(scale: float) -> None:
+def hosts_and_ranges_do_not_change_draws(scale: float) -> None:
     """Merged results of 1, 2, 3, 5 and 8 hosts are equal bytes; so are ranges of draws."""
     n = int(max(300, 4000 * scale))
     generator = np.random.default_rng(3)
@@ -181,7 +181,7 @@ def hosts_and_ranges_do_not_matter(scale: float) -> None:
     )
 
 
-def hosts_do_not_matter_to_neighbors_edges_and_races(scale: float) -> None:
+def hosts_do_not_change_neighbors_edges_and_selections(scale: float) -> None:
     """Neighbors, global edges and exponential-key selection do not depend on hosts.
 
     Neighbors are sampled with and without replacement. Other rows in a batch have no effect either.
@@ -272,7 +272,7 @@ def hosts_do_not_matter_to_neighbors_edges_and_races(scale: float) -> None:
         )
 
 
-def ids_beside_thresholds_are_those_of_rows(scale: float) -> None:
+def alias_ids_match_those_of_rows(scale: float) -> None:
     """Sparse nodes sampled from packed and from separate arrays are equal.
 
     The packed array has thresholds and ids together. The cases include zero weights, additional

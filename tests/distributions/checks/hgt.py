@@ -209,7 +209,7 @@ def _trials(
         yield reply
 
 
-def layers_by_budgets_follow_their_distribution(scale: float) -> None:
+def budget_layers_follow_their_distribution(scale: float) -> None:
     """Every outcome of two layers of two node types has its probability.
 
     Draws are weighted and uniform, from seeds of one type and of both.
@@ -249,7 +249,7 @@ def layers_by_budgets_follow_their_distribution(scale: float) -> None:
             )
 
 
-def layers_by_budgets_have_streams_of_their_own(scale: float) -> None:
+def budget_layers_use_separate_streams(scale: float) -> None:
     """Draws of consecutive seeds, of node types and of layers are independent."""
     n = int(max(900, 4000 * scale))
     first_layers = [
@@ -284,7 +284,7 @@ def forked_graph() -> sampling.LocalVersion:
     )
 
 
-def what_lost_in_a_layer_is_drawn_in_the_next_like_others(scale: float) -> None:
+def nodes_not_drawn_stay_candidates_of_the_next_layer(scale: float) -> None:
     """The node that lost in the first layer is sampled fairly in the second.
 
     It has the same budget as two new nodes. With the same variates it would always lose again.
@@ -310,7 +310,7 @@ def what_lost_in_a_layer_is_drawn_in_the_next_like_others(scale: float) -> None:
     )
 
 
-def layers_by_budgets_have_all_edges_among_them(scale: float) -> None:
+def budget_layers_have_all_edges_among_their_nodes(scale: float) -> None:
     """Every edge of each type among the sampled nodes is returned, with its id.
 
     The first nodes of a larger request equal a smaller request.

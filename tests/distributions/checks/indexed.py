@@ -351,7 +351,7 @@ def _hub_graph(parts: int = 8) -> draw.LocalVersion:
     return version_of(schema, {"n": Nodes(ids=np.arange(size))}, {edge_type.name: edges})
 
 
-def hosts_do_not_matter_to_ranges(scale: float) -> None:
+def hosts_do_not_change_index_ranges(scale: float) -> None:
     """Edges and neighbors are equal byte for byte if each host has only its partitions."""
     nodes = np.arange(200)
 

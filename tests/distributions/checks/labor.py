@@ -322,7 +322,7 @@ def _params(
     )
 
 
-def labor_keeps_edges_by_one_variate_a_node(scale: float) -> None:
+def labor_keeps_edges_by_one_variate_per_node(scale: float) -> None:
     """Every outcome of a batch of three nodes along two edge types has its probability.
 
     Edges have their weights.
@@ -359,7 +359,7 @@ def labor_keeps_edges_by_one_variate_a_node(scale: float) -> None:
                 )
 
 
-def labor_variates_are_of_a_hop_unless_layers_depend(scale: float) -> None:
+def labor_variates_differ_by_hop_unless_layers_depend(scale: float) -> None:
     """A node that expands twice uses two variates per neighbor, one if layers depend."""
     n = int(max(200, 4000 * scale))
     shares = reference({s: EDGES[0][s] for s in (2, 1)}, 1, 0, uniform=True)[0]
@@ -381,7 +381,7 @@ def labor_variates_are_of_a_hop_unless_layers_depend(scale: float) -> None:
         )
 
 
-def labor_variates_of_a_node_are_its_types(scale: float) -> None:
+def labor_variates_depend_on_the_node_type(scale: float) -> None:
     """Equal ids of two node types are two nodes: edges to them are kept independently."""
     n = int(max(200, 4000 * scale))
     types = (

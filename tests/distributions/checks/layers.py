@@ -49,7 +49,7 @@ def _exact_measures(measure: int, *, uniform: bool) -> list[float]:
     return [math.sqrt(x) for x in out] if measure == layers.SQRT else out
 
 
-def candidates_count_what_their_edges_weigh(scale: float) -> None:
+def layer_candidates_have_the_weight_of_their_edges(scale: float) -> None:
     """Measures are exact to the last bit in each of several layers.
 
     They are the sum, its root, and the sum of squares over the layer's nodes.
@@ -72,7 +72,7 @@ def candidates_count_what_their_edges_weigh(scale: float) -> None:
     require(measures[0] == 1.0 + 1000 * 2.0**-30, "small weights behind a large one are lost")
 
 
-def layers_follow_what_candidates_count(scale: float) -> None:
+def layers_follow_candidate_weights(scale: float) -> None:
     """Draws with replacement follow the measures and report their probabilities.
 
     Layers of one batch, and hops, are independent.

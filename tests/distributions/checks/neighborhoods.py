@@ -147,7 +147,7 @@ def unions_without_replacement_are_successive_draws(scale: float) -> None:
         )
 
 
-def whole_neighborhoods_come_in_order(scale: float) -> None:
+def complete_neighborhoods_are_in_order(scale: float) -> None:
     """A request for all neighbors returns them in adjacency order, then nothing.
 
     Weighted draws return those of positive weight, uniform draws all.
@@ -173,7 +173,7 @@ def whole_neighborhoods_come_in_order(scale: float) -> None:
             )
 
 
-def races_are_successive_draws(scale: float) -> None:
+def exponential_keys_give_successive_draws(scale: float) -> None:
     """Global exponential-key selection equals successive draws without replacement.
 
     Excluded nodes do not occur.

@@ -63,7 +63,7 @@ def require_close(
         require(0 <= p <= 1, f"{label}: {p!r} is no probability")
 
 
-def every_order_has_its_probability(scale: float) -> None:
+def draw_orders_follow_their_probabilities(scale: float) -> None:
     """Probabilities of every order multiply to the exact fraction, and orders add up to 1.
 
     There are up to 6 edges, of one type and of several.
@@ -119,7 +119,7 @@ def every_order_has_its_probability(scale: float) -> None:
             )
 
 
-def answers_carry_their_probabilities(scale: float) -> None:
+def results_carry_their_probabilities(scale: float) -> None:
     """Sampled neighbors report their probabilities, with and without replacement.
 
     They are weighted and uniform; the samples equal those of a request without probabilities.
@@ -246,7 +246,7 @@ def inverse_probabilities_estimate_totals(scale: float) -> None:
             )
 
 
-def shares_of_all_parts_are_probabilities(scale: float) -> None:
+def partition_shares_are_probabilities(scale: float) -> None:
     """Global draws report a row's share of all partitions and types, from any host.
 
     Without replacement, the probability is conditional on the earlier draws.

@@ -59,7 +59,7 @@ def two_type_graph(parts: int) -> draw.LocalVersion:
     )
 
 
-def numbered_draws_are_those_of_the_stream(scale: float) -> None:
+def draws_by_index_match_the_stream(scale: float) -> None:
     """Draws requested by number, for any subset, equal those of the stream.
 
     A draw can be limited to one type.
@@ -103,7 +103,7 @@ def numbered_draws_are_those_of_the_stream(scale: float) -> None:
     )
 
 
-def nodes_like_others_are_of_their_types(scale: float) -> None:
+def nodes_like_others_have_their_types(scale: float) -> None:
     """Similar nodes follow the weights of their own type, on any number of hosts.
 
     Rows of one type are independent.
@@ -132,7 +132,7 @@ def nodes_like_others_are_of_their_types(scale: float) -> None:
     require_independent(ids[0], ids[1], 6, "rows of nodes of two types")
 
 
-def negatives_follow_what_is_left(scale: float) -> None:
+def negatives_follow_remaining_weights(scale: float) -> None:
     """Negatives follow the weights of nodes that their row does not exclude.
 
     The excluded share is small or almost 1.
@@ -247,7 +247,7 @@ def negatives_are_no_edges(scale: float) -> None:
     )
 
 
-def negatives_of_a_hair_are_raced_for(scale: float) -> None:
+def rare_negatives_use_exponential_keys(scale: float) -> None:
     """Negatives keep their distribution if all but a billionth of the weight is excluded.
 
     Sampling then uses exponential keys. If nothing is left, it returns nothing.
@@ -308,7 +308,7 @@ def labelled_graph(parts: int) -> draw.LocalVersion:
     return version_of(schema, {"a": nodes(texts), "b": nodes([b"6" * 5, b""])})
 
 
-def graph_labels_are_alike(scale: float) -> None:
+def graph_labels_are_equally_likely(scale: float) -> None:
     """Labels are uniform regardless of their nodes, types, partitions and hosts.
 
     A label returns exactly its nodes.

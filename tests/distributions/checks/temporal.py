@@ -231,7 +231,7 @@ def visible_edges_are_drawn_by_their_distribution(scale: float) -> None:
             )
 
 
-def the_last_are_the_latest(scale: float) -> None:
+def last_neighbors_are_the_latest(scale: float) -> None:
     """The strategy `last` returns the latest edges, at every time, strict or not, in both
     directions.
 
@@ -348,7 +348,7 @@ def _sample_subgraph(
     )
 
 
-def a_seeds_time_holds_for_its_tree(scale: float) -> None:
+def seed_times_hold_for_their_trees(scale: float) -> None:
     """All edges of a tree are visible at its seed's time, on any number of hosts.
 
     A request for all neighbors misses none.
@@ -434,7 +434,7 @@ def a_seeds_time_holds_for_its_tree(scale: float) -> None:
             )
 
 
-def a_nodes_time_holds_for_all_that_is_drawn_from_it(scale: float) -> None:
+def node_times_hold_for_their_draws(scale: float) -> None:
     """Paths of two hops follow the time of their start.
 
     Large counts return all visible edges; types without times are unaffected.
@@ -556,7 +556,7 @@ _INPUTS: dict[tuple[bool, bool], tuple[dict[str, Nodes], dict[str, Edges]]] = {}
 """Inputs of the versions of `_node_time_graph`."""
 
 
-def an_edge_is_there_once_its_neighbor_is(scale: float) -> None:
+def edges_appear_with_their_neighbors(scale: float) -> None:
     """Edges are visible once their neighbor exists, in both directions, on all hosts.
 
     Edges may have their own times in addition.
@@ -676,7 +676,7 @@ def times_of_eids(eids: NDArray[np.int64], times_by_eid: dict[int, float]) -> ND
     return np.array([times_by_eid[eid] for eid in eids.tolist()])
 
 
-def hosts_do_not_matter_to_what_is_seen(scale: float) -> None:
+def hosts_do_not_change_visible_edges(scale: float) -> None:
     """Temporal neighbors of nodes in all partitions do not depend on hosts."""
     del scale
     times = np.arange(60) % 12 - 1

@@ -53,7 +53,7 @@ def _visit_probabilities(params: visit_counts.VisitParams, start: int) -> Distri
     return {outcome: p for outcome, p in probabilities.items() if p > 0}
 
 
-def visits_are_counted_as_walks_make_them(scale: float) -> None:
+def visit_counts_match_the_walks(scale: float) -> None:
     """Every outcome of one to three walks has the product of its walks and ends.
 
     Walks have one step and two.
@@ -93,7 +93,7 @@ def visits_are_counted_as_walks_make_them(scale: float) -> None:
         require_independent(ids[:-1, 0] + 1, ids[1:, 0] + 1, 5, f"{label}: neighboring nodes")
 
 
-def many_visits_are_ranked_as_few_are(scale: float) -> None:
+def many_visits_are_ranked_like_few(scale: float) -> None:
     """Many visits are ranked like few: by count, then by smallest id."""
     starts, walk_count = np.arange(int(max(60, 300 * scale))) % 5, 40
     walking = replace(PLAIN_WALK, steps=((0,),), length=2, uniform=True)

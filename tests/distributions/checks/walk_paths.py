@@ -159,7 +159,7 @@ def _require_walks(params: walks.RandomWalkParams, n: int, start: int) -> None:
     require_independent(nodes[:-1, 1] + 1, nodes[1:, 1] + 1, 5, f"{label}: neighboring walks")
 
 
-def walks_follow_their_steps(scale: float) -> None:
+def walks_follow_step_probabilities(scale: float) -> None:
     """Every walk has the product of its steps.
 
     Walks are over edge types and unions, weighted and uniform, with restarts.
@@ -176,7 +176,7 @@ def walks_follow_their_steps(scale: float) -> None:
             _require_walks(replace(PLAIN_WALK, **changes), n, start)  # type: ignore[arg-type]
 
 
-def walks_with_p_and_q_are_node2vecs(scale: float) -> None:
+def biased_walks_follow_node2vec(scale: float) -> None:
     """Walks by p and q follow weight times bias, for any order of p and q.
 
     Starts and restarts have no bias.
@@ -189,7 +189,7 @@ def walks_with_p_and_q_are_node2vecs(scale: float) -> None:
     )
 
 
-def walks_back_take_each_of_parallel_edges_by_its_weight(scale: float) -> None:
+def returning_walks_weigh_parallel_edges(scale: float) -> None:
     """With small p, each parallel edge back is taken by its measure.
 
     The edges are of two types, with others to the same node; and no edge back may exist.
@@ -270,7 +270,7 @@ def walks_back_take_each_of_parallel_edges_by_its_weight(scale: float) -> None:
             )
 
 
-def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
+def fanouts_draw_separately_for_each_position(scale: float) -> None:
     """Every outcome of two hops has the product of its draws.
 
     This includes nodes drawn twice; a missing node has no neighbors.
@@ -318,7 +318,7 @@ def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
         require_distribution(map(tuple, outcomes), expected, f"fanouts, uniform={uniform}")
 
 
-def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
+def subgraphs_draw_separately_for_each_node_and_hop(scale: float) -> None:
     """In disjoint trees, neighbors of seeds, edge types and hops are independent.
 
     Each follows its own distribution.
@@ -375,7 +375,7 @@ def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
         require_independent(steps[0, 0][:-1], steps[0, 0][1:], 4, "the neighbors of two seeds")
 
 
-def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
+def ego_subgraphs_have_all_edges_among_their_nodes(scale: float) -> None:
     """Ego subgraphs have the nodes of their tree, root first, and every edge among them.
 
     No edge leads to another component.
@@ -498,7 +498,7 @@ def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
         )
 
 
-def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
+def layers_pool_the_neighbors_of_their_nodes(scale: float) -> None:
     """Layers through graphd sample nodes by the measure of edges from all nodes of the layer.
 
     Each hop depends on the one before.

@@ -70,7 +70,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "if row.weights == 0 or f32_at(row.weights, j) > np.float32(0.0):",
             "if row.weights == 0 or f32_at(row.weights, j) >= np.float32(0.0):",
         ),
-        check="whole_neighborhoods_come_in_order",
+        check="complete_neighborhoods_are_in_order",
     ),
     change(
         "zero weight picked, by tables",
@@ -84,7 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "cuGraph #4607",
         RACE,
         (("if not weight > 0.0:\n            continue"), "weight = max(weight, 0.5)"),
-        check="races_are_successive_draws",
+        check="exponential_keys_give_successive_draws",
     ),
     change(
         "the light half dropped",
@@ -226,7 +226,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "as_kernel_array(out_tags[:local_count][order[:out_tags.size]]))"
             ),
         ),
-        check="hosts_and_ranges_do_not_matter",
+        check="hosts_and_ranges_do_not_change_draws",
     ),
     change(
         "the same stream on every worker",
@@ -239,7 +239,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "            words[j] = word(row_key, start + np.uint64(num_drawn + j))"
             ),
         ),
-        check="hosts_and_ranges_do_not_matter",
+        check="hosts_and_ranges_do_not_change_draws",
     ),
     change(
         "one stream for every position",
@@ -298,7 +298,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         RACE,
         ("return -log(unit_float(w)) / weight", "return -log(unit_float(w)) * weight"),
-        check="races_are_successive_draws",
+        check="exponential_keys_give_successive_draws",
     ),
     change(
         "a union's types alike",
@@ -328,7 +328,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "ids)), shifts=as_kernel_array(np.where(has_ids, np.uint64(4), np.uint64(3))))"
             ),
         ),
-        check="ids_beside_thresholds_are_those_of_rows",
+        check="alias_ids_match_those_of_rows",
     ),
     change(
         "ids of rows beside columns",
@@ -349,7 +349,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "ids)), shifts=as_kernel_array(np.where(has_ids, np.uint64(4), np.uint64(3))))"
             ),
         ),
-        check="ids_beside_thresholds_are_those_of_rows",
+        check="alias_ids_match_those_of_rows",
     ),
     change(
         "two draws from one word",
@@ -416,7 +416,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "node_key = derive(key, np.uint64(positions[node]))",
             "node_key = derive(key, np.uint64(node))",
         ),
-        check="hosts_do_not_matter_to_neighbors_edges_and_races",
+        check="hosts_do_not_change_neighbors_edges_and_selections",
     ),
 )
 

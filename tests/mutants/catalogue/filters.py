@@ -31,7 +31,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "filter_text=row_filter.text, filter_weight=row_filter.weight)"
             ),
         ),
-        check="hosts_do_not_matter_under_conditions",
+        check="hosts_do_not_change_filtered_draws",
     ),
     change(
         "a condition that is not looked at",
@@ -41,7 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "rows = np.flatnonzero(mask).astype(np.uint32)",
             "rows = np.flatnonzero(mask | True).astype(np.uint32)",
         ),
-        check="conditions_leave_the_weights_among_what_satisfies_them",
+        check="filters_keep_weights_of_matching_nodes",
     ),
     change(
         "columns of a table for its rows",
@@ -51,14 +51,14 @@ MUTANTS: tuple[Mutant, ...] = (
             "row_of = EMPTY_U32 if all_rows and positive.size == rows.size else rows[positive]",
             "row_of = positive.astype(np.uint32)",
         ),
-        check="conditions_leave_the_weights_among_what_satisfies_them",
+        check="filters_keep_weights_of_matching_nodes",
     ),
     change(
         "weights of the first rows",
         "classic",
         RESTRICTED,
         ("positive_weights = weights[positive]", "positive_weights = weights[:positive.size]"),
-        check="conditions_leave_the_weights_among_what_satisfies_them",
+        check="filters_keep_weights_of_matching_nodes",
     ),
     change(
         "weights of the rows in question, all alike",
@@ -68,7 +68,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "if positive_weights.size and positive_weights.min() == positive_weights.max():",
             "if positive_weights.size and positive_weights.min() <= positive_weights.max():",
         ),
-        check="conditions_leave_the_weights_among_what_satisfies_them",
+        check="filters_keep_weights_of_matching_nodes",
     ),
     change(
         "uniform draws of all rows",
@@ -84,7 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "live_rows=node.live_rows, table=table, extra_weights={})"
             ),
         ),
-        check="conditions_leave_the_weights_among_what_satisfies_them",
+        check="filters_keep_weights_of_matching_nodes",
     ),
     change(
         "rows end where the next one begins",
@@ -94,14 +94,14 @@ MUTANTS: tuple[Mutant, ...] = (
             "indptr = np.searchsorted(slots, side.indptr).astype(np.int64)",
             "indptr = np.searchsorted(slots, side.indptr + 1).astype(np.int64)",
         ),
-        check="times_of_what_a_condition_leaves_are_in_order",
+        check="filtered_neighbors_are_in_time_order",
     ),
     change(
         "alias rows of other edges",
         "classic",
         RESTRICTED,
         ("weights = side.weights[slots]", "weights = side.weights[:slots.size]"),
-        check="times_of_what_a_condition_leaves_are_in_order",
+        check="filtered_neighbors_are_in_time_order",
     ),
     change(
         "the first in-copies",
@@ -121,14 +121,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "extra_weights={}, indexes=())"
             ),
         ),
-        check="times_of_what_a_condition_leaves_are_in_order",
+        check="filtered_neighbors_are_in_time_order",
     ),
     change(
         "what is left in the order of slots",
         "tempting",
         RESTRICTED,
         ("ordered = new_slots[side.order]", "ordered = new_slots"),
-        check="times_of_what_a_condition_leaves_are_in_order",
+        check="filtered_neighbors_are_in_time_order",
     ),
     change(
         "times of the first edges",
@@ -144,7 +144,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "order=_filter_time_order(side, slots))"
             ),
         ),
-        check="times_of_what_a_condition_leaves_are_in_order",
+        check="filtered_neighbors_are_in_time_order",
     ),
     change(
         "sums in the order of slots",
@@ -162,7 +162,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "filtered.time_sums)"
             ),
         ),
-        check="times_of_what_a_condition_leaves_are_in_order",
+        check="filtered_neighbors_are_in_time_order",
     ),
     change(
         "bits from the other end",
@@ -178,14 +178,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "7).astype(np.uint8) & 1).astype(np.bool_))"
             ),
         ),
-        check="hosts_do_not_matter_under_conditions",
+        check="hosts_do_not_change_filtered_draws",
     ),
     change(
         "places by the other division",
         "classic",
         LOOKING,
         ("places = ids // stride", "places = ids % stride"),
-        check="hosts_do_not_matter_under_conditions",
+        check="hosts_do_not_change_filtered_draws",
     ),
     change(
         "in-copies by the row before",
@@ -201,7 +201,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "side='left') - 1"
             ),
         ),
-        check="conditions_leave_the_weights_of_edges_and_neighbors",
+        check="filters_keep_weights_of_edges_and_neighbors",
     ),
     change(
         "totals in the other order",
@@ -211,7 +211,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "column[:, list(request.parts)] = values",
             "column[:, list(request.parts)] = values[:, ::-1]",
         ),
-        check="hosts_do_not_matter_under_conditions",
+        check="hosts_do_not_change_filtered_draws",
     ),
     change(
         "totals of all rows beside an index",
@@ -229,7 +229,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "filter_weight=row_filter.weight)"
             ),
         ),
-        check="hosts_do_not_matter_under_conditions",
+        check="hosts_do_not_change_filtered_draws",
     ),
     change(
         "a block is drawn like any other",
@@ -245,7 +245,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "alias.pack_thresholds(*alias.build(np.ones_like(piece_weights)))"
             ),
         ),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "blocks of the run before",
@@ -255,7 +255,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "piece_weights[at_level] = table.sums[starts[at_level] // step]",
             "piece_weights[at_level] = table.sums[np.maximum(starts[at_level] // step - 1, 0)]",
         ),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "single rows by the weights of the first ones",
@@ -265,28 +265,28 @@ MUTANTS: tuple[Mutant, ...] = (
             "piece_weights[single] = image.weights[index.rows[starts[single]]]",
             "piece_weights[single] = image.weights[starts[single]]",
         ),
-        check="hosts_do_not_matter_under_conditions",
+        check="hosts_do_not_change_filtered_draws",
     ),
     change(
         "uniform draws by weight",
         "tempting",
         COVERS,
         ("if uniform:", "if False:"),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "one word for a block and for a row of it",
         "lagged",
         COVERED,
         ("w = word(piece_key, number)", "w = word(row_key, number)"),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "one word for a part and for a block of it",
         "lagged",
         COVERED,
         ("w = word(piece_key, number)", "w = word(part_key, number)"),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "blocks that begin at even rows",
@@ -296,14 +296,14 @@ MUTANTS: tuple[Mutant, ...] = (
             "block_rows[j] += np.uint64(starts[piece])",
             "block_rows[j] += np.uint64(starts[piece] - (starts[piece] & 1))",
         ),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "the first row of every block",
         "first neighbour",
         COVERED,
         ("column = bounded(w, piece_rows)", "column = bounded(w, np.uint64(1))"),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "places in the order in place of rows",
@@ -313,7 +313,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "block_rows[j] = np.uint64(u32_at(np.uint64(row_maps[entries[j]]), block_rows[j]))",
             "block_rows[j] = np.uint64(block_rows[j])",
         ),
-        check="indexes_leave_the_weights_among_what_satisfies_conditions",
+        check="indexes_keep_weights_of_matching_nodes",
     ),
     change(
         "a complement of the other end",
@@ -323,7 +323,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "return _nonempty(list(zip(ends[::2], ends[1::2], strict=True)))",
             "return _nonempty(list(zip(ends[1::2], ends[2::2], strict=False)))",
         ),
-        check="hosts_do_not_matter_under_conditions",
+        check="hosts_do_not_change_filtered_draws",
     ),
     change(
         "a run without its last value",
@@ -490,6 +490,6 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "node_positions = as_kernel_array(np.arange(nodes.rows.size))",
         ),
-        check="hosts_do_not_matter_to_ranges",
+        check="hosts_do_not_change_index_ranges",
     ),
 )

@@ -22,7 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "self.budgets(), min(count, node_count), replace=False)"
             ),
         ),
-        check="layers_by_budgets_follow_their_distribution",
+        check="budget_layers_follow_their_distribution",
     ),
     change(
         "shares not of a degree",
@@ -32,21 +32,21 @@ MUTANTS: tuple[Mutant, ...] = (
             "out[e] = _weight(weights, e) / total if total > 0.0 else 0.0",
             "out[e] = _weight(weights, e) if total > 0.0 else 0.0",
         ),
-        check="layers_by_budgets_follow_their_distribution",
+        check="budget_layers_follow_their_distribution",
     ),
     change(
         "a degree over all edge types",
         "tempting",
         HGT,
         ("while stop < end and types[stop] == types[start]:", "while stop < end:"),
-        check="layers_by_budgets_follow_their_distribution",
+        check="budget_layers_follow_their_distribution",
     ),
     change(
         "the last gift alone counts",
         "tempting",
         HGT,
         ("high[c], low[c] = neumaier_add(high[c], low[c], amounts[e])", "high[c] = amounts[e]"),
-        check="layers_by_budgets_follow_their_distribution",
+        check="budget_layers_follow_their_distribution",
     ),
     change(
         "budgets of a layer forgotten in the next",
@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "self._set_sampled(local_ids)",
             ("self._set_sampled(local_ids)\n        self._high[:] = 0"),
         ),
-        check="what_lost_in_a_layer_is_drawn_in_the_next_like_others",
+        check="nodes_not_drawn_stay_candidates_of_the_next_layer",
     ),
     change(
         "nodes that are taken drawn again",
@@ -66,7 +66,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "return np.where(self._free, self._high + self._low, 0.0)",
             "return self._high + self._low",
         ),
-        check="layers_by_budgets_have_all_edges_among_them",
+        check="budget_layers_have_all_edges_among_their_nodes",
     ),
     change(
         "layers with replacement",
@@ -82,7 +82,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "self.budgets() ** 2, min(count, node_count), replace=True)"
             ),
         ),
-        check="layers_by_budgets_have_all_edges_among_them",
+        check="budget_layers_have_all_edges_among_their_nodes",
     ),
     change(
         "seeds that give nothing",
@@ -92,7 +92,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "self._set_sampled(np.arange(len(self._relabeling), dtype=np.int64))",
             "self._set_sampled(np.zeros(0, np.int64))",
         ),
-        check="layers_by_budgets_follow_their_distribution",
+        check="budget_layers_follow_their_distribution",
     ),
     change(
         "one stream for all layers of budgets",
@@ -110,7 +110,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "type_id, budget in enumerate(budgets)]"
             ),
         ),
-        check="what_lost_in_a_layer_is_drawn_in_the_next_like_others",
+        check="nodes_not_drawn_stay_candidates_of_the_next_layer",
     ),
     change(
         "one stream for all node types",
@@ -128,7 +128,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "type_id, budget in enumerate(budgets)]"
             ),
         ),
-        check="layers_by_budgets_have_streams_of_their_own",
+        check="budget_layers_use_separate_streams",
     ),
     change(
         "weights that do not count",
@@ -141,7 +141,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "edge_shares = hgt.edge_shares(edges['indptr'], edges['types'], None)",
         ),
-        check="layers_by_budgets_follow_their_distribution",
+        check="budget_layers_follow_their_distribution",
     ),
     change(
         "only the last layer has given",
@@ -154,7 +154,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "            [b._high.fill(0) for b in budgets]"
             ),
         ),
-        check="what_lost_in_a_layer_is_drawn_in_the_next_like_others",
+        check="nodes_not_drawn_stay_candidates_of_the_next_layer",
     ),
     change(
         "the first type of a layer alone gives",
@@ -167,6 +167,6 @@ MUTANTS: tuple[Mutant, ...] = (
                 "    nodes = np.concatenate(frontier)"
             ),
         ),
-        check="layers_by_budgets_follow_their_distribution",
+        check="budget_layers_follow_their_distribution",
     ),
 )

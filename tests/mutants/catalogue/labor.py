@@ -18,7 +18,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "return key_of(seed, LABOR, node_type, 0 if layer_dependency else hop)",
             "return key_of(seed, LABOR, node_type, 0)",
         ),
-        check="labor_variates_are_of_a_hop_unless_layers_depend",
+        check="labor_variates_differ_by_hop_unless_layers_depend",
     ),
     change(
         "one stream for all node types of LABOR",
@@ -28,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "return key_of(seed, LABOR, node_type, 0 if layer_dependency else hop)",
             "return key_of(seed, LABOR, 0, 0 if layer_dependency else hop)",
         ),
-        check="labor_variates_of_a_node_are_its_types",
+        check="labor_variates_depend_on_the_node_type",
     ),
     change(
         "a stream for each edge type of LABOR",
@@ -44,7 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "layer_dependency=labor_options.layer_dependency)"
             ),
         ),
-        check="labor_keeps_edges_by_one_variate_a_node",
+        check="labor_keeps_edges_by_one_variate_per_node",
     ),
     change(
         "a stream for each kind of storaged",
@@ -60,7 +60,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "layer_dependency=labor_options.layer_dependency)"
             ),
         ),
-        check="labor_variates_of_a_node_are_its_types",
+        check="labor_variates_depend_on_the_node_type",
     ),
     change(
         "variates of slots, not of nodes",
@@ -73,7 +73,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "is_kept = unit_float(word(key, np.uint64(e))) <= np.float64(importances[e]) / level",
         ),
-        check="labor_keeps_edges_by_one_variate_a_node",
+        check="labor_keeps_edges_by_one_variate_per_node",
     ),
     change(
         "as many by weight as uniformly",
@@ -89,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "1.0 * _ROUNDING_MARGIN)"
             ),
         ),
-        check="labor_keeps_edges_by_one_variate_a_node",
+        check="labor_keeps_edges_by_one_variate_per_node",
     ),
     change(
         "kept for certain a little too early",
@@ -99,7 +99,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "keep_all = bool(fanout < 0 or degree <= fanout)",
             "keep_all = bool(fanout < 0 or degree <= fanout + 1)",
         ),
-        check="labor_variates_of_a_node_are_its_types",
+        check="labor_variates_depend_on_the_node_type",
     ),
     change(
         "weights of what storageds keep not normalised",
@@ -115,7 +115,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "np.float64(importances[edges[i]]), level) * 1.0)"
             ),
         ),
-        check="labor_keeps_edges_by_one_variate_a_node",
+        check="labor_keeps_edges_by_one_variate_per_node",
     ),
     change(
         "variates of edges, not of nodes",
@@ -151,7 +151,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "importances.shape[0]))) <= np.float64(importances[e]) / level"
             ),
         ),
-        check="labor_variates_are_of_a_hop_unless_layers_depend",
+        check="labor_variates_differ_by_hop_unless_layers_depend",
     ),
     change(
         "as many in expectation, not as exact",
@@ -171,7 +171,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "level = levels[i]",
         ),
-        check="labor_keeps_edges_by_one_variate_a_node",
+        check="labor_keeps_edges_by_one_variate_per_node",
     ),
     change(
         "the degree counts edges of weight 0",
@@ -222,7 +222,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "largest[local_ids[i]] = max(largest[local_ids[i]], values[i])",
             "largest[local_ids[i]] = values[i]",
         ),
-        check="labor_keeps_edges_by_one_variate_a_node",
+        check="labor_keeps_edges_by_one_variate_per_node",
     ),
     change(
         "one host's importances for another's neighbors",
@@ -238,7 +238,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "f'importances.{edge_type}': importances[:len(self._indices[host])]}"
             ),
         ),
-        check="labor_keeps_edges_by_one_variate_a_node",
+        check="labor_keeps_edges_by_one_variate_per_node",
     ),
     change(
         "importances replaced, not multiplied",

@@ -266,21 +266,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         PROBABILITY,
         ("if replace:", "if True:"),
-        check="every_order_has_its_probability",
+        check="draw_orders_follow_their_probabilities",
     ),
     change(
         "the same, globally",
         "tempting",
         SUCCESSIVE,
         ("out[k] = min(shares[k] / (high + low), 1.0)", "out[k] = shares[k] / shares.sum()"),
-        check="shares_of_all_parts_are_probabilities",
+        check="partition_shares_are_probabilities",
     ),
     change(
         "what is left by subtraction only",
         "tempting",
         KERNEL_PROBABILITY,
         ("if remaining[i] < MIN_REMAINING_SHARE * totals[i]:", "if remaining[i] < 0.0:"),
-        check="every_order_has_its_probability",
+        check="draw_orders_follow_their_probabilities",
     ),
     change(
         "drawn edges left in the rest",
@@ -290,7 +290,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "if drawn_bits[offset >> 6] >> np.uint64(offset & 63) & _ONE != _NONE:",
             "if drawn_bits[offset >> 6] >> np.uint64(offset & 63) & _ONE == np.uint64(2):",
         ),
-        check="every_order_has_its_probability",
+        check="draw_orders_follow_their_probabilities",
     ),
     change(
         "whole rows with probabilities of draws",
@@ -303,7 +303,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "out[out_rows[i] * count + k] = min(weight / (high + low), 1.0)",
         ),
-        check="answers_carry_their_probabilities",
+        check="results_carry_their_probabilities",
     ),
     change(
         "probabilities within a union's type",
@@ -335,7 +335,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "params.count)[node_indices].reshape(-1)))"
             ),
         ),
-        check="answers_carry_their_probabilities",
+        check="results_carry_their_probabilities",
     ),
     change(
         "probabilities within a part",
@@ -355,14 +355,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "float(entries.shares.measure[0])))"
             ),
         ),
-        check="shares_of_all_parts_are_probabilities",
+        check="partition_shares_are_probabilities",
     ),
     change(
         "positives among negatives",
         "many",
         NUMBERED,
         ("if exclusions is not None and rows and n:", "if False:"),
-        check="negatives_follow_what_is_left",
+        check="negatives_follow_remaining_weights",
     ),
     change(
         "true edges among negatives",
@@ -412,7 +412,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "attempts_per_round), candidates['ids']).reshape(-1, attempts_per_round)"
             ),
         ),
-        check="negatives_follow_what_is_left",
+        check="negatives_follow_remaining_weights",
     ),
     change(
         "further attempts shared by all draws",
@@ -428,14 +428,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "np.arange(attempts_per_round)).reshape(-1)"
             ),
         ),
-        check="negatives_follow_what_is_left",
+        check="negatives_follow_remaining_weights",
     ),
     change(
         "negatives given up after many attempts",
         "tempting",
         NUMBERED,
         ("for position in pending.tolist():", "for position in []:"),
-        check="negatives_of_a_hair_are_raced_for",
+        check="rare_negatives_use_exponential_keys",
     ),
     change(
         "draws by number keyed by their place",
@@ -452,7 +452,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "uniform=uniform, want_probabilities=want_probabilities)"
             ),
         ),
-        check="numbered_draws_are_those_of_the_stream",
+        check="draws_by_index_match_the_stream",
     ),
     change(
         "rows of one type alike",
@@ -462,28 +462,28 @@ MUTANTS: tuple[Mutant, ...] = (
             "numbers = (rows[:, None] * n + np.arange(n)).reshape(-1)",
             "numbers = (rows[:, None] * 0 + np.arange(n)).reshape(-1)",
         ),
-        check="nodes_like_others_are_of_their_types",
+        check="nodes_like_others_have_their_types",
     ),
     change(
         "a layer's candidates alike",
         "many",
         LAYERS,
         ("weight = np.float64(weights[e]) if weights.shape[0] > 0 else 1.0", "weight = 1.0"),
-        check="candidates_count_what_their_edges_weigh",
+        check="layer_candidates_have_the_weight_of_their_edges",
     ),
     change(
         "squares of edges, not of nodes",
         "tempting",
         LAYERS,
         ("if row_of[c] != row:", "if True:"),
-        check="candidates_count_what_their_edges_weigh",
+        check="layer_candidates_have_the_weight_of_their_edges",
     ),
     change(
         "roots of nothing",
         "tempting",
         LAYERS,
         ("if measure == SQRT:", "if measure == -SQRT:"),
-        check="candidates_count_what_their_edges_weigh",
+        check="layer_candidates_have_the_weight_of_their_edges",
     ),
     change(
         "one stream for all layers",
@@ -493,7 +493,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ("continue\n        layer_key, start = (derive(key, np.uint64(layer)), starts[layer])"),
             ("continue\n        layer_key, start = (key, starts[layer])"),
         ),
-        check="layers_follow_what_candidates_count",
+        check="layers_follow_candidate_weights",
     ),
     change(
         "a distinct layer by -log(u) * w",
@@ -513,7 +513,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "return split_merge.gather_ragged(indptr, values, rows[starts])",
             "return split_merge.gather_ragged(indptr, values, rows)",
         ),
-        check="graph_labels_are_alike",
+        check="graph_labels_are_equally_likely",
     ),
     change(
         "probabilities without the rest",
@@ -563,7 +563,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ("if exclusions is not None and rows and n:\n        if draw.want_probabilities:"),
             ("if exclusions is not None and rows and n:\n        if False:"),
         ),
-        check="negatives_follow_what_is_left",
+        check="negatives_follow_remaining_weights",
     ),
     change(
         "what negatives leave by subtraction only",
@@ -579,14 +579,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "np.zeros(0, np.int64)"
             ),
         ),
-        check="negatives_of_a_hair_are_raced_for",
+        check="rare_negatives_use_exponential_keys",
     ),
     change(
         "a node that is left out twice weighs twice",
         "tempting",
         EXCLUDING,
         ("if at == indptr[row] or excluded_ids[at] != excluded_ids[at - 1]:", "if True:"),
-        check="negatives_follow_what_is_left",
+        check="negatives_follow_remaining_weights",
     ),
     change(
         "one stream for all hops of layers",
@@ -602,14 +602,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "starts, measures, params.count, replace=params.replace)"
             ),
         ),
-        check="layers_pool_what_their_nodes_lead_to",
+        check="layers_pool_the_neighbors_of_their_nodes",
     ),
     change(
         "one stream for all hops of subgraphs",
         "Euler",
         GROWTH,
         ("return (hop + 1) * _TYPES + edge_type + 1", "return _TYPES + edge_type + 1"),
-        check="subgraphs_draw_for_each_node_and_hop_by_itself",
+        check="subgraphs_draw_separately_for_each_node_and_hop",
     ),
     change(
         "edges between components",
@@ -622,21 +622,21 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "groups = None",
         ),
-        check="ego_subgraphs_have_all_edges_among_what_is_grown",
+        check="ego_subgraphs_have_all_edges_among_their_nodes",
     ),
     change(
         "roots where they were grown",
         "tempting",
         INDUCED,
         ("seeds[rows] = new_indices[sample['seeds'][rows]]", "pass"),
-        check="ego_subgraphs_have_all_edges_among_what_is_grown",
+        check="ego_subgraphs_have_all_edges_among_their_nodes",
     ),
     change(
         "components but one edge short",
         "tempting",
         BETWEEN,
         ("for edge in range(degree):", "for edge in range(degree - 1):"),
-        check="ego_subgraphs_have_all_edges_among_what_is_grown",
+        check="ego_subgraphs_have_all_edges_among_their_nodes",
     ),
     change(
         "a sieve that forgets",
@@ -646,7 +646,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "bloom_words[np.int64(bit >> _S6)] |= _ONE << (bit & _LOW6)",
             "bloom_words[np.int64(bit >> _S6)] = _ONE << (bit & _LOW6)",
         ),
-        check="ego_subgraphs_have_all_edges_among_what_is_grown",
+        check="ego_subgraphs_have_all_edges_among_their_nodes",
     ),
     change(
         "components but one edge short, by bits",
@@ -700,7 +700,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "bitset.word_ranks[bitset.touched_words[k]] = rank",
             "bitset.word_ranks[bitset.touched_words[k]] = first",
         ),
-        check="ego_subgraphs_have_all_edges_among_what_is_grown",
+        check="ego_subgraphs_have_all_edges_among_their_nodes",
     ),
     change(
         "rows side by side, each by the edges of the first one",
@@ -730,14 +730,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MARKED,
         ("group = np.int64(row_groups[i])", "group += np.int64(1)"),
-        check="ego_subgraphs_have_all_edges_among_what_is_grown",
+        check="ego_subgraphs_have_all_edges_among_their_nodes",
     ),
     change(
         "one stream for all edge types",
         "Euler",
         GROWTH,
         ("return (hop + 1) * _TYPES + edge_type + 1", "return (hop + 1) * _TYPES + 1"),
-        check="subgraphs_draw_for_each_node_and_hop_by_itself",
+        check="subgraphs_draw_separately_for_each_node_and_hop",
     ),
     change(
         "more rejections where more is asked for",
@@ -747,7 +747,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "while num_found < slots.shape[0] and rejections < REJECTIONS:",
             "while num_found < slots.shape[0] and rejections < 2 * slots.shape[0]:",
         ),
-        check="fewer_different_neighbors_are_the_first_of_more",
+        check="fewer_distinct_neighbors_are_a_prefix",
     ),
     change(
         "probabilities given the later draws",
@@ -771,6 +771,6 @@ MUTANTS: tuple[Mutant, ...] = (
                 "return_inverse=True)[1] if h else None)"
             ),
         ),
-        check="fanouts_draw_for_each_place_by_itself",
+        check="fanouts_draw_separately_for_each_position",
     ),
 )

@@ -29,7 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "incoming=False):"
             ),
         ),
-        check="an_edge_is_there_once_its_neighbor_is",
+        check="edges_appear_with_their_neighbors",
     ),
     change(
         "equal times are not seen",
@@ -39,14 +39,14 @@ MUTANTS: tuple[Mutant, ...] = (
             "if i64_at(times, u32_at(order, middle)) <= limit:",
             "if i64_at(times, u32_at(order, middle)) < limit:",
         ),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "one edge too many is seen",
         "tempting",
         TIMED,
         ("return low - start", "return min(low + 1, np.int64(stop)) - start"),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "strict is ignored",
@@ -63,14 +63,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         TIMES,
         ("return encode_times(times) - np.int64(strict)", "return encode_times(times)"),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "negative floats in the order of their bits",
         "classic",
         TIMES,
         ("return np.where(bits < 0, bits ^ _AFTER_ALL, bits)", "return bits"),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "the last are the first",
@@ -80,14 +80,14 @@ MUTANTS: tuple[Mutant, ...] = (
             "draws[num_found] = latest_type << np.int64(32) | sizes[latest_type]",
             "draws[num_found] = latest_type << np.int64(32) | num_found",
         ),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "the last of each type, one after another",
         "tempting",
         TIMED,
         ("if latest_type < 0 or time >= latest_time:", "if latest_type < 0:"),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "the last from the whole row",
@@ -103,7 +103,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "uniform else kernel.WEIGHTED"
             ),
         ),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "one time for the whole batch",
@@ -122,7 +122,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "direction)))"
             ),
         ),
-        check="the_last_are_the_latest",
+        check="last_neighbors_are_the_latest",
     ),
     change(
         "in-edges by the times of out-edges",
@@ -136,7 +136,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "adjacency.WHEN]"
             ),
         ),
-        check="an_edge_is_there_once_its_neighbor_is",
+        check="edges_appear_with_their_neighbors",
     ),
     change(
         "by weight as if alike",
@@ -237,7 +237,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "temporal_filter.for_places(frontier.trees)"
             ),
         ),
-        check="a_seeds_time_holds_for_its_tree",
+        check="seed_times_hold_for_their_trees",
     ),
     change(
         "times by the place in the front",
@@ -254,7 +254,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "len(temporal_filter.times))"
             ),
         ),
-        check="a_seeds_time_holds_for_its_tree",
+        check="seed_times_hold_for_their_trees",
     ),
     change(
         "times of others, on several hosts",
@@ -264,7 +264,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "sections['times'] = params.temporal_filter.times_at(rows)",
             "sections['times'] = params.temporal_filter.times[:len(sections['ids'])]",
         ),
-        check="hosts_do_not_matter_to_what_is_seen",
+        check="hosts_do_not_change_visible_edges",
     ),
     change(
         "times of a fanout one start after another",
@@ -274,7 +274,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "return TemporalFilter(times=np.repeat(self.times, count), head=self.head)",
             "return TemporalFilter(times=np.tile(self.times, count), head=self.head)",
         ),
-        check="a_nodes_time_holds_for_all_that_is_drawn_from_it",
+        check="node_times_hold_for_their_draws",
     ),
     change(
         "times of other trees, on several hosts",
@@ -287,7 +287,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "self._temporal_filter.times_at(frontier.trees[rows] * 0)"
             ),
         ),
-        check="an_edge_is_there_once_its_neighbor_is",
+        check="edges_appear_with_their_neighbors",
     ),
     change(
         "a race where most is asked for",

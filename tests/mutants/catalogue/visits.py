@@ -25,7 +25,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "np.uint64(first_walk + row))) < termination):"
             ),
         ),
-        check="visits_are_counted_as_walks_make_them",
+        check="visit_counts_match_the_walks",
     ),
     change(
         "a walk ends a traversal late",
@@ -41,7 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "np.uint64(first_walk + row))) < termination):"
             ),
         ),
-        check="visits_are_counted_as_walks_make_them",
+        check="visit_counts_match_the_walks",
     ),
     change(
         "a walk that ended goes on",
@@ -59,7 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "                    continue"
             ),
         ),
-        check="visits_are_counted_as_walks_make_them",
+        check="visit_counts_match_the_walks",
     ),
     change(
         "walks of a node end together",
@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "np.uint64(first_walk + i))) < termination):"
             ),
         ),
-        check="visits_are_counted_as_walks_make_them",
+        check="visit_counts_match_the_walks",
     ),
     change(
         "traversals end by one word",
@@ -91,7 +91,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "range(end_nodes.shape[1])], np.uint64)"
             ),
         ),
-        check="visits_are_counted_as_walks_make_them",
+        check="visit_counts_match_the_walks",
     ),
     change(
         "ties to the larger id",
@@ -107,7 +107,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "and (types[at - gap] > node_type))):"
             ),
         ),
-        check="many_visits_are_ranked_as_few_are",
+        check="many_visits_are_ranked_like_few",
     ),
     change(
         "fewest visits first",
@@ -123,7 +123,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "and other < candidate):"
             ),
         ),
-        check="many_visits_are_ranked_as_few_are",
+        check="many_visits_are_ranked_like_few",
     ),
     change(
         "of few visits, ties to the larger id",
@@ -133,7 +133,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "keys[i] = visits << 2 * _FIELD | _FEW - smaller << _FIELD | i",
             "keys[i] = visits << 2 * _FIELD | smaller << _FIELD | i",
         ),
-        check="many_visits_are_ranked_as_few_are",
+        check="many_visits_are_ranked_like_few",
     ),
     change(
         "of few visits, as many as come before",
@@ -143,7 +143,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "keys[i] = visits << 2 * _FIELD | _FEW - smaller << _FIELD | i",
             "keys[i] = _FEW - smaller << _FIELD | i",
         ),
-        check="many_visits_are_ranked_as_few_are",
+        check="many_visits_are_ranked_like_few",
     ),
     change(
         "of few visits, a node once for each",
@@ -153,7 +153,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "keys[i] = np.int64(0) if keys[i] >> _FIELD == highest >> _FIELD else keys[i]",
             "keys[i] = np.int64(0) if keys[i] == highest else keys[i]",
         ),
-        check="many_visits_are_ranked_as_few_are",
+        check="many_visits_are_ranked_like_few",
     ),
     change(
         "every step is a visit",
@@ -163,7 +163,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "ends = np.ascontiguousarray(walk_sections['nodes'][:, hops::hops])",
             "ends = np.ascontiguousarray(walk_sections['nodes'][:, 1:])",
         ),
-        check="visits_are_counted_as_walks_make_them",
+        check="visit_counts_match_the_walks",
     ),
     change(
         "starts are visits",
@@ -173,7 +173,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "ends = np.ascontiguousarray(walk_sections['nodes'][:, hops::hops])",
             "ends = np.ascontiguousarray(walk_sections['nodes'][:, ::hops])",
         ),
-        check="many_visits_are_ranked_as_few_are",
+        check="many_visits_are_ranked_like_few",
     ),
     change(
         "alpha goes on, the rest stays",

@@ -19,7 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "is_accepted = (reply.array('joined', 'uint8') > 0) == (self._params.q > 1.0)",
             "is_accepted = (reply.array('joined', 'uint8') > 0) == (self._params.q < 1.0)",
         ),
-        check="walks_with_p_and_q_are_node2vecs",
+        check="biased_walks_follow_node2vec",
     ),
     change(
         "p and q after a restart",
@@ -32,14 +32,14 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "return (self._nodes[rows, last_step], self._source_types[edge_types])",
         ),
-        check="walks_with_p_and_q_are_node2vecs",
+        check="biased_walks_follow_node2vec",
     ),
     change(
         "restarts to where the host met the walk",
         "tempting",
         WALK,
         ("sections['starts'] = self._starts[rows]", "sections['starts'] = self.current[rows]"),
-        check="walks_follow_their_steps",
+        check="walks_follow_step_probabilities",
     ),
     change(
         "a step back by q",
@@ -69,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "> 1.0"
             ),
         ),
-        check="walks_with_p_and_q_are_node2vecs",
+        check="biased_walks_follow_node2vec",
     ),
     change(
         "p and q not looked at",
@@ -98,14 +98,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "accept_limit=np.float64(1.0), accept_joined=spec.q > 1.0"
             ),
         ),
-        check="walks_with_p_and_q_are_node2vecs",
+        check="biased_walks_follow_node2vec",
     ),
     change(
         "bias over less than the largest",
         "classic",
         DRAW_WALK,
         ("return max(1.0, 1.0 / spec.q)", "return 1.0"),
-        check="walks_back_take_each_of_parallel_edges_by_its_weight",
+        check="returning_walks_weigh_parallel_edges",
     ),
     change(
         "a step back twice over",
@@ -135,7 +135,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "accept_joined=spec.q > 1.0"
             ),
         ),
-        check="walks_back_take_each_of_parallel_edges_by_its_weight",
+        check="returning_walks_weigh_parallel_edges",
     ),
     change(
         "a step back is folded away",
@@ -165,14 +165,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "> 1.0"
             ),
         ),
-        check="walks_with_p_and_q_are_node2vecs",
+        check="biased_walks_follow_node2vec",
     ),
     change(
         "parallel edges back count once",
         "tempting",
         BIAS,
         ("slot += 1", "slot = end"),
-        check="walks_back_take_each_of_parallel_edges_by_its_weight",
+        check="returning_walks_weigh_parallel_edges",
     ),
     change(
         "as if there were an edge back",
@@ -182,7 +182,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "lanes[lane, OUTCOME], remaining = (REJECTED, share * total)",
             "lanes[lane, OUTCOME], remaining = (ACCEPTED, share * total)",
         ),
-        check="walks_with_p_and_q_are_node2vecs",
+        check="biased_walks_follow_node2vec",
     ),
     change(
         "edges back alike by weight",
@@ -199,14 +199,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "np.float64(f32_at(np.uint64(table[table_row, WEIGHTS]), slot))"
             ),
         ),
-        check="walks_back_take_each_of_parallel_edges_by_its_weight",
+        check="returning_walks_weigh_parallel_edges",
     ),
     change(
         "a share of one edge",
         "tempting",
         SIEVE,
         ("if slot > indptr[row] and nbr[slot] != nbr[slot - 1]:", "if slot >= indptr[row]:"),
-        check="walks_back_take_each_of_parallel_edges_by_its_weight",
+        check="returning_walks_weigh_parallel_edges",
     ),
     change(
         "a sieve of walks that forgets",
@@ -216,7 +216,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "words[np.int64(bounded(pair, np.uint64(words.shape[0])))] |= pair_mask(pair)",
             "words[np.int64(bounded(pair, np.uint64(words.shape[0])))] = pair_mask(pair)",
         ),
-        check="walks_with_p_and_q_are_node2vecs",
+        check="biased_walks_follow_node2vec",
     ),
     change(
         "attempts anew at every host",
