@@ -1,6 +1,6 @@
 """Heartbeats: the threads that connect a daemon to metad.
 
-The heartbeat thread reports every second which versions are held and which tasks run. The poll
+The heartbeat thread reports regularly which versions are held and which tasks run. The poll
 thread waits at metad until the catalog changes and receives the complete desired state, so that a
 task starts, and a version is served, as soon as metad decides it.
 
