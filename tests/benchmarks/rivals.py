@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=16_000_000)
     parser.add_argument("--draws", type=int, default=1_000_000, help="nodes in a call")
     parser.add_argument(
-        "--starts", type=int, default=100_000, help="nodes whose neighbors are drawn in a call"
+        "--starts", type=int, default=100_000, help="start nodes of a call that draws neighbors"
     )
     parser.add_argument(
         "--walkers", type=int, default=4000, help="walks in a call: some rivals take long"

@@ -113,7 +113,7 @@ def test_new_edges_rebuild_only_the_weights_that_count_them(tmp_path: Path) -> N
     second = run_build(tmp_path, SCHEMA, loads, name="two", sources=[first], indexes=indexes)
     assert_weights(second, loads)
     assert (
-        second.digests == run_build(tmp_path, SCHEMA, loads, name="anew", indexes=indexes).digests
+        second.digests == run_build(tmp_path, SCHEMA, loads, name="fresh", indexes=indexes).digests
     )
     rebuilt_units = set()
     for part in range(SCHEMA.parts):

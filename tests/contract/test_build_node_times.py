@@ -191,7 +191,7 @@ def test_changed_node_time_rebuilds_only_edges_to_its_type(tmp_path: Path) -> No
     loads = [FIRST, [nodes(1, np.arange(4))]]
     first = run_build(tmp_path, SCHEMA, loads, name="one", commit=1)
     second = run_build(tmp_path, SCHEMA, loads, name="two", sources=[first])
-    assert second.digests == run_build(tmp_path, SCHEMA, loads, name="anew").digests
+    assert second.digests == run_build(tmp_path, SCHEMA, loads, name="fresh").digests
     assert_times(second, loads)
     rebuilt_units = set()
     for part in range(SCHEMA.parts):

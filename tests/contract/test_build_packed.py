@@ -211,7 +211,7 @@ def test_images_of_earlier_formats_can_be_read_and_sampled(
         open_part(current.output / "parts/p00000", verify=False)
 
 
-@pytest.mark.parametrize("wrong", ["column", "own", "alias", "nobody"])
+@pytest.mark.parametrize("wrong", ["column", "own", "alias", "no neighbor"])
 def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: str) -> None:
     side = build_packed_graph(tmp_path, largest_id=NODES - 1).images[1].edges[0].outgoing
     arrays = [as_kernel_array(array) for array in (side.indptr, side.narrow, side.sums, side.hot)]
@@ -219,10 +219,10 @@ def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: st
     in_zero_row = (
         side.sums[np.searchsorted(side.indptr, np.arange(side.nbr.size), side="right") - 1] == 0
     )
-    slot = int(np.flatnonzero(in_zero_row if wrong == "nobody" else ~in_zero_row)[-1])
+    slot = int(np.flatnonzero(in_zero_row if wrong == "no neighbor" else ~in_zero_row)[-1])
     altered = side.packed.copy()
     altered[2 * slot + (wrong != "column")] ^= np.uint64(
-        {"column": 1, "own": 1, "alias": 1 << 32, "nobody": 1}[wrong]
+        {"column": 1, "own": 1, "alias": 1 << 32, "no neighbor": 1}[wrong]
     )
     assert alias_audit.first_packed_mismatch(*arrays, as_kernel_array(altered)) == slot
 

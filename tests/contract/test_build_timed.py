@@ -186,7 +186,7 @@ def test_new_time_rebuilds_an_adjacency_and_links_the_rest(tmp_path: Path) -> No
     linked_builds.append(
         run_build(tmp_path, SCHEMA, loads, name="three", sources=linked_builds[1:])
     )
-    fresh_build = run_build(tmp_path, SCHEMA, loads, name="anew")
+    fresh_build = run_build(tmp_path, SCHEMA, loads, name="fresh")
     assert linked_builds[2].digests == fresh_build.digests
     assert_times(linked_builds[2], loads)
     for build, expected in (

@@ -181,7 +181,7 @@ def test_compaction_blocks_no_reads_and_loses_nothing(tmp_path: Path) -> None:
     engine.compact("a")
     stop.set()
     reader.join()
-    assert read_count > 20, "a compaction kept everybody else from working"
+    assert read_count > 20, "a compaction blocked all other work"
     assert engine.size() < full_size * 0.6
     assert [key[0] for key, _ in engine.scan("a", b"", None)] == list(range(1, 100, 2))
     assert all(engine.get("a", bytes([i])) == values[i] for i in range(1, 100, 2))

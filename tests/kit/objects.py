@@ -16,7 +16,7 @@ from tests.kit.waiting import HANG_S, wait_until
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
 _AUTH_HEADERS = {
-    "Authorization": "AWS somebody:signature",
+    "Authorization": "AWS account:signature",
     "Content-Type": "application/octet-stream",
 }
 """Headers of a signed request; the server does not verify signatures."""

@@ -64,7 +64,7 @@ def test_one_container_fills_each_shared_volume(root: Path) -> None:
     assert volume_problems(definitions) == []
 
 
-@pytest.mark.parametrize("change", ["all copy", "nobody waits"])
+@pytest.mark.parametrize("change", ["all copy", "no service waits"])
 def test_volume_that_several_services_fill_is_reported(root: Path, change: str) -> None:
     definitions = services(root)
     for service in definitions.values():

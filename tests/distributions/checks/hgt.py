@@ -219,7 +219,7 @@ def budget_layers_follow_their_distribution(scale: float) -> None:
         expected = outcome_probabilities(
             seeds, [HGT_PARAMS.counts[0], HGT_PARAMS.counts[1]], uniform=uniform
         )
-        require(abs(sum(expected.values()) - 1) < 1e-12, "the law itself is wrong")
+        require(abs(sum(expected.values()) - 1) < 1e-12, "the expected distribution is wrong")
         observed = Counter(
             _outcome(reply) for reply in _trials(replace(HGT_PARAMS, uniform=uniform), seeds, n)
         )

@@ -302,7 +302,7 @@ def _require_outcomes(
         )
         require(
             set(outcomes[0].probabilities) == {1.0},
-            f"{label}: what is certain is told as something else",
+            f"{label}: certain outcomes have other probabilities",
         )
     else:
         names, observed_ends = (

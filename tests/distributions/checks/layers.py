@@ -69,7 +69,7 @@ def layer_candidates_have_the_weight_of_their_edges(scale: float) -> None:
     measures = layers.candidate_measures(
         np.array([0, 1001], np.int64), np.zeros(1001, np.int32), tiny, layers.SUM, 1
     )
-    require(measures[0] == 1.0 + 1000 * 2.0**-30, "small weights behind a large one are lost")
+    require(measures[0] == 1.0 + 1000 * 2.0**-30, "small weights after a large one are lost")
 
 
 def layers_follow_candidate_weights(scale: float) -> None:

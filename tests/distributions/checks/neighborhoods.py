@@ -169,7 +169,7 @@ def complete_neighborhoods_are_in_order(scale: float) -> None:
         for count in (1, 3):
             ids, _ = draw_star_neighbors(((0.0, 0.0),), 36, 2, count, replace=replace)
             require(
-                bool((ids == -1).all()), "a node whose weights are all 0 has neighbors by weight"
+                bool((ids == -1).all()), "a node with weights of only 0 has neighbors by weight"
             )
 
 

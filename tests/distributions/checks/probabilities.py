@@ -153,7 +153,7 @@ def results_carry_their_probabilities(scale: float) -> None:
                 star_graph(weights_by_type), want_probabilities=True, **request
             )
             label = f"{count} of {weights_by_type}, replace={replace}, uniform={uniform}"
-            require(plain.probabilities is None, f"{label}: probabilities that nobody asked for")
+            require(plain.probabilities is None, f"{label}: unrequested probabilities")
             for name in ("ids", "types", "weights", "eids"):
                 require(
                     np.array_equal(getattr(plain, name), getattr(samples, name)),

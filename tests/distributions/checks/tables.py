@@ -42,7 +42,7 @@ def tables_are_exact(scale: float) -> None:
         implied = alias.implied_distribution(*alias.pack_thresholds(*alias.build(weights)))
         require(
             abs(implied - exact).sum() / 2 <= 1e-12,
-            f"table {name}: its law is {abs(implied - exact).sum() / 2:.2g} away from the weights",
+            f"table {name}: total variation {abs(implied - exact).sum() / 2:.2g} from the weights",
         )
         require(not implied[weights == 0].any(), f"table {name}: a zero weight may be drawn")
         alias_thresholds, alias_fractions, _ = alias.build_rows(
@@ -51,7 +51,7 @@ def tables_are_exact(scale: float) -> None:
         require(
             abs(alias.implied_distribution(alias_thresholds, alias_fractions) - exact).sum() / 2
             <= 1e-12,
-            f"table {name}: its row in a CSR has another law",
+            f"table {name}: its row in a CSR has another distribution",
         )
 
 

@@ -160,7 +160,7 @@ def _sample_by_time(
             )
             require(
                 sampled == (edge_time, weight, neighbor - 1 if neighbor > 0 else -1),
-                f"an edge of {edge_time, weight} to {neighbor} is told as {sampled}",
+                f"an edge of {edge_time, weight} to {neighbor} is returned as {sampled}",
             )
         draws_by_time[time].append(ends)
     return draws_by_time
@@ -391,7 +391,7 @@ def seed_times_hold_for_their_trees(scale: float) -> None:
             )
             require(
                 reply_time == times_by_eid[eid],
-                f"an edge of {times_by_eid[eid]} is told as of {reply_time}",
+                f"an edge of {times_by_eid[eid]} is returned with the time {reply_time}",
             )
             eids_by_column.setdefault(column, []).append(eid)
         expanded = int(reply["node_counts"][0, :2].sum())
@@ -616,7 +616,7 @@ def edges_appear_with_their_neighbors(scale: float) -> None:
             if np.isfinite(since).all():
                 require(
                     np.array_equal(replies[0][f"times.{e}"], since[replies[0][f"eids.{e}"]]),
-                    f"{case}: edges are told as of other times",
+                    f"{case}: edges are returned with other times",
                 )
 
 

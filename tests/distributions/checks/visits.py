@@ -183,7 +183,7 @@ def pageranks_are_pushed_in_rounds(scale: float) -> None:
         exact = dense_pagerank(weights, alpha)
         for row, start in enumerate(starts.tolist()):
             ids, scores = replies[0]["ids"][row], replies[0]["scores"][row]
-            require(bool(((scores > 0) == (ids >= 0)).all()), f"{label}: a score of nobody")
+            require(bool(((scores > 0) == (ids >= 0)).all()), f"{label}: a score without a node")
             if not 0 <= start < 4:
                 require(bool((ids < 0).all()), f"{label}: start {start} is no node")
                 continue

@@ -123,7 +123,7 @@ def require_distribution(
     observed = Counter(outcomes)
     impossible = set(observed) - set(expected)
     require(not impossible, f"{label}: {list(impossible)[:1]} is impossible")
-    require(abs(sum(expected.values()) - 1) < 1e-9, f"{label}: the law itself is wrong")
+    require(abs(sum(expected.values()) - 1) < 1e-9, f"{label}: the expected distribution is wrong")
     keys, n = sorted(expected), sum(observed.values())
     require_counts([observed[key] for key in keys], [expected[key] * n for key in keys], label)
 
@@ -260,7 +260,7 @@ def returning_walks_weigh_parallel_edges(scale: float) -> None:
                 set(eids.tolist()) <= set(edge_weights), "a walk takes an edge that is not there"
             )
             label = (
-                f"the edges behind {start} and {middle}, p={p}, q={q}, steps={steps}, "
+                f"the edges after {start} and {middle}, p={p}, q={q}, steps={steps}, "
                 f"uniform={uniform}"
             )
             require_counts(

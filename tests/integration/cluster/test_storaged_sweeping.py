@@ -284,7 +284,7 @@ def test_quarantine_expires_by_age_and_by_size_oldest_first(tmp_path: Path) -> N
     assert [entry.origin for entry in restarted.quarantine.purge()] == ["spaces/1/builds/21"]
     low_on_disk = Harness(tmp_path, free_bytes=1 << 62)
     assert [entry.origin for entry in low_on_disk.quarantine.purge()] == ["spaces/1/builds/22"], (
-        "the disk is short of room"
+        "the disk is short of space"
     )
     harness.make_folders("builds/23")
     low_on_disk.quarantine.add(harness.paths.build(1, 23), "test")

@@ -205,13 +205,13 @@ def test_moved_endpoint_is_found_again() -> None:
         try:
             assert [server.ask(value) for value in range(8)] == [[value] for value in range(8)]
             assert len(server.transports_used) == call_count, (
-                "neither the old door nor gRPC was asked"
+                "neither the old endpoint nor gRPC was asked"
             )
         finally:
             new_server.stop(0)
 
 
-@pytest.mark.parametrize("what", ["none", "nobody listens", "somebody else's"])
+@pytest.mark.parametrize("what", ["none", "no listener", "another daemon's"])
 def test_calls_fall_back_to_grpc_without_tcp_endpoint(what: str) -> None:
     with endpoints() as server, socket.create_server(("127.0.0.1", 0)) as listener:
         connections: list[socket.socket] = []
@@ -223,7 +223,7 @@ def test_calls_fall_back_to_grpc_without_tcp_endpoint(what: str) -> None:
 
         if what == "none":
             server.announced.append(TcpEndpoint(0, 0))
-        elif what == "nobody listens":
+        elif what == "no listener":
             server.stream.stop(0)
         else:
             threading.Thread(target=accept_and_greet, daemon=True).start()

@@ -60,7 +60,7 @@ def test_types_are_known_by_name_by_number_and_minus_one_for_all(tf_euler: Euler
     assert tf_euler.get_edge_type_id(-1).tolist() == [0, 1]
     assert tf_euler.get_edge_type_id(np.array([1])).dtype == np.int32
     assert tf_euler.get_edge_type_id("_1:_0:_0").tolist() == [0]
-    for wrong in ("nobody", 2, -2, "7"):
+    for wrong in ("unknown", 2, -2, "7"):
         with pytest.raises(asterism.NotFound, match=r"_1 \(0\), _0 \(1\)"):
             tf_euler.get_node_type_id([wrong])
     with pytest.raises(asterism.InvalidRequest, match="no number of its own"):
@@ -104,7 +104,7 @@ def test_4_5_graph_labels_are_uniform_and_unknown_ones_empty(tf_euler: Euler) ->
     assert_follows_weights(
         np.array([int(label) for label in labels]), np.array([0, 1, 1, 1, 1, 1, 1])
     )
-    nodes = tf_euler.get_graph_by_label(["3", b"nobody", "6"])
+    nodes = tf_euler.get_graph_by_label(["3", b"unknown", "6"])
     assert table(nodes, -1) == [[3], [-1], [6]]
     assert nodes.dense_shape == (3, 1)
 

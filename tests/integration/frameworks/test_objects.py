@@ -298,7 +298,7 @@ def test_secrets_stay_hidden_and_missing_buckets_are_named(
         assert all(task.attempt <= 1 for task in job.tasks), (
             "another attempt would come to the same"
         )
-    assert store.buckets() == buckets, "nobody asked for a bucket to be made"
+    assert store.buckets() == buckets, "no request creates a bucket"
     address = f"s3://AKIAME:{SECRET}@kept/x"
     code, output = run("backup", "cases", address)
     assert (code, "takes no user and password" in output) == (ExitCode.USAGE, True), output

@@ -22,7 +22,7 @@ GRAPHS = {
         nodes=2_000_000, edges=2_000_000, hub=700_000, deleted=400_000
     ),
     "sparse ids": GeneratedGraph(nodes=2_000_000, edges=500_000, deleted=1_000_000, stride=10**6),
-    "a hub whose edges weigh the same": GeneratedGraph(
+    "a hub with edges of equal weight": GeneratedGraph(
         nodes=500_000, edges=2_000_000, hub=1_500_000, equal_weights=True
     ),
     "few edges among many nodes": GeneratedGraph(nodes=5_000_000, edges=50_000),

@@ -172,10 +172,10 @@ def test_resuming_with_a_shrunk_source_is_a_conflict(client: Client, tmp_path: P
 
 def test_interrupted_load_is_abandoned_without_resume(client: Client, tmp_path: Path) -> None:
     source = write_source(tmp_path / "files")
-    interrupt_load(client, "anew", source, after=4)
+    interrupt_load(client, "new", source, after=4)
     write_source(tmp_path / "files", "s,d\n3,1\n")
-    assert summary(ingest.load(client, "anew", source, chunk_rows=1, resume=False)) == (3, 1, False)
-    assert edges_of(client, "anew") == Counter([(3, 1)])
+    assert summary(ingest.load(client, "new", source, chunk_rows=1, resume=False)) == (3, 1, False)
+    assert edges_of(client, "new") == Counter([(3, 1)])
 
 
 def test_repeated_load_resumes_only_a_repeated_load(client: Client, tmp_path: Path) -> None:

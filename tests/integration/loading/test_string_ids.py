@@ -61,7 +61,7 @@ def create_shop(client: Client, space: str) -> Graph:
 def run_calls(graph: Graph, encode: Callable[[list[str], str], Any]) -> dict[str, Any]:
     """Return the results of many calls, with nodes given in the form that `encode` returns."""
     users, items, seed = (
-        encode(["user-3", "Zoë", "nobody", "user-9"], "user"),
+        encode(["user-3", "Zoë", "unknown", "user-9"], "user"),
         encode(ITEMS[:3], "item"),
         {"seed": 7},
     )
@@ -176,18 +176,18 @@ def test_ids_are_hashes_and_map_back_to_strings(graph: Graph) -> None:
 
 def test_unknown_string_is_named_in_the_error(graph: Graph) -> None:
     with pytest.raises(
-        NotFound, match=r"names\[1\] = 'nobody': no node of type 'user' .* is called so"
+        NotFound, match=r"names\[1\] = 'unknown': no node of type 'user' .* is called so"
     ):
-        graph.node_ids(["Zoë", "nobody"], "user")
+        graph.node_ids(["Zoë", "unknown"], "user")
     with pytest.raises(NotFound, match=ITEMS[0].split("?")[0]):
         graph.node_ids([ITEMS[0]], "user")
-    assert graph.node_ids(["nobody", "Zoë"], "user", missing="none").tolist() == [
+    assert graph.node_ids(["unknown", "Zoë"], "user", missing="none").tolist() == [
         -1,
         hash_string("Zoë", 3),
     ]
     with pytest.raises(NotFound, match=r"ids\[1\] = 5: no such node"):
         graph.node_names([hash_string("Zoë", 3), 5])
-    assert graph.sample_neighbors(["nobody"], "buys", 3).nodes.tolist() == [[-1] * 3]
+    assert graph.sample_neighbors(["unknown"], "buys", 3).nodes.tolist() == [[-1] * 3]
 
 
 def test_edges_create_the_nodes_they_name(graph: Graph) -> None:
@@ -219,7 +219,7 @@ def test_filters_accept_string_ids(graph: Graph) -> None:
     edges = graph.sample_edges(50, "buys", where=f"dst.id == '{ITEMS[0]}'", seed=1)
     assert set(graph.node_names(edges.dst, "item").tolist()) == {ITEMS[0]}
     with pytest.raises(NotFound):
-        graph.sample_nodes(5, "user", where="id == 'nobody'")
+        graph.sample_nodes(5, "user", where="id == 'unknown'")
 
 
 def test_scans_return_string_ids_on_request(graph: Graph) -> None:
@@ -398,7 +398,7 @@ def test_another_salt_avoids_the_collision(client: Client) -> None:
 
 def test_statements_take_and_return_string_ids(graph: Graph) -> None:
     result = graph.query(
-        'SAMPLE 3 NEIGHBORS FROM "Zoë", "user-3", "nobody" OVER buys YIELD src, dst SEED 7'
+        'SAMPLE 3 NEIGHBORS FROM "Zoë", "user-3", "unknown" OVER buys YIELD src, dst SEED 7'
     )
     expected = graph.sample_neighbors(["Zoë", "user-3"], "buys", 3, seed=7)
     assert result["dst"].tolist() == graph.node_names(expected.nodes, "item").reshape(-1).tolist()

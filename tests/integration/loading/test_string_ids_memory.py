@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import asterism
 
-TOLD, BYTES, CHUNK = (int(word) for word in sys.argv[2:])
+LOADED, BYTES, CHUNK = (int(word) for word in sys.argv[2:])
 
 def names_of(low, high):
     return [f"{i:012d}".ljust(BYTES, "x") for i in range(low, high)]
@@ -63,8 +63,8 @@ def load(client, space, count):
     return most
 
 with asterism.open(sys.argv[1], memory_limit_mib=32) as client:
-    few = load(client, "few", TOLD * 2 // 5)
-    many = load(client, "many", TOLD)
+    few = load(client, "few", LOADED * 2 // 5)
+    many = load(client, "many", LOADED)
 print(json.dumps([few, many]))
 """
 

@@ -139,7 +139,7 @@ def test_keywords_and_live_schema_names_complete_in_colours(
     terminal.wait_for_text(r"(?s)price.*5 rows")
     with asterism.connect(address) as client:
         client.create_space(
-            "made_meanwhile", {"nodes": {"somebody": {}}, "edges": {}}, if_not_exists=True
+            "made_meanwhile", {"nodes": {"person": {}}, "edges": {}}, if_not_exists=True
         )
     terminal.type("CREATE SPACE another (parts = 1) TAG thing;\r")
     terminal.wait_for_text(r"shop>$")
@@ -280,7 +280,7 @@ def test_results_are_exported_to_files_unchanged(address: str, tmp_path: Path) -
 def test_a_script_stops_at_its_first_error_with_file_and_line(address: str, tmp_path: Path) -> None:
     script = tmp_path / "nightly.ngql"
     script.write_text(
-        "SHOW SPACES;\n\n# the next one\nSAMPLE 2 VERTICES\n  ON nobody;\nSAMPLE 1 VERTICES "
+        "SHOW SPACES;\n\n# the next one\nSAMPLE 2 VERTICES\n  ON unknown;\nSAMPLE 1 VERTICES "
         "ON user YIELD id;\n"
     )
     out, errors = run(
@@ -296,7 +296,7 @@ def test_a_script_stops_at_its_first_error_with_file_and_line(address: str, tmp_
     )
     assert out.splitlines()[0].startswith("name,")
     assert errors.splitlines()[0].startswith(
-        f"asterism: {script}:5: column 6: no node type 'nobody'"
+        f"asterism: {script}:5: column 6: no node type 'unknown'"
     )
     assert "\nid\n" not in out
     out, _ = run(

@@ -131,7 +131,7 @@ def test_a_page_is_worked_by_the_keyboard_alone(
         number, outline, inside = page.evaluate(FOCUS_STATE)
         focus_order.append(number)
         assert outline, f"nothing shows that {number} has the focus"
-        assert inside, f"{number} has the focus where nobody sees it"
+        assert inside, f"{number} has the focus out of view"
     assert focus_order == list(range(len(focusable)))
 
 
@@ -228,7 +228,7 @@ def test_rates_are_those_of_the_calls_that_were_made(
     for _ in range(20):
         server.graph.sample_nodes(10, "person")
     with pytest.raises(asterism.NotFound):
-        server.graph.neighbors([1], "nobody")
+        server.graph.neighbors([1], "unknown")
     rates.measure()
     watch = page_of(server.address)
     page = watch.open("/ui/rates?method=SampleNodes")
@@ -451,10 +451,10 @@ def test_requests_without_preflight_are_refused(server: ServedGraph, browser: Br
             const body = '{"statement": "DROP SPACE spare"}';
             const post = (type, mode) => fetch(
                 address + '/query', {method: 'POST', mode, headers: {'content-type': type}, body});
-            const told = (promise) => promise.then((reply) => reply.type, () => 'refused');
+            const outcome = (promise) => promise.then((reply) => reply.type, () => 'refused');
             return [
-                await told(post('text/plain', 'no-cors')),
-                await told(post('application/json', 'cors'))];
+                await outcome(post('text/plain', 'no-cors')),
+                await outcome(post('application/json', 'cors'))];
         }"""
         assert watch.page.evaluate(script, server.address) == ["opaque", "refused"]
     assert "spare" in [space.name for space in server.client.spaces()]

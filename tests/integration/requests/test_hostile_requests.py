@@ -72,7 +72,7 @@ def corpus(service: Standalone) -> list[client_requests.Request]:
     string_graph.upsert_nodes(["a", "b", "Zoë"], "user", weights=[0.0, 1.0, 3.0])
     string_graph.upsert_edges(["a"] * 2 + ["b"], ["b", "Zoë", "a"], "knows")
     string_graph.build(timeout_s=HANG_S)
-    string_graph.sample_neighbors(["a", "nobody"], "knows", 3, seed=1)
+    string_graph.sample_neighbors(["a", "unknown"], "knows", 3, seed=1)
     string_graph.node_names(string_graph.sample_nodes(3, "user", seed=1).nodes, "user")
     methods = {method.path for method in GRAPH.values()}
     return [request for request in recorder.requests if request.method.path in methods]

@@ -247,7 +247,7 @@ def test_invalid_arguments_are_refused(graph: Graph) -> None:
     for call, message in (
         (lambda: graph.walk_pairs("paper2cites2paper", 0), "walk_length 0"),
         (lambda: graph.walk_pairs("paper2cites2paper", 3, window=0), "window 0"),
-        (lambda: graph.walk_pairs("paper2cites2paper", 3, excluded="paper2nobody"), "pair 1"),
+        (lambda: graph.walk_pairs("paper2cites2paper", 3, excluded="paper2unknown"), "pair 1"),
         (lambda: graph.walk_pairs([], 3), "no metapath"),
         (lambda: graph.walk_pairs("paper2eats2paper", 3), "no such edge type"),
         (lambda: graph.node_batches("paper", 0), "batch_size 0"),

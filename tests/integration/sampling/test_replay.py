@@ -98,7 +98,7 @@ CALLS: dict[str, tuple[SampleCall, tuple[np.ndarray, ...]]] = {
         lambda g: g.sample_fanout_layerwise(PAIRS, ["follows", "buys"], [3, 2], measure="sqrt"),
         (PAIRS,),
     ),
-    "nobody's neighbors": (
+    "neighbors of no nodes": (
         lambda g: g.sample_neighbors([], "follows", 2),
         (np.zeros(0, np.int64),),
     ),

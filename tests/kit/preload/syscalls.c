@@ -1,6 +1,6 @@
 /* Records what a process does to files below a folder, and lets calls fail, wait or see another wall clock.
 
-   Preloaded into daemons by tests/kit/syscalls.py, which documents the two files that it is told of:
+   Preloaded into daemons by tests/kit/syscalls.py, which documents the two files that its environment names:
    SYSCALLS_RECORD   lines of what was done, appended:  begin_ns TAB end_ns TAB pid TAB result TAB call TAB path TAB other
    SYSCALLS_CONTROL  lines of what is to happen, read at each call:
                      fail ERRNO CALL TEXT   calls of that name on a path that contains the text fail
@@ -38,7 +38,7 @@ static const char *setting(const char *name) {
     return value && *value ? strdup(value) : 0;
 }
 
-/* A fork closes the files of its parent, and opens the record anew. */
+/* A fork closes the files of its parent, and opens its own record. */
 static void open_record(void) {
     recording = getpid();
     record = (int)syscall(SYS_openat, AT_FDCWD, record_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);

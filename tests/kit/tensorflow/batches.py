@@ -130,7 +130,7 @@ def test_dataset_has_static_widths_inside_tf_function(papers: Graph) -> None:
         for batch in NodeBatches(papers, "paper", 300, with_neighbors, seed=2)
     )
     assert [int(value) for value in total()] == [sum(range(PAPERS)), expected]
-    assert batches.left == PAPERS, "nobody noted a step"
+    assert batches.left == PAPERS, "no step was recorded"
 
 
 def test_keras_training_advances_the_dataset_position(papers: Graph) -> None:

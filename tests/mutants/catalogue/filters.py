@@ -414,7 +414,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="range_draws_follow_their_distribution",
     ),
     change(
-        "beginning anew after too many repeats",
+        "a new start after too many repeats",
         "starting over",
         SUCCESSIVE,
         (
@@ -463,7 +463,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="range_draws_follow_their_distribution",
     ),
     change(
-        "uniform draws told by weight",
+        "uniform draws made by weight",
         "tempting",
         DRAW_RANGED,
         ("weights = side.weights[:0] if self.uniform else side.weights", "weights = side.weights"),

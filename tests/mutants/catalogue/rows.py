@@ -51,7 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="packed_coins_have_64_bits",
     ),
     change(
-        "nobody is somebody",
+        "the mark for no neighbor is a node",
         "cuGraph #4607",
         PACKED,
         (
@@ -693,7 +693,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="induced_subgraphs_have_every_edge_of_long_rows",
     ),
     change(
-        "ranks that begin anew in every word",
+        "ranks that restart in every word",
         "tempting",
         MARKS,
         (
@@ -716,7 +716,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="induced_subgraphs_have_every_edge_of_long_rows",
     ),
     change(
-        "rows side by side, with what is copied behind them",
+        "rows side by side, with what is copied after them",
         "tempting",
         MARKED,
         (

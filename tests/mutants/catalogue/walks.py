@@ -219,7 +219,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="biased_walks_follow_node2vec",
     ),
     change(
-        "attempts anew at every host",
+        "attempts counted from 0 at every host",
         "tempting",
         BIASED_WALK,
         (

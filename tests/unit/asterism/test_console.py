@@ -136,7 +136,7 @@ def test_endless_statement_is_refused_before_it_is_in_memory(
     [
         ("SHOW", "ngql", False),
         ("SHOW SPACES;", "ngql", True),
-        ("SHOW SPACES; # told", "ngql", True),
+        ("SHOW SPACES; # done", "ngql", True),
         ("SHOW ';", "ngql", False),
         ("SHOW\n", "ngql", True),
         (":use x", "ngql", True),

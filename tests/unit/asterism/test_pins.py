@@ -204,13 +204,13 @@ def test_pin_is_used_once_and_its_term_is_positive(client: Client) -> None:
 
 def test_lease_recovers_when_renewal_succeeds_again(transport: RecordingTransport) -> None:
     session = Session(transport, 10.0)
-    transport.renewal_error = Unavailable("nobody there")
+    transport.renewal_error = Unavailable("no metad")
     pin = PinInfo(pin_id=5, space="g", version=7, owner="", term_s=0.3, created_ms=0, expires_ms=0)
     lease = Lease(session, pin, time.monotonic())
     try:
         let_pass(0.4)
         with pytest.raises(
-            Exception, match=r"pin 5, of 0.3 s, was over .* s ago, without renewal \(nobody there\)"
+            Exception, match=r"pin 5, of 0.3 s, was over .* s ago, without renewal \(no metad\)"
         ):
             lease.check()
         transport.renewal_error = None

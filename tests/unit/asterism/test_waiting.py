@@ -51,7 +51,7 @@ def test_permit_is_not_lost_with_a_cancelled_task(given_before: bool) -> None:
         await asyncio.gather(waiting, return_exceptions=True)
         if not given_before:
             semaphore.release()
-        assert semaphore.acquire(), "nobody has it"
+        assert semaphore.acquire(), "it has no holder"
 
     asyncio.run(run())
 

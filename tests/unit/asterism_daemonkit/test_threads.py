@@ -26,7 +26,7 @@ thread.join()
 @pytest.mark.parametrize(
     ("error", "name", "status"),
     [
-        ("MemoryError('no room')", "poll", EXIT_STATUS),
+        ("MemoryError('no memory')", "poll", EXIT_STATUS),
         ("RuntimeError('no thread')", "Thread-1 (_serve)", EXIT_STATUS),
         ("RuntimeError('a fault')", "poll", 0),
     ],

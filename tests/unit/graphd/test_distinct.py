@@ -80,7 +80,7 @@ def test_smallest_keys_of_all_hosts_win_and_ties_go_by_id() -> None:
 
 
 def fail_if_called() -> float:
-    raise AssertionError("enough is left to tell by a subtraction")
+    raise AssertionError("a subtraction suffices to find what is left")
 
 
 def test_remaining_weight_is_read_only_where_little_is_left() -> None:

@@ -104,7 +104,7 @@ def test_adoption_gives_up_only_older_positions() -> None:
         {followed_position.history: followed_position.revision}, highest_id=3, extra_changes={}
     )
     assert copy.has_given_up(followed_position)
-    assert not copy.has_given_up(newest), "nobody has listed what it holds"
+    assert not copy.has_given_up(newest), "its contents are not listed"
     assert copy.position.revision > followed_position.revision
     assert copy.contains(copy.position)
     restarted, _ = start_metad(copied_store)

@@ -85,7 +85,7 @@ def test_abandoned_load_is_announced_until_all_hosts_drop_it(metad: InProcessMet
     assert abandoned_loads(restarted) == [load.load_id]
     restarted.heartbeat("s2", dropped_loads=[load.load_id, 77])
     assert abandoned_loads(restarted) == [load.load_id], (
-        "what was said to an earlier metad is said again, at every beat"
+        "a storaged reports to a new metad again, at every heartbeat"
     )
     restarted.heartbeat("s3", dropped_loads=[load.load_id])  # it holds no partition
     restarted.heartbeat("s1", dropped_loads=[load.load_id])

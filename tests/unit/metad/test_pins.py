@@ -64,7 +64,7 @@ def test_a_pinned_version_stays_until_its_pin_is_released(metad: InProcessMetad)
     ) == (1, "graph", "trainer", 60, 60_000)
     publish(metad, 3)
     metad.advance_clock(2)
-    assert served_versions(metad) == [1, 4], "2 and 3 are too many, and nobody pins them"
+    assert served_versions(metad) == [1, 4], "2 and 3 are too many, and have no pin"
     before = metad.poll("s1").revision
     metad.ask("release_pin", metad_pb.PinRequest(pin_id=pinned.pin_id))
     metad.advance_clock(0)

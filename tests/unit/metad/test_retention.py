@@ -54,7 +54,7 @@ def test_failed_build_keeps_its_output_for_a_day() -> None:
     known_revision = metad.poll("s1").revision
     metad.advance_clock(1)
     assert metad.poll("s1", known_revision=known_revision, wait_s=5).revision > known_revision, (
-        "storageds are told, without anything else happening"
+        "storageds get a new revision, without any other change"
     )
     assert kept_job_ids(metad) == kept_job_ids(metad, "s2") == []
 

@@ -112,7 +112,7 @@ CONDITIONS = {
     "brand": (
         "brand == 'a'",
         'brand != "it\'s"',
-        "brand in ('a', 'ü', 'nobody')",
+        "brand in ('a', 'ü', 'unknown')",
         "brand is null",
         "brand is not null and brand != 'b'",
     ),
