@@ -1,4 +1,4 @@
-"""What the site needs of pages that are also read as files."""
+"""Changes to pages for the site: the same files are also read in the repository."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ from typing import Any
 
 FENCE = re.compile(r"^(```\w+) .+$", re.MULTILINE)
 """A block's language, and words after it that say how tests run it."""
+CHINESE_BREAK = re.compile(r"(?<=[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef])\n *(?=[\u4e00-\u9fff])")
+"""A line break between two Chinese characters, which a browser shows as a space."""
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A page without the words for tests."""
-    return FENCE.sub(r"\1", markdown)
+def is_chinese(page: Any) -> bool:
+    """Return whether a page of the site is in Chinese."""
+    return str(page.file.src_uri).endswith(".zh.md")
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Return a page without the words for tests, and without spaces in Chinese sentences."""
+    markdown = FENCE.sub(r"\1", markdown)
+    return CHINESE_BREAK.sub("", markdown) if is_chinese(page) else markdown
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Return the HTML of a page with the language of its text."""
+    return output.replace('<html lang="en"', '<html lang="zh-CN"', 1) if is_chinese(page) else output

@@ -179,5 +179,10 @@ class Runner:
 
 
 def all_pages() -> list[Path]:
-    """Return every page with blocks, and the README."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return every page with blocks, and the README, in all languages."""
+    return [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def is_translation(page: Path) -> bool:
+    """Return whether a page is the Chinese version of another, with the same code."""
+    return page.name.endswith(".zh.md")

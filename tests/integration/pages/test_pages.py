@@ -65,7 +65,8 @@ SIZES = {"users=1_000_000, items=100_000, clicks=20_000_000": "users=500, items=
 PAGES = [
     page
     for page in pages.all_pages()
-    if any(block.kind in ("python", "sh") for block in pages.blocks(page))
+    if not pages.is_translation(page)
+    and any(block.kind in ("python", "sh") for block in pages.blocks(page))
 ]
 
 
