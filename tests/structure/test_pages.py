@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -150,6 +151,13 @@ def test_chinese_sentences_have_no_line_breaks(root: Path, site: Path) -> None:
     assert line_break.search((root / "docs/quickstart.zh.md").read_text())
     for page in site.rglob("*.zh.html"):
         assert line_break.findall(page.read_text()) == [], page.name
+
+
+def test_a_search_for_speed_leads_to_the_benchmarks(site: Path) -> None:
+    index = json.loads((site / "search/search_index.json").read_text())
+    # Titles weigh most in the ranking of results.
+    titles = [entry for entry in index["docs"] if "faster than DGL" in entry["title"]]
+    assert [entry["location"].partition("#")[0] for entry in titles] == ["benchmarks.html"]
 
 
 def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
