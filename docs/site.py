@@ -24,4 +24,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
     """Return the HTML of a page with the language of its text."""
-    return output.replace('<html lang="en"', '<html lang="zh-CN"', 1) if is_chinese(page) else output
+    return (
+        output.replace('<html lang="en"', '<html lang="zh-CN"', 1) if is_chinese(page) else output
+    )

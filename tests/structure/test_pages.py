@@ -141,7 +141,9 @@ def test_no_page_fetches_anything_from_another_host(site: Path) -> None:
 
 
 def test_chinese_pages_state_their_language(site: Path) -> None:
-    stated = [page.name for page in site.rglob("*.html") if '<html lang="zh-CN"' in page.read_text()]
+    stated = [
+        page.name for page in site.rglob("*.html") if '<html lang="zh-CN"' in page.read_text()
+    ]
     assert sorted(stated) == sorted(page.name for page in site.rglob("*.zh.html"))
     assert "quickstart.zh.html" in stated
 

@@ -64,8 +64,8 @@ def test_hgt_sampling_matches_torch_sparse_distribution(pyg_python: Path, tmp_pa
     ).strip()
     if has_torch_sparse != "True":
         pytest.skip(
-            "without torch_sparse, PyG's own distribution is not available; `make pyg-env` compiles "
-            "it"
+            "without torch_sparse, PyG's own distribution is not available; `make pyg-env` "
+            "compiles it"
         )
     assert (
         pyg_env.run(
