@@ -42,6 +42,26 @@ def available_bytes() -> int | None:
     return min(candidates, default=None)
 
 
+def total_bytes() -> int | None:
+    """Return the memory that this process may use in bytes; None if not known.
+
+    This is the memory of the machine, or the lowest limit of the process's control groups."""
+    candidates = []
+    if _MEMINFO.is_file():
+        candidates += [
+            int(line.split()[1]) * 1024
+            for line in _MEMINFO.read_text().splitlines()
+            if line.startswith("MemTotal:")
+        ]
+    for group in _cgroups():
+        for limit in ("memory.max", "memory.limit_in_bytes"):
+            try:
+                candidates.append(int((group / limit).read_text()))
+            except (OSError, ValueError):  # no such group, or "max"
+                continue
+    return min(candidates, default=None)
+
+
 def _cgroups() -> Iterator[Path]:
     """Yield the folders of this process's control groups and of the groups above them.
 

@@ -53,6 +53,8 @@ class HeartbeatPayload:
     """Ids of removal requests that are carried out."""
     highest_ids: metad_pb.HighestIds | None = None
     """Highest identifiers of the data in the folder."""
+    resources: metad_pb.HostResources | None = None
+    """Resource use, for display; None if not measured."""
 
 
 class HeartbeatClient:
@@ -194,6 +196,7 @@ class HeartbeatClient:
                             dropped_loads=payload.dropped_loads,
                             completed_removals=payload.completed_removals,
                             highest_ids=payload.highest_ids,
+                            resources=payload.resources,
                             followed_position=self._followed.position,
                         ),
                         HEARTBEAT_TIMEOUT_S,

@@ -11,17 +11,13 @@ import logging
 import sys
 import time
 
-_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-
-
-def _extra_fields(record: logging.LogRecord) -> dict[str, object]:
-    return {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
+from asterism_daemonkit.recent_logs import RECENT_RECORDS, extra_fields
 
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time_text = time.strftime("%H:%M:%S", time.localtime(record.created))
-        fields = "".join(f" {key}={value}" for key, value in _extra_fields(record).items())
+        fields = "".join(f" {key}={value}" for key, value in extra_fields(record).items())
         line = (
             f"{time_text}.{int(record.msecs):03d} {record.levelname:<7} {record.name} "
             f"{record.getMessage()}{fields}"
@@ -41,7 +37,7 @@ class _JsonFormatter(logging.Formatter):
             "daemon": self._daemon,
             "logger": record.name,
             "event": record.getMessage(),
-            **_extra_fields(record),
+            **extra_fields(record),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -52,7 +48,7 @@ def configure(*, daemon: str, json: bool, level: str) -> None:
     """Send all logs of this process to stderr. Called once, by a daemon's `__main__`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter(daemon) if json else _TextFormatter())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler, RECENT_RECORDS], force=True)
     # Loggers of object stores would reveal the headers of their requests.
     for logger_name in (
         "uvicorn",

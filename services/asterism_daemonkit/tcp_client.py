@@ -66,7 +66,7 @@ REPLY = struct.Struct("<IIQ")
 TCP_METHODS = frozenset(
     method.path
     for name, method in STORE.items()
-    if name not in ("write_blocks", "find_binary_endpoint")
+    if name not in ("write_blocks", "find_binary_endpoint", "list_log_records")
 )
 """Paths of the calls that use the endpoint.
 

@@ -16,6 +16,7 @@ from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.recent_logs import keep_recent_records
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import split_address
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
@@ -187,6 +188,7 @@ class Standalone:
         gRPC serves the methods of a graphd. HTTP serves metad's routes and the web pages, and also
         accepts ``http_names`` as host names.
         """
+        keep_recent_records()
         self._grpc = GrpcServer(
             address=listen,
             services={

@@ -19,6 +19,7 @@ from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
+from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
@@ -105,6 +106,7 @@ class Graphd:
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
         self._followed = FollowedCatalog(None)
+        self._resource_meter = ResourceMeter(None)
         self._heartbeat = HeartbeatClient(
             metad=metad,
             role=metad_pb.GRAPHD,
@@ -237,7 +239,8 @@ class Graphd:
             held_versions=[
                 metad_pb.HeldVersion(space_id=space_id, version=version)
                 for space_id, version in self._routing.newest_versions()
-            ]
+            ],
+            resources=self._resource_meter.measure(),
         )
 
     def _forward(self, method: Method) -> Handler:

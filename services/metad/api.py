@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from asterism_daemonkit import recent_logs
 from asterism_daemonkit.calls import CallContext
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
@@ -182,7 +183,10 @@ class CatalogApi:
     def list_hosts(self, request: common_pb.Empty, call: CallContext) -> metad_pb.HostList:
         """Return all daemons."""
         return metad_pb.HostList(
-            hosts=[hosts.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()]
+            hosts=[
+                hosts.listed_host_to_proto(host, parts=parts)
+                for host, parts in self._service.hosts()
+            ]
         )
 
     def list_versions(
@@ -249,6 +253,12 @@ class HeartbeatsApi:
         self._host_registry = host_registry
         self._desired_state = desired_state
         self._lease_s = lease_s
+
+    def list_log_records(
+        self, request: common_pb.ListLogRecordsRequest, call: CallContext
+    ) -> common_pb.LogRecordList:
+        """Return the newest records of metad's log."""
+        return recent_logs.list_log_records(request, call)
 
     def heartbeat(
         self, request: metad_pb.HeartbeatRequest, call: CallContext

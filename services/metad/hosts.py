@@ -112,6 +112,7 @@ class Cluster:
             free_bytes=heartbeat.free_bytes,
             held_bytes=heartbeat.held_bytes,
             start_id=heartbeat.start_id,
+            resources=heartbeat.resources,
         )
 
     def expired_hosts(self, now_ms: int) -> list[Host]:

@@ -16,6 +16,7 @@ from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
+from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
@@ -159,6 +160,7 @@ class Storaged:
         )
         self.metrics = Metrics("storaged")
         self._add_gauges()
+        self._resource_meter = ResourceMeter(settings.data)
         admissions = Admissions(self._admit)
         service = StoreService(
             self._local_spaces,
@@ -563,6 +565,7 @@ class Storaged:
             dropped_loads=self._local_spaces.dropped_loads(),
             completed_removals=self._garbage_collector.removed_ids(),
             highest_ids=self._highest_now(),
+            resources=self._resource_meter.measure(self._garbage_collector.space_bytes),
         )
 
     def _highest_now(self) -> metad_pb.HighestIds:

@@ -19,14 +19,14 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import AsterismError
 from storaged.local_spaces import DesiredSpace, LocalSpaces
-from storaged.paths import DataPaths, used_bytes
+from storaged.paths import DataPaths, space_folders, used_bytes
 from storaged.quarantine import DELETING_SUFFIX, Quarantine
 
 logger = logging.getLogger(__name__)
@@ -80,6 +80,8 @@ class GarbageCollector:
         self._interval_s, self._on_change = interval_s, on_change
         self.held_bytes = 0
         """Disk space of the folder at the last measurement, in bytes; 0 before the first one."""
+        self.space_bytes: Mapping[int, int] = {}
+        """Disk space of each space's folder at the last measurement, in bytes."""
         self._removals: dict[int, RemovalRequest] = {}
         self._done: frozenset[int] = frozenset()
         """Ids of the requests that were carried out."""
@@ -160,8 +162,12 @@ class GarbageCollector:
             logger.exception("garbage_collection_crashed", extra={"chore": chore.__name__})
 
     def measure(self) -> None:
-        """Measure how much disk space the folder occupies."""
-        self.held_bytes = used_bytes(self._paths.data)
+        """Measure how much disk space the folder occupies, in total and for each space."""
+        folders = space_folders(self._paths)
+        space_bytes = {int(folder.name): used_bytes(folder) for folder in folders}
+        other_bytes = used_bytes(self._paths.data, excluding=folders)
+        self.space_bytes = space_bytes
+        self.held_bytes = other_bytes + sum(space_bytes.values())
 
     # -- folders -----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from asterism_io.durable_files import write_durably
@@ -86,19 +87,31 @@ def read_space_label(folder: Path) -> str:
         return ""
 
 
-def used_bytes(folder: Path) -> int:
+def space_folders(paths: DataPaths) -> list[Path]:
+    """Return the folders of the spaces in a data folder, by space id."""
+    try:
+        folders = [path for path in paths.spaces.iterdir() if path.name.isdecimal()]
+    except OSError:
+        return []
+    return sorted(folders, key=lambda path: int(path.name))
+
+
+def used_bytes(folder: Path, *, excluding: Collection[Path] = ()) -> int:
     """Return the disk space that the files below a folder occupy, in bytes.
 
     Files with several hard links count once. Files deleted during the scan may or may not count.
+    Folders in ``excluding`` do not count.
     """
     seen: set[tuple[int, int]] = set()
+    excluded = {os.fspath(path) for path in excluding}
     total, pending = 0, [os.fspath(folder)]
     while pending:
         with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
+                        if entry.path not in excluded:
+                            pending.append(entry.path)
                         continue
                     stats = entry.stat(follow_symlinks=False)
                     if stats.st_nlink == 1 or (stats.st_dev, stats.st_ino) not in seen:

@@ -187,6 +187,7 @@ PRICES: dict[str, Callable[[_RequestSizes[Any]], Price]] = {
 }
 UNPRICED_METHODS: dict[str, str] = {
     "find_binary_endpoint": "no arguments",
+    "list_log_records": "a limited number of records of limited length",
     "write_blocks": "one message of rows",
     "seal_load": "one load, a row for each partition in the reply",
     "exists": "one message of ids, a byte for each in the reply",

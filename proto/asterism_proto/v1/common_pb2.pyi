@@ -500,3 +500,27 @@ class PartFingerprint(_message.Message):
     bytes: int
     checksum: bytes
     def __init__(self, part: _Optional[int] = ..., blocks: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., checksum: _Optional[bytes] = ...) -> None: ...
+
+class ListLogRecordsRequest(_message.Message):
+    __slots__ = ("limit",)
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    def __init__(self, limit: _Optional[int] = ...) -> None: ...
+
+class LogRecord(_message.Message):
+    __slots__ = ("time_ms", "level", "logger", "text")
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    LOGGER_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    time_ms: int
+    level: str
+    logger: str
+    text: str
+    def __init__(self, time_ms: _Optional[int] = ..., level: _Optional[str] = ..., logger: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
+class LogRecordList(_message.Message):
+    __slots__ = ("records",)
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    records: _containers.RepeatedCompositeFieldContainer[LogRecord]
+    def __init__(self, records: _Optional[_Iterable[_Union[LogRecord, _Mapping]]] = ...) -> None: ...

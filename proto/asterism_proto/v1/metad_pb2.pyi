@@ -289,7 +289,7 @@ class JobList(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[_common_pb2.Job, _Mapping]]] = ..., next_before: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class Host(_message.Message):
-    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_heartbeat_ms", "incarnation", "parts", "free_bytes", "held_bytes", "start_id")
+    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_heartbeat_ms", "incarnation", "parts", "free_bytes", "held_bytes", "start_id", "resources")
     UUID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -301,6 +301,7 @@ class Host(_message.Message):
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
     START_ID_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     role: Role
     address: str
@@ -312,7 +313,36 @@ class Host(_message.Message):
     free_bytes: int
     held_bytes: int
     start_id: int
-    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_heartbeat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ..., start_id: _Optional[int] = ...) -> None: ...
+    resources: HostResources
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_heartbeat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ..., start_id: _Optional[int] = ..., resources: _Optional[_Union[HostResources, _Mapping]] = ...) -> None: ...
+
+class HostResources(_message.Message):
+    __slots__ = ("disk_id", "disk_total_bytes", "cpu_cores", "cpu_count", "memory_bytes", "memory_total_bytes", "started_ms", "spaces")
+    DISK_ID_FIELD_NUMBER: _ClassVar[int]
+    DISK_TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CPU_CORES_FIELD_NUMBER: _ClassVar[int]
+    CPU_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STARTED_MS_FIELD_NUMBER: _ClassVar[int]
+    SPACES_FIELD_NUMBER: _ClassVar[int]
+    disk_id: str
+    disk_total_bytes: int
+    cpu_cores: float
+    cpu_count: int
+    memory_bytes: int
+    memory_total_bytes: int
+    started_ms: int
+    spaces: _containers.RepeatedCompositeFieldContainer[SpaceUsage]
+    def __init__(self, disk_id: _Optional[str] = ..., disk_total_bytes: _Optional[int] = ..., cpu_cores: _Optional[float] = ..., cpu_count: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., memory_total_bytes: _Optional[int] = ..., started_ms: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceUsage, _Mapping]]] = ...) -> None: ...
+
+class SpaceUsage(_message.Message):
+    __slots__ = ("space_id", "bytes")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    bytes: int
+    def __init__(self, space_id: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class HostList(_message.Message):
     __slots__ = ("hosts",)
@@ -419,7 +449,7 @@ class HeldVersion(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held_versions", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start_id", "followed_position", "highest_ids", "completed_removals")
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held_versions", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start_id", "followed_position", "highest_ids", "completed_removals", "resources")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -435,6 +465,7 @@ class HeartbeatRequest(_message.Message):
     FOLLOWED_POSITION_FIELD_NUMBER: _ClassVar[int]
     HIGHEST_IDS_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_REMOVALS_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
@@ -450,7 +481,8 @@ class HeartbeatRequest(_message.Message):
     followed_position: CatalogPosition
     highest_ids: HighestIds
     completed_removals: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held_versions: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start_id: _Optional[int] = ..., followed_position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest_ids: _Optional[_Union[HighestIds, _Mapping]] = ..., completed_removals: _Optional[_Iterable[int]] = ...) -> None: ...
+    resources: HostResources
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held_versions: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start_id: _Optional[int] = ..., followed_position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest_ids: _Optional[_Union[HighestIds, _Mapping]] = ..., completed_removals: _Optional[_Iterable[int]] = ..., resources: _Optional[_Union[HostResources, _Mapping]] = ...) -> None: ...
 
 class HeartbeatReply(_message.Message):
     __slots__ = ("revision", "lease_s", "position")

@@ -18,6 +18,23 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostResources:
+    """Resource use of a daemon's process and of the disk that holds its folder."""
+
+    disk_id: str
+    """Equal for folders on one disk of one machine; empty without a folder."""
+    disk_total_bytes: int
+    cpu_cores: float
+    """Processor seconds per second."""
+    cpu_count: int
+    memory_bytes: int
+    memory_total_bytes: int
+    started_ms: int
+    space_bytes: tuple[tuple[SpaceId, int], ...] = ()
+    """(space, disk usage of its folder in bytes)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatReport:
     """Report of a daemon about itself, in a heartbeat."""
 
@@ -35,6 +52,7 @@ class HeartbeatReport:
     """Random number of the process; 0 if not reported."""
     dropped_loads: frozenset[LoadId] = frozenset()
     """Abandoned loads from the desired state that this storaged holds no block of."""
+    resources: HostResources | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +72,8 @@ class Host:
     held_bytes: int = 0
     start_id: int = 0
     """Random number of the process; 0 if not known."""
+    resources: HostResources | None = None
+    """Reported by the last heartbeat; not stored."""
 
     def advertised_state(self) -> tuple[str, str, int, bool]:
         """Return the fields that other daemons see.

@@ -14,6 +14,7 @@ from metad.model.hosts import (
     HeartbeatReport,
     HighestIds,
     Host,
+    HostResources,
     Inventory,
     InventoryBuild,
     InventorySpace,
@@ -45,6 +46,43 @@ def host_to_proto(host: Host, *, parts: int = 0) -> metad_pb.Host:
         free_bytes=host.free_bytes,
         held_bytes=host.held_bytes,
         start_id=host.start_id,
+    )
+
+
+def listed_host_to_proto(host: Host, *, parts: int) -> metad_pb.Host:
+    """Return a host with its partitions and its resource use, for a list of hosts."""
+    message = host_to_proto(host, parts=parts)
+    if host.resources is not None:
+        message.resources.CopyFrom(_resources_to_proto(host.resources))
+    return message
+
+
+def _resources_to_proto(resources: HostResources) -> metad_pb.HostResources:
+    return metad_pb.HostResources(
+        disk_id=resources.disk_id,
+        disk_total_bytes=resources.disk_total_bytes,
+        cpu_cores=resources.cpu_cores,
+        cpu_count=resources.cpu_count,
+        memory_bytes=resources.memory_bytes,
+        memory_total_bytes=resources.memory_total_bytes,
+        started_ms=resources.started_ms,
+        spaces=[
+            metad_pb.SpaceUsage(space_id=space_id, bytes=used)
+            for space_id, used in resources.space_bytes
+        ],
+    )
+
+
+def _resources_from_proto(message: metad_pb.HostResources) -> HostResources:
+    return HostResources(
+        disk_id=message.disk_id,
+        disk_total_bytes=message.disk_total_bytes,
+        cpu_cores=message.cpu_cores,
+        cpu_count=message.cpu_count,
+        memory_bytes=message.memory_bytes,
+        memory_total_bytes=message.memory_total_bytes,
+        started_ms=message.started_ms,
+        space_bytes=tuple((SpaceId(usage.space_id), usage.bytes) for usage in message.spaces),
     )
 
 
@@ -86,6 +124,9 @@ def heartbeat_from_proto(message: metad_pb.HeartbeatRequest) -> HeartbeatReport:
         held_bytes=message.held_bytes,
         start_id=message.start_id,
         dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
+        resources=_resources_from_proto(message.resources)
+        if message.HasField("resources")
+        else None,
     )
 
 

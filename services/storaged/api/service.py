@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from google.protobuf.message import Message
 
 from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.recent_logs import list_log_records
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_proto.errors import Conflict
 from asterism_proto.framing import Frame
@@ -93,6 +94,7 @@ class StoreService:
         }
         handlers |= {
             "find_binary_endpoint": self._find_binary_endpoint,
+            "list_log_records": list_log_records,
             "write_blocks": blocks.write_blocks,
             "seal_load": blocks.seal_load,
             "exists": blocks.exists,

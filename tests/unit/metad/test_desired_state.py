@@ -296,6 +296,27 @@ def test_hosts_are_listed_with_the_parts_that_they_hold(metad: InProcessMetad) -
     ]
 
 
+def test_the_resource_use_of_a_host_is_listed_and_not_sent_to_others(
+    metad: InProcessMetad,
+) -> None:
+    resources = metad_pb.HostResources(
+        disk_id="d",
+        disk_total_bytes=1000,
+        cpu_cores=0.5,
+        cpu_count=4,
+        memory_bytes=7,
+        memory_total_bytes=70,
+        started_ms=12,
+        spaces=[metad_pb.SpaceUsage(space_id=1, bytes=5)],
+    )
+    metad.heartbeat("s1", resources=resources)
+    listed = {host.uuid: host for host in metad.ask("list_hosts", common_pb.Empty()).hosts}
+    assert listed["s1"].resources == resources
+    assert not listed["s2"].HasField("resources")
+    polled = metad.poll("g1", role=metad_pb.GRAPHD).storaged
+    assert not any(host.HasField("resources") for host in polled)
+
+
 def test_absent_graphds_are_forgotten_but_storageds_never(metad: InProcessMetad) -> None:
     metad.heartbeat("g1", role=metad_pb.GRAPHD)
     metad.advance_clock(3_599)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
 from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.recent_logs import RECENT_RECORDS
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_proto.errors import Stale
 from asterism_proto.framing import Frame
@@ -48,3 +50,14 @@ def test_find_stream_returns_the_endpoint(service: StoreService) -> None:
         storaged_pb.FindBinaryEndpointRequest(), CallContext.with_timeout(60)
     )
     assert reply == storaged_pb.FindBinaryEndpointReply(port=7, handshake_key=5, unix_socket="name")
+
+
+def test_the_log_of_the_process_is_listed(service: StoreService) -> None:
+    logger = logging.getLogger("storaged.test")
+    logger.handlers[:] = [RECENT_RECORDS]
+    logger.warning("disk_slow", extra={"read_ms": 4000})
+    reply = service.handlers[STORE["list_log_records"].path](
+        common_pb2.ListLogRecordsRequest(limit=1), CallContext.with_timeout(60)
+    )
+    assert isinstance(reply, common_pb2.LogRecordList)
+    assert [record.text for record in reply.records] == ["disk_slow read_ms=4000"]
