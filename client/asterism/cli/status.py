@@ -10,6 +10,8 @@ from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
 from asterism.cli.output import format_timestamp, table
 from asterism.cli.spaces import spaces_table
+from asterism_model import readiness
+from asterism_model.readiness import HostPresence
 from asterism_proto.v1 import common_pb2 as common_pb
 
 if TYPE_CHECKING:
@@ -24,22 +26,17 @@ EXAMPLES = (
 
 def readiness_problems(hosts: list[Host], spaces: list[SpaceInfo]) -> list[str]:
     """Return why partitions are unavailable; an empty list means the service is ready."""
-    if not hosts:  # a folder opened read-only has every partition in this process
-        return []
-    online = {host.uuid for host in hosts if host.online}
-    problems = [
-        f"{host.role.lower()} {host.address} is offline"
+    presences = [
+        HostPresence(
+            uuid=host.uuid,
+            role=host.role.lower(),
+            address=host.address,
+            online=host.online,
+            parts=host.parts,
+        )
         for host in hosts
-        if not host.online and host.parts
     ]
-    for space in spaces:
-        offline_parts = sum(1 for part_hosts in space.hosts if not online & set(part_hosts))
-        if offline_parts:
-            problems.append(
-                f"space {space.name}: {offline_parts} of {len(space.hosts)} parts have no "
-                "host online"
-            )
-    return problems
+    return readiness.readiness_problems(presences, {space.name: space.hosts for space in spaces})
 
 
 def status(context: typer.Context) -> None:

@@ -319,5 +319,5 @@ def test_the_service_is_ready_when_every_part_has_a_host_online() -> None:
     assert readiness_problems([host("a", online=True), host("b", online=True)], [space]) == []
     problems = readiness_problems([host("a", online=True), host("b", online=False)], [space])
     assert "storaged b:9779 is offline" in problems
-    assert "space shop: 1 of 2 parts have no host online" in problems
+    assert "space shop: 1 of 2 partitions have no host online" in problems
     assert readiness_problems([], [space]) == []  # state of a folder that is opened for reading
