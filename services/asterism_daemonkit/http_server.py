@@ -9,23 +9,21 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
 from email.utils import formatdate
 from typing import Any
 
 import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
-from starlette.exceptions import HTTPException
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.grpc_server import typed_error
+from asterism_daemonkit.http_errors import add_error_handlers, error_response, handle_error
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
 from asterism_model import unicode_text
-from asterism_proto.errors import AsterismError, InvalidRequest, SourceLocation, Unavailable
+from asterism_proto.errors import InvalidRequest, Unavailable
 
 MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
@@ -34,44 +32,7 @@ _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
 """Paths that monitors may request under any host name; they reveal nothing of a graph."""
 
 
-def _error_response(
-    error: str, message: str, status: int, location: SourceLocation | None = None
-) -> JSONResponse:
-    return JSONResponse(
-        {"error": error, "message": message, **({} if location is None else asdict(location))},
-        status_code=status,
-    )
-
-
-def _handle_error(_: Request, error: Exception) -> JSONResponse:
-    asterism_error = typed_error(error)
-    return _error_response(
-        type(asterism_error).__name__,
-        asterism_error.message,
-        asterism_error.http,
-        asterism_error.place,
-    )
-
-
-def _handle_invalid(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    field_path = ".".join(str(part) for part in first["loc"])
-    return _error_response(
-        "InvalidRequest", f"{field_path} = {first.get('input')!r}: {first['msg']}"[:1000], 422
-    )
-
-
-def _handle_http_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return _error_response(
-        "NotFound" if error.status_code == 404 else "InvalidRequest",
-        str(error.detail),
-        error.status_code,
-    )
-
-
-def _cross_origin_fault(request: Request, length: int) -> str:
+def _cross_origin_fault(request: Request) -> str:
     """Return why a state-changing request is refused for its origin; empty if it is allowed.
 
     A browser sends the page that a request comes from (`Origin`, `Sec-Fetch-Site`), and asks for
@@ -89,10 +50,22 @@ def _cross_origin_fault(request: Request, length: int) -> str:
             f"sec-fetch-site {site[:50]!r}: only this host's own pages may change something "
             "from a browser"
         )
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if length and media_type != "application/json":
-        return f"content-type {media_type[:100]!r}: expected 'application/json'"
     return ""
+
+
+def _media_type_fault(request: Request) -> str:
+    """Return why the type of a body is refused; empty if it is JSON.
+
+    A browser sends other types to any host without permission, so this protects as well as
+    `_cross_origin_fault` against pages of other hosts."""
+    content_type = request.headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type == "application/json":
+        return ""
+    return (
+        f"content-type={content_type[:100]!r}: expected 'application/json'; with curl, "
+        "-H 'content-type: application/json'"
+    )
 
 
 def _surrogate_fault(body: bytes) -> str:
@@ -121,18 +94,13 @@ def create_app(
     """Return the HTTP application of a daemon.
 
     It serves ``/status /healthz /readyz /metrics /flags`` and the daemon's own routers."""
-    app = FastAPI(
+    app = _Application(
         title=f"Asterism {daemon}",
-        description=f"HTTP door of {daemon}.",
-        docs_url="/docs",
+        description=f"HTTP API of {daemon}.",
+        docs_url=None,
         redoc_url=None,
     )
-    for kind, handler in (
-        (AsterismError, _handle_error),
-        (RequestValidationError, _handle_invalid),
-        (HTTPException, _handle_http_error),
-    ):
-        app.add_exception_handler(kind, handler)
+    add_error_handlers(app)
 
     @app.middleware("http")
     async def check_request(
@@ -144,31 +112,35 @@ def create_app(
             or not length.isdigit()
             or int(length) > MAX_BODY_BYTES
         ):
-            return _error_response(
+            return error_response(
                 "InvalidRequest",
-                f"content-length {length!r}: a body has a length of at most {MAX_BODY_BYTES} bytes",
+                (
+                    f"content-length={length[:100]!r}: expected a body of at most "
+                    f"{MAX_BODY_BYTES:,} bytes"
+                ),
                 413,
             )
         host = request.headers.get("host", "")
         if request.url.path not in _PROBE_PATHS and not allowed_hosts.allows(host):
-            return _error_response(
+            return error_response(
                 "InvalidRequest",
                 (
-                    f"host {host[:200]!r} is no name of this door; the setting http_names takes "
-                    "further ones"
+                    f"host={host[:200]!r}: not a name of this server; add it to the setting "
+                    "http_names"
                 ),
                 403,
             )
-        if request.method not in _SAFE_METHODS and (
-            fault := _cross_origin_fault(request, int(length))
-        ):
-            return _error_response("InvalidRequest", fault, 403)
+        if request.method not in _SAFE_METHODS:
+            if fault := _cross_origin_fault(request):
+                return error_response("InvalidRequest", fault, 403)
+            if int(length) and (fault := _media_type_fault(request)):
+                return error_response("InvalidRequest", fault, 415)
         if int(length) and (fault := _surrogate_fault(await request.body())):
-            return _error_response("InvalidRequest", fault, 422)
+            return error_response("InvalidRequest", fault, 422)
         try:
             return await proceed(request)
         except Exception as error:  # logged once, here: uvicorn would log the error again
-            return _handle_error(request, error)
+            return handle_error(request, error)
 
     @app.get("/status", tags=["daemon"])
     def get_status() -> dict[str, Any]:
@@ -198,9 +170,47 @@ def create_app(
         """Return the settings that the daemon runs with."""
         return dict(flags)
 
-    for router in routers:
+    for router in [*routers, _index_router(daemon), api_docs.router(app.title)]:
         app.include_router(router)
     return app
+
+
+class _Application(FastAPI):
+    """FastAPI application that summarizes each route by the first sentence of its description."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                if text := operation.get("description"):
+                    operation["summary"] = text.partition("\n")[0]
+        return document
+
+
+def _index_router(daemon: str) -> APIRouter:
+    """Return the router of ``/`` for daemons without web pages."""
+    api = APIRouter(include_in_schema=False)
+
+    @api.get("/")
+    def get_index(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse("/docs", status_code=307)
+        return JSONResponse(
+            {
+                "daemon": daemon,
+                "routes": {
+                    "/docs": "description of every route, for browsers",
+                    "/openapi.json": "description of every route, as OpenAPI",
+                    "/status": "identity and state of the daemon",
+                    "/healthz": "whether the process responds",
+                    "/readyz": "whether the daemon is ready",
+                    "/metrics": "Prometheus metrics",
+                    "/flags": "settings",
+                },
+            }
+        )
+
+    return api
 
 
 class _DateHeader:

@@ -269,7 +269,7 @@ def test_jobs_are_filtered_and_paged(endpoints: MetadEndpoints) -> None:
         ("/spaces/graph/versions/7", 404, "no published version yet"),
         ("/spaces/graph/versions/0", 404, "version '0'"),
         ("/spaces/graph/versions/latest", 404, "version 'latest'"),
-        ("/nothing", 404, "Not Found"),
+        ("/nothing", 404, "GET /api/v1/nothing: no such route"),
     ],
 )
 def test_invalid_reads_are_refused_with_the_value(

@@ -6,6 +6,7 @@ They cover rates, quantiles, histograms, runs of partitions, and spans of number
 from __future__ import annotations
 
 import re
+from importlib import resources
 from math import floor, log2
 
 import numpy as np
@@ -15,11 +16,11 @@ from hypothesis import strategies as st
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_daemonkit.metrics import LATENCY_BUCKETS_S, MethodStats, Metrics
+from asterism_daemonkit.static_files import read_folder
 from asterism_model.schema import EdgeType, NodeType, Schema, WeightTable
 from asterism_proto.errors import Deadline, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators.reads import WeightHistogram
-from graphd.pages import files
 from graphd.pages.data import LruCache
 from graphd.pages.plots import MAX_BARS, MAX_RANGES, format_ranges, histogram_bars, part_ranges
 from graphd.pages.rates import MAX_INTERVALS, RateMonitor, combine, quantile
@@ -266,7 +267,7 @@ def test_weight_histogram_stops_at_the_deadline() -> None:
 
 
 def test_pages_reference_only_existing_files() -> None:
-    static_files = files._read(files.resources.files("graphd.pages") / "static", "")
+    static_files = read_folder(resources.files("graphd.pages") / "static")
     for name, file in static_files.items():
         for reference in (
             re.findall(r'(?:href|src)="/ui/static/([^"]+)"', file.body.decode())
@@ -283,7 +284,7 @@ def test_pages_reference_only_existing_files() -> None:
 
 
 def test_no_script_makes_markup_or_code_of_text() -> None:
-    static_files = files._read(files.resources.files("graphd.pages") / "static", "")
+    static_files = read_folder(resources.files("graphd.pages") / "static")
     for name, file in static_files.items():
         if name.endswith(".js"):
             matches = re.findall(

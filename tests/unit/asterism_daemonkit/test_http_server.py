@@ -1,0 +1,201 @@
+"""Tests of the HTTP application of every daemon: refusals, its index, its description."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from importlib import resources
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from fastapi import APIRouter, Body, FastAPI, Query
+
+from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
+from asterism_daemonkit.http_models import HttpModel
+from asterism_daemonkit.http_server import create_app
+from asterism_daemonkit.metrics import Metrics
+
+JSON = {"content-type": "application/json"}
+
+
+class Letter(HttpModel):
+    """Body of the route."""
+
+    text: str
+    copies: int = 1
+    stamps: tuple[int | str, ...] = ()
+    prices: list[int] | list[list[int]] | None = None
+
+
+def letter_router() -> APIRouter:
+    api = APIRouter(tags=["letters"])
+
+    @api.post("/letters")
+    def send_letter(letter: Annotated[Letter, Body()]) -> Letter:
+        """Send a letter.
+
+        Nothing is sent."""
+        return letter
+
+    @api.get("/letters/{name}")
+    def get_letter(name: str, page: Annotated[int, Query(ge=1)] = 1) -> str:
+        """Return a letter."""
+        return f"{name} {page}"
+
+    return api
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return create_app(
+        daemon="metad",
+        status=dict,
+        ready=list,
+        flags={},
+        metrics=Metrics("metad"),
+        allowed_hosts=AllowedHosts(),
+        routers=[letter_router()],
+    )
+
+
+def send(
+    app: FastAPI,
+    method: str,
+    path: str,
+    content: bytes | None = None,
+    headers: Mapping[str, str] = JSON,
+) -> httpx.Response:
+    """Return the reply of the application to one request, without a socket."""
+
+    async def request() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://metad:1") as client:
+            return await client.request(method, path, content=content, headers=headers)
+
+    return asyncio.run(request())
+
+
+def message(reply: httpx.Response) -> str:
+    assert set(reply.json()) == {"error", "message"}
+    return str(reply.json()["message"])
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_another_content_type_is_refused_with_415(app: FastAPI, kind: str) -> None:
+    reply = send(app, "POST", "/letters", b'{"text": "x"}', {"content-type": kind})
+    assert reply.status_code == 415
+    assert f"content-type={kind!r}: expected 'application/json'" in message(reply)
+
+
+def test_a_content_type_may_have_parameters(app: FastAPI) -> None:
+    headers = {"content-type": "Application/JSON; charset=utf-8"}
+    assert send(app, "POST", "/letters", b'{"text": "x"}', headers).status_code == 200
+
+
+def test_a_page_of_another_host_is_refused_with_403(app: FastAPI) -> None:
+    for kind in ("text/plain", "application/json"):
+        headers = {"content-type": kind, "origin": "http://evil.example"}
+        reply = send(app, "POST", "/letters", b'{"text": "x"}', headers)
+        assert reply.status_code == 403
+        assert "evil.example" in message(reply)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"text": "x",}', r"body: expected JSON; .*property name.* at character 1[34]"),
+        (b"{", r"body: expected JSON; expecting property name .* at character 2"),
+        (b"\xff{", r"body: expected JSON in UTF-8"),
+        (b"[" * 100_000, r"body: expected JSON"),
+        (b"", r"body: expected a JSON object, but the request has no body"),
+        (b"{}", r"text: expected a value, but the field is missing"),
+        (b"[]", r"body=\[\]: expected a valid dictionary"),
+        (b'{"text": 3}', r"text=3: expected a valid string"),
+        (b'{"text": "x", "copies": "many"}', r"copies='many': expected a valid integer"),
+        (b'{"text": "x", "copy": 2}', r"copy=2: no such field; GET /docs"),
+        (
+            b'{"text": "x", "stamps": [1, "a", {}]}',
+            r"stamps\[2\]={}: expected a valid integer or a valid string",
+        ),
+        (b'{"text": "x", "prices": [[1], ["a"]]}', r"prices\[0\]=\[1\]: expected a valid integer"),
+        (b'{"text": "' + b"x" * 5000 + b'", "copies": []}', r"copies=\[\]: expected"),
+    ],
+)
+def test_an_invalid_body_is_refused_with_field_and_value(
+    app: FastAPI, content: bytes, expected: str
+) -> None:
+    reply = send(app, "POST", "/letters", content)
+    assert reply.status_code in (400, 422)
+    assert reply.json()["error"] == "InvalidRequest"
+    assert re.match(expected, message(reply)), message(reply)
+
+
+def test_an_invalid_parameter_is_refused_by_its_name(app: FastAPI) -> None:
+    reply = send(app, "GET", "/letters/x?page=0", headers={})
+    assert reply.status_code == 422
+    assert message(reply) == "page='0': expected greater than or equal to 1"
+
+
+def test_an_unknown_route_is_answered_with_similar_ones(app: FastAPI) -> None:
+    reply = send(app, "GET", "/leters", headers={})
+    assert (reply.status_code, reply.json()["error"]) == (404, "NotFound")
+    assert message(reply).startswith("GET /leters: no such route; did you mean /letters")
+    assert message(send(app, "GET", "/zzzzzzzz", headers={})) == (
+        "GET /zzzzzzzz: no such route; GET /docs describes every route"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("GET", "/letters", "POST"), ("DELETE", "/letters/x", "GET"), ("PUT", "/status", "GET")],
+)
+def test_another_method_is_refused_with_those_allowed(
+    app: FastAPI, method: str, path: str, allowed: str
+) -> None:
+    reply = send(app, method, path, headers={})
+    assert (reply.status_code, reply.headers["allow"]) == (405, allowed)
+    assert message(reply) == f"{method} {path}: expected {allowed}"
+
+
+def test_the_index_names_the_routes_of_every_daemon(app: FastAPI) -> None:
+    index = send(app, "GET", "/", headers={}).json()
+    assert index["daemon"] == "metad"
+    for path in index["routes"]:
+        assert send(app, "GET", path, headers={}).status_code == 200, path
+    reply = send(app, "GET", "/", headers={"accept": "text/html,*/*"})
+    assert (reply.status_code, reply.headers["location"]) == (307, "/docs")
+
+
+def test_summaries_of_routes_are_their_first_sentences(app: FastAPI) -> None:
+    paths = send(app, "GET", "/openapi.json", headers={}).json()["paths"]
+    assert paths["/letters"]["post"]["summary"] == "Send a letter."
+    for operations in paths.values():
+        for operation in operations.values():
+            assert operation["summary"].endswith("."), operation["summary"]
+            assert operation["description"].startswith(operation["summary"])
+
+
+def test_the_page_of_routes_has_files_of_this_host_only(app: FastAPI) -> None:
+    page = send(app, "GET", "/docs", headers={})
+    assert page.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert "http" not in page.text
+    assert "http" not in CONTENT_SECURITY_POLICY
+    references: list[Any] = re.findall(r'(?:src|href)="(/[^"]*)"', page.text)
+    assert len(references) == 3
+    for reference in references:
+        file = send(app, "GET", reference, headers={})
+        assert file.status_code == 200, reference
+        again = send(app, "GET", reference, headers={"if-none-match": file.headers["etag"]})
+        assert again.status_code == 304
+    assert send(app, "GET", "/docs/nothing.js", headers={}).status_code == 404
+
+
+def test_swagger_ui_has_its_license() -> None:
+    folder = resources.files("asterism_daemonkit") / "swagger_ui"
+    assert "Apache License" in (folder / "LICENSE").read_text()
+    assert "SmartBear" in (folder / "NOTICE").read_text()
+    assert (folder / "swagger-ui-bundle.js.LICENSE.txt").is_file()
+    assert "validatorUrl: null" in (folder / "start.js").read_text()
