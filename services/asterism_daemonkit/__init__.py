@@ -1,3 +1,3 @@
-"""Infrastructure of all daemons: servers, clients, deadlines, heartbeats, settings, logs.
+"""Infrastructure of all daemons: servers, clients, deadlines, settings, logs, shared routes.
 
-Nothing here depends on graphs. Code that only one daemon needs belongs to its own package."""
+Code that only one daemon needs belongs to its own package."""

@@ -31,7 +31,6 @@ from graphd.http import verify_router as self_test
 from graphd.pages.service import Pages
 from graphd.settings import GraphdSettings
 from metad.app import Metad
-from metad.http.routes import router
 from metad.settings import MetadSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
@@ -215,7 +214,7 @@ class Standalone:
             metrics=self.metrics,
             allowed_hosts=AllowedHosts(http_names, listen),
             routers=[
-                router(self._metad.components.service),
+                *self._metad.api_routers(),
                 self_test(lambda: address),
                 query_router(self._graphd.query_service),
                 *self._pages.routers,

@@ -13,6 +13,7 @@ from asterism_daemonkit.calls import (
     CallContext,
     ConcurrentTransport,
     Handler,
+    LocalTransport,
     TrafficCallback,
 )
 from asterism_daemonkit.daemon_identity import Identity
@@ -21,6 +22,7 @@ from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
@@ -164,6 +166,7 @@ class Graphd:
             routers=[
                 verify_router(lambda: settings.advertised_address(self.grpc_port)),
                 query_router(self.query_service),
+                job_router(LocalTransport(self.catalog_handlers)),
                 *self._pages.routers,
             ],
         )

@@ -10,10 +10,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from asterism_daemonkit.calls import Handler, handlers_of
+from fastapi import APIRouter
+
+from asterism_daemonkit.calls import Handler, LocalTransport, handlers_of
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
 from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_proto.errors import Conflict, Corrupt
@@ -235,12 +238,19 @@ class Metad:
             flags=self.settings.flags(),
             metrics=self.metrics,
             allowed_hosts=self.settings.allowed_hosts(),
-            routers=[router(self.components.service)],
+            routers=self.api_routers(),
         )
         self.grpc_port = self._grpc.start()
         self.http_port = self._http.start()
         self._grpc.set_serving(True)
         write_ports(self.settings.ports_file, grpc=self.grpc_port, http=self.http_port)
+
+    def api_routers(self) -> list[APIRouter]:
+        """Return the HTTP API, for the HTTP port of this daemon or of its host process."""
+        return [
+            job_router(LocalTransport(self.components.catalog_handlers)),
+            router(self.components.service),
+        ]
 
     def ready(self) -> list[str]:
         """Return the reasons why metad is not ready; empty if it is."""

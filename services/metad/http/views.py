@@ -1,14 +1,15 @@
 """Response models of the routes; their docstrings are the descriptions in OpenAPI.
 
-Views of jobs are in `job_views`."""
+Views of jobs are in `asterism_daemonkit.job_views`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from asterism_daemonkit.http_models import HttpModel
 from asterism_model.elements import OWN_WEIGHTS
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
@@ -17,22 +18,7 @@ from metad.model.catalog import Manifest, Pin, Space
 from metad.model.hosts import Host
 
 
-class ApiModel(BaseModel):
-    """Base of all views."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Problem(ApiModel):
-    """Reason why a request was refused."""
-
-    error: str = Field(examples=["NotFound"])
-    """Class of the error; the documentation lists them."""
-    message: str = Field(examples=["job 99 does not exist; the newest is 12"])
-    """Description of the problem, with the value and the remedy."""
-
-
-class TypeTotalView(ApiModel):
+class TypeTotalView(HttpModel):
     """Totals of one type in a version, over all partitions."""
 
     element: Literal["node", "edge"]
@@ -49,7 +35,7 @@ class TypeTotalView(ApiModel):
     """Largest total variation between a partition's exact table distribution and its weights."""
 
 
-class PinView(ApiModel):
+class PinView(HttpModel):
     """A lease on a version: while it lasts, the version is served."""
 
     pin_id: int
@@ -62,7 +48,7 @@ class PinView(ApiModel):
     """Time at which the lease ends unless it is renewed."""
 
 
-class VersionView(ApiModel):
+class VersionView(HttpModel):
     """A published version."""
 
     version: int = Field(examples=[3])
@@ -81,7 +67,7 @@ class VersionView(ApiModel):
     """Indexes that filtered sampling can use."""
 
 
-class SpaceView(ApiModel):
+class SpaceView(HttpModel):
     """A graph space with its schema and partitions."""
 
     space_id: int
@@ -99,7 +85,7 @@ class SpaceView(ApiModel):
     """Totals of the current version; empty while there is none."""
 
 
-class NewSpace(ApiModel):
+class NewSpace(HttpModel):
     """A space to create."""
 
     name: str = Field(max_length=128, examples=["papers"])
@@ -118,7 +104,7 @@ class NewSpace(ApiModel):
     """If true, an existing space of that name with an equal schema is accepted."""
 
 
-class HostView(ApiModel):
+class HostView(HttpModel):
     """A daemon that sends heartbeats to metad."""
 
     uuid: str

@@ -13,11 +13,14 @@ import pytest
 from tests.kit.metad import SCHEMA, finished_report
 from tests.kit.waiting import HANG_S, let_pass, wait_until
 
+from asterism_daemonkit.calls import LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
+from graphd.app import Graphd
+from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.settings import MetadSettings
 
@@ -239,6 +242,64 @@ def test_audit_over_http_reports_findings_and_failures(endpoints: MetadEndpoints
     failed = endpoints.get(f"/jobs/{second_job['job_id']}")
     assert failed["state"] == "FAILED"
     assert failed["tasks"][0]["causes"] == ["attempt 1: mebibyte 0 is not what was written"]
+
+
+@pytest.fixture(scope="module")
+def graphd_http(shared_endpoints: MetadEndpoints) -> Iterator[httpx.Client]:
+    """Return a client of a graphd's HTTP port; the graphd passes calls on to the metad."""
+    to_metad = LocalTransport(shared_endpoints.metad.handlers)
+    graphd = Graphd(
+        GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1),
+        to_metad,
+        lambda *_: to_metad,
+    )
+    graphd.open_ports()
+    with httpx.Client(base_url=f"http://127.0.0.1:{graphd.http_port}", timeout=HANG_S) as client:
+        yield client
+    graphd.stop()
+
+
+def test_graphd_passes_jobs_on_to_metad(
+    endpoints: MetadEndpoints, graphd_http: httpx.Client
+) -> None:
+    endpoints.commit_load()
+    submitted = graphd_http.post("/api/v1/jobs", json={"space": "graph"})
+    job = submitted.json()
+    assert (submitted.status_code, job["state"]) == (202, "RUNNING")
+    path = f"/jobs/{job['job_id']}"
+    assert endpoints.get(path) == job
+    stopped = graphd_http.post(f"/api/v1{path}/stop")
+    assert (stopped.status_code, stopped.json()["ending"]) == (202, "STOPPED")
+    endpoints.heartbeat()
+    recovered = graphd_http.post(f"/api/v1{path}/recover")
+    assert (recovered.status_code, recovered.json()["state"]) == (202, "RUNNING")
+    (order,) = endpoints.task_orders()
+    endpoints.heartbeat(finished_report(order))
+    finished_job = graphd_http.get(f"/api/v1{path}").json()
+    assert finished_job == endpoints.get(path)
+    assert finished_job["state"] == "FINISHED"
+    assert finished_job["hygiene"]
+    page = "/jobs?space=graph&state=FINISHED&limit=1"
+    assert graphd_http.get(f"/api/v1{page}").json() == endpoints.get(page)
+    for request in ("/jobs/999999", "/jobs/x", "/jobs?limit=0", f"/jobs?before={1 << 63}"):
+        refused = graphd_http.get(f"/api/v1{request}")
+        assert refused.json() == endpoints.get(request, refused.status_code)
+        assert refused.status_code in (404, 422)
+
+
+def test_jobs_have_one_description_at_metad_and_graphd(
+    endpoints: MetadEndpoints, graphd_http: httpx.Client
+) -> None:
+    ours, theirs = (
+        {
+            path: content
+            for path, content in http.get("/openapi.json").json()["paths"].items()
+            if path.startswith("/api/v1/jobs")
+        }
+        for http in (endpoints.http, graphd_http)
+    )
+    assert ours == theirs
+    assert len(ours) == 4
 
 
 def test_jobs_are_filtered_and_paged(endpoints: MetadEndpoints) -> None:

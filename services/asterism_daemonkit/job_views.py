@@ -7,27 +7,27 @@ from typing import Literal
 
 from pydantic import Field
 
+from asterism_daemonkit.http_models import HttpModel
+from asterism_daemonkit.weight_stats_views import WeightStatsView
 from asterism_model.partition_stats import Element
 from asterism_model.task_results import TaskResult
-from metad.http.views import ApiModel
-from metad.http.weight_stats_views import WeightStatsView
-from metad.jobs.progress import job_progress, task_eta_s
-from metad.model.job_kinds import redacted_options
-from metad.model.jobs import Job, JobState, Task
+from asterism_proto.v1 import common_pb2 as common_pb
 
 ElementName = Literal["node", "edge"]
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 
-_STATE_NAMES: dict[JobState, StateName] = {
-    JobState.QUEUE: "QUEUE",
-    JobState.RUNNING: "RUNNING",
-    JobState.FINISHED: "FINISHED",
-    JobState.FAILED: "FAILED",
-    JobState.STOPPED: "STOPPED",
+STATES: dict[StateName, common_pb.JobState] = {
+    "QUEUE": common_pb.QUEUE,
+    "RUNNING": common_pb.RUNNING,
+    "FINISHED": common_pb.FINISHED,
+    "FAILED": common_pb.FAILED,
+    "STOPPED": common_pb.STOPPED,
 }
+"""States of a job by name."""
+_STATE_NAMES = {number: name for name, number in STATES.items()}
 
 
-class TypeAuditView(ApiModel):
+class TypeAuditView(HttpModel):
     """Audit result of one type, over the partitions of one storaged."""
 
     element: ElementName
@@ -52,7 +52,7 @@ class TypeAuditView(ApiModel):
     """Number of probabilities in tables below 2^-64."""
 
 
-class ExportedFileView(ApiModel):
+class ExportedFileView(HttpModel):
     """A table exported as a file."""
 
     path: str = Field(examples=["p00000-n0-weight.parquet"])
@@ -67,7 +67,7 @@ class ExportedFileView(ApiModel):
     sha256: str
 
 
-class PartUnitsView(ApiModel):
+class PartUnitsView(HttpModel):
     """Units of a partition that a build linked from earlier versions, and those that it built."""
 
     part: int
@@ -79,7 +79,7 @@ class PartUnitsView(ApiModel):
     bytes_built: int
 
 
-class ResultView(ApiModel):
+class ResultView(HttpModel):
     """Result of a task. Fields of other job kinds are empty."""
 
     audit: list[TypeAuditView]
@@ -97,7 +97,7 @@ class ResultView(ApiModel):
     """Units of each partition that was built; empty in lists of jobs."""
 
 
-class TaskView(ApiModel):
+class TaskView(HttpModel):
     """The share of a job on one storaged."""
 
     task_id: int
@@ -126,7 +126,7 @@ class TaskView(ApiModel):
     """Result of a finished task."""
 
 
-class ProgressView(ApiModel):
+class ProgressView(HttpModel):
     """Progress of a job."""
 
     rows_done: int
@@ -139,7 +139,7 @@ class ProgressView(ApiModel):
     """Seconds to the end if the slowest task keeps its rate; null if not known."""
 
 
-class JobView(ApiModel):
+class JobView(HttpModel):
     """A unit of work submitted to metad. Times are milliseconds since 1970; 0 = not yet."""
 
     job_id: int = Field(examples=[12])
@@ -170,7 +170,7 @@ class JobView(ApiModel):
     Filled if a single job is requested, while its version is served."""
 
 
-class JobPageView(ApiModel):
+class JobPageView(HttpModel):
     """A page of jobs, newest first."""
 
     jobs: list[JobView]
@@ -180,7 +180,7 @@ class JobPageView(ApiModel):
     """Number of matching jobs on all pages."""
 
 
-class NewJob(ApiModel):
+class NewJob(HttpModel):
     """A job to submit."""
 
     space: str = Field(min_length=1, max_length=128, examples=["papers"])
@@ -198,19 +198,17 @@ class NewJob(ApiModel):
     """Version to read, for kinds that read one; 0: the current one."""
 
 
-def job_view(
-    job: Job, *, files: bool = True, weight_stats: list[WeightStatsView] | None = None
-) -> JobView:
-    """Return the view of a job; ``files=False`` leaves out its exported files, for lists."""
+def job_view(job: common_pb.Job, weight_stats: list[WeightStatsView] | None = None) -> JobView:
+    """Return the view of a job, with the weight statistics of the version that it published."""
     return JobView(
         job_id=job.job_id,
         space=job.space,
         space_id=job.space_id,
         kind=job.kind,
-        options=redacted_options(job.options),
+        options=dict(job.options),
         target_version=job.target_version,
         state=_STATE_NAMES[job.state],
-        ending=_STATE_NAMES[job.ending] if job.ending else None,
+        ending=_STATE_NAMES.get(job.ending),
         cut=job.cut,
         version=job.version,
         cause=job.cause,
@@ -218,12 +216,12 @@ def job_view(
         started_ms=job.started_ms,
         finished_ms=job.finished_ms,
         progress=_progress(job),
-        tasks=[_task_view(task, files=files) for task in job.tasks],
+        tasks=[_task_view(task) for task in job.tasks],
         hygiene=weight_stats or [],
     )
 
 
-def _task_view(task: Task, *, files: bool) -> TaskView:
+def _task_view(task: common_pb.Task) -> TaskView:
     return TaskView(
         task_id=task.task_id,
         host=task.host,
@@ -234,27 +232,25 @@ def _task_view(task: Task, *, files: bool) -> TaskView:
         rows_done=task.rows_done,
         rows_total=task.rows_total,
         rows_per_s=task.rows_per_s or None,
-        eta_s=task_eta_s(task),
-        retry_at_ms=task.retry_at_ms if task.state is JobState.QUEUE else 0,
+        eta_s=task.eta_s or None,
+        retry_at_ms=task.retry_at_ms,
         causes=list(task.causes),
         started_ms=task.started_ms,
         finished_ms=task.finished_ms,
-        result=_result_view(task.outcome.result, files=files)
-        if task.outcome is not None and task.outcome.result != TaskResult()
+        result=_result_view(TaskResult.from_proto(task.result))
+        if task.HasField("result")
         else None,
     )
 
 
-def _progress(job: Job) -> ProgressView:
-    progress = job_progress(job)
+def _progress(job: common_pb.Job) -> ProgressView:
+    has_total = all(task.rows_total > 0 or task.state == common_pb.FINISHED for task in job.tasks)
     return ProgressView(
-        rows_done=progress.rows_done,
-        rows_total=progress.rows_total,
-        fraction=min(progress.rows_done / progress.rows_total, 1.0)
-        if progress.has_total and progress.rows_total
-        else None,
-        rows_per_s=progress.rows_per_s,
-        eta_s=progress.eta_s,
+        rows_done=job.rows_done,
+        rows_total=job.rows_total,
+        fraction=min(job.rows_done / job.rows_total, 1.0) if has_total and job.rows_total else None,
+        rows_per_s=job.rows_per_s or None,
+        eta_s=job.eta_s or None,
     )
 
 
@@ -262,7 +258,7 @@ def _element(element: Element) -> ElementName:
     return "node" if element is Element.NODE else "edge"
 
 
-def _result_view(result: TaskResult, *, files: bool) -> ResultView:
+def _result_view(result: TaskResult) -> ResultView:
     return ResultView(
         audit=[
             TypeAuditView(**{**asdict(audit), "element": _element(audit.element)})
@@ -274,10 +270,8 @@ def _result_view(result: TaskResult, *, files: bool) -> ResultView:
         files=[
             ExportedFileView(**{**asdict(file), "element": _element(file.element)})
             for file in result.files
-        ]
-        if files
-        else [],
+        ],
         bytes_before=result.bytes_before,
         bytes_after=result.bytes_after,
-        units=[PartUnitsView(**asdict(units)) for units in result.units] if files else [],
+        units=[PartUnitsView(**asdict(units)) for units in result.units],
     )
