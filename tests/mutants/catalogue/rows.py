@@ -371,12 +371,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "out = np.zeros(len(ids), np.bool_) if self.listed is None else "
-                "self.listed.excluded_mask(rows, ids)\n"
+                "self.listed.excluded_mask(rows, ids, checkpoint)\n"
                 "        if self.neighbors is not None:"
             ),
             (
                 "out = np.zeros(len(ids), np.bool_) if self.listed is None else "
-                "self.listed.excluded_mask(rows, ids)\n"
+                "self.listed.excluded_mask(rows, ids, checkpoint)\n"
                 "        if False:"
             ),
         ),
@@ -405,11 +405,13 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "is_allowed = ~exclusions.excluded_mask(np.repeat(pending // n, "
-                "attempts_per_round), candidates['ids']).reshape(-1, attempts_per_round)"
+                "attempts_per_round), candidates['ids'], checkpoint)"
+                ".reshape(-1, attempts_per_round)"
             ),
             (
                 "is_allowed = True | exclusions.excluded_mask(np.repeat(pending // n, "
-                "attempts_per_round), candidates['ids']).reshape(-1, attempts_per_round)"
+                "attempts_per_round), candidates['ids'], checkpoint)"
+                ".reshape(-1, attempts_per_round)"
             ),
         ),
         check="negatives_follow_remaining_weights",
