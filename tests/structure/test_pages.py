@@ -157,9 +157,10 @@ def test_chinese_sentences_have_no_line_breaks(root: Path, site: Path) -> None:
 
 def test_a_search_for_speed_leads_to_the_benchmarks(site: Path) -> None:
     index = json.loads((site / "search/search_index.json").read_text())
-    # Titles weigh most in the ranking of results.
-    titles = [entry for entry in index["docs"] if "faster than DGL" in entry["title"]]
+    # In the ranking, a term in a title outweighs any number in texts.
+    titles = [entry for entry in index["docs"] if "faster" in entry["title"].lower()]
     assert [entry["location"].partition("#")[0] for entry in titles] == ["benchmarks.html"]
+    assert "faster than DGL" in titles[0]["title"]
 
 
 def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
