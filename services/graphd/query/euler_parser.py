@@ -188,16 +188,17 @@ class _EulerTreeBuilder(Transformer[Any, Any]):
 
 
 @cache
-def _grammar() -> Grammar:
+def euler_grammar() -> Grammar:
+    """Return the grammar of Euler's GQL; it is built once."""
     return Grammar("euler.lark", _EulerTreeBuilder(), _WORDS)
 
 
 def build_parser() -> None:
     """Build the parser in advance, so that no query waits for it."""
-    _grammar()
+    euler_grammar()
 
 
 def parse_euler(text: str) -> tuple[EulerStep, ...]:
     """Return the steps of a query in Euler's GQL; for errors see `graphd.query.parser.parse`."""
-    steps: tuple[EulerStep, ...] = _grammar().parse(text)
+    steps: tuple[EulerStep, ...] = euler_grammar().parse(text)
     return steps

@@ -9,7 +9,12 @@ from importlib.resources import files
 from typing import Any
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+from lark.exceptions import (
+    UnexpectedCharacters,
+    UnexpectedEOF,
+    UnexpectedInput,
+    UnexpectedToken,
+)
 
 from asterism_proto.errors import AsterismError, InvalidRequest
 from graphd.query.errors import syntax_error
@@ -22,6 +27,8 @@ _OPEN = re.compile(
     r"\"(?:[^\"\\]|\\.)*\\?\Z|'(?:[^'\\]|\\.)*\\?\Z|`[^`\n]*\Z|/\*(?:[^*]|\*(?!/))*\Z", re.DOTALL
 )
 """Pattern of an unclosed text, name or comment."""
+_KEYWORD = re.compile(r"[A-Za-z_]{2,}|v|e")
+"""Pattern of keywords among the names of terminals; P and Q are too short to complete."""
 
 
 class Grammar:
@@ -76,6 +83,21 @@ class Grammar:
             )
         # Long texts contain their values and rarely repeat. The limit also bounds the cache.
         return self._parse_cached(text) if len(text) <= MAX_CACHED_LENGTH else self._parse(text)
+
+    def accepted(self, text: str) -> tuple[list[Token], set[str]]:
+        """Return the tokens of a text, and the terminals that may follow; none if it is invalid."""
+        if len(text) > MAX_LENGTH:
+            return [], set()
+        try:
+            state = self._parser.parse_interactive(text)
+            return list(state.iter_parse()), set(state.accepts())
+        except (AsterismError, UnexpectedInput):
+            return [], set()
+
+    def keywords(self, terminals: Iterable[str]) -> list[str]:
+        """Return the keywords among terminals, in alphabetical order."""
+        labels = (self._words.get(name, "") for name in terminals)
+        return sorted(label for label in labels if _KEYWORD.fullmatch(label))
 
     def _parse(self, text: str) -> Any:
         try:

@@ -428,13 +428,14 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
 
 
 @cache
-def _grammar() -> Grammar:
+def ngql_grammar() -> Grammar:
+    """Return the grammar of statements; it is built once."""
     return Grammar("ngql.lark", _SyntaxTreeBuilder(), _WORDS)
 
 
 def build_parser() -> None:
     """Build the parser in advance, so that no query waits for it."""
-    _grammar()
+    ngql_grammar()
 
 
 def parse(text: str) -> tuple[Statement, ...]:
@@ -446,5 +447,5 @@ def parse(text: str) -> tuple[Statement, ...]:
         If the text is invalid, with its line, a caret and the expected tokens.
         `SourceLocation.incomplete` is True if the text is cut short.
     """
-    statements: tuple[Statement, ...] = _grammar().parse(text)
+    statements: tuple[Statement, ...] = ngql_grammar().parse(text)
     return statements
