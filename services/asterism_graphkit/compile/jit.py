@@ -38,6 +38,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
+from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_graphkit.extents import CHECK_BOUNDS as CHECK_BOUNDS
 from asterism_graphkit.extents import EXTENTS, OUT_OF_BOUNDS, emit_bounds_check, emit_registration
 
@@ -54,7 +55,12 @@ STOP_CHECK_STEPS = 1 << 12
 """Steps of a loop between two checks of its stop flag: about ten microseconds."""
 STOP_CHECK_MASK = STOP_CHECK_STEPS - 1
 """Mask for a loop counter: the loop checks its stop flag where these bits are 0."""
-_CHECKS: dict[str, Any] = {"boundscheck": True} if CHECK_BOUNDS else {}
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # an entry point for C, which nothing calls
+    **({"boundscheck": True} if CHECK_BOUNDS else {}),
+}
 _SUFFIX = "-checked" if CHECK_BOUNDS else ""
 """Suffix of cached files, so that each build reads, lists and removes only its own files."""
 _LOCK_LOOK_S, _LOCK_LOOKS = 0.02, 6000
@@ -72,9 +78,7 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    return _with_content_key(
-        numba.njit(cache=True, nogil=True, error_model="numpy", **_CHECKS)(fn), fn
-    )
+    return _with_content_key(numba.njit(nogil=True, **_OPTIONS)(fn), fn)
 
 
 def kernel_holding_gil(fn: Callable[P, R]) -> Callable[P, R]:
@@ -84,7 +88,7 @@ def kernel_holding_gil(fn: Callable[P, R]) -> Callable[P, R]:
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    return _with_content_key(numba.njit(cache=True, error_model="numpy", **_CHECKS)(fn), fn)
+    return _with_content_key(numba.njit(**_OPTIONS)(fn), fn)
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
@@ -93,21 +97,37 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     The function must not allocate an array. Its array arguments are not reference-counted, whether
     they are passed directly or in tuples: the caller keeps them alive. LLVM does not always remove
     the counting, which costs some nanoseconds per array and call.
+
+    It has no entry point for Python, which would take longer to compile than the function itself:
+    its code would be inlined there too, next to the conversion of all arguments. If Python calls
+    it, for example in a test, a second build with an entry point is compiled.
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     options: dict[str, Any] = {
-        "cache": True,
         "nogil": True,
-        "error_model": "numpy",
         "inline": "never",
         "forceinline": True,
         "_nrt": CHECK_BOUNDS,
+        **_OPTIONS,
     }
-    return _with_content_key(numba.njit(**options, **_CHECKS)(fn), fn)
+    step: Any = numba.njit(no_cpython_wrapper=True, **options)(fn)
+
+    @cache
+    def build_for_python() -> Callable[P, R]:
+        return _with_content_key(numba.njit(**options)(fn), fn, "-python")
+
+    def add_overload(result: Any) -> None:
+        step.overloads[tuple(result.signature.args)] = result
+
+    # Both are methods that the dispatcher calls: to register an entry point, which is missing here,
+    # and to obtain one for a call from Python.
+    step.add_overload = add_overload
+    step._compile_for_args = lambda *_, **__: build_for_python()
+    return _with_content_key(step, fn)
 
 
-def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
+def _with_content_key(compiled: Any, fn: Callable[P, R], suffix: str = "") -> Callable[P, R]:
     """Key the cached code of a kernel by the content of its sources.
 
     Numba keys it by the modification time of the kernel's own file. But inlined functions and
@@ -118,11 +138,12 @@ def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
     cache = compiled._cache
     path, depth = Path(fn.__code__.co_filename), fn.__module__.count(".")
     stamp = (
-        _source_digest(path.parents[depth - 2], "**/*.py")
+        source_digest(path.parents[depth - 2], "**/*.py")
         if depth > 1
-        else _source_digest(path.parent, "*.py")
+        else source_digest(path.parent, "*.py")
     )
-    files = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
+    base = cache._impl.filename_base + suffix + _SUFFIX
+    files = CompiledFiles(cache.cache_path, base, stamp, f"{fn.__module__}.{fn.__name__}")
     cache._cache_file = files
     original_compile = compiled.compile
 
@@ -131,7 +152,7 @@ def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
             try:
                 return original_compile(signature)
             finally:
-                files.unlock()
+                files.finish()
 
     compiled.compile = compile_once
     dispatcher: Callable[P, R] = compiled
@@ -153,16 +174,30 @@ class CompiledFiles(IndexDataCacheFile):
 
     _lock: int | None = None
     """Descriptor of the lock file while the lock is held."""
+    _is_missing = False
+    """True from the time that a signature is missing until it is compiled or loaded."""
+
+    def __init__(
+        self, cache_path: str, filename_base: str, source_stamp: Any, kernel: str = ""
+    ) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)  # type: ignore[no-untyped-call]
+        self._kernel = kernel
 
     def load(self, key: Any) -> Any:
         """Return compiled code, or None if this process has to compile it."""
         data = super().load(key)  # type: ignore[no-untyped-call]
-        if data is None and self._lock is None and self._take_lock():
-            data = super().load(key)  # type: ignore[no-untyped-call]
+        if data is None and not self._is_missing:
+            self._is_missing = True
+            ACTIVITY.begin(self._kernel)
+            if self._take_lock():
+                data = super().load(key)  # type: ignore[no-untyped-call]
         return data
 
-    def unlock(self) -> None:
+    def finish(self) -> None:
         """Release the lock, if this process holds it, so that other processes look again."""
+        if self._is_missing:
+            self._is_missing = False
+            ACTIVITY.end(self._kernel)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -209,7 +244,7 @@ class CompiledFiles(IndexDataCacheFile):
 
 
 @cache
-def _source_digest(folder: Path, pattern: str) -> bytes:
+def source_digest(folder: Path, pattern: str) -> bytes:
     """Return a digest of this package and of the sources in a folder that match a pattern."""
     digest = hashlib.sha256()
     for root, glob in ((folder, pattern), (Path(__file__).parents[1], "**/*.py")):

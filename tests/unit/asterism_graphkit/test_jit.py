@@ -63,6 +63,34 @@ def test_changed_step_or_constant_elsewhere_recompiles_kernel(tmp_path: Path) ->
     assert run_kernel(tmp_path, 20, 5) == (26, 1)
 
 
+def test_step_called_from_python_equals_step_in_kernel(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
+    program = "import loops, steps; print(loops.run(1), steps.step(11) + steps.step(11) - 12)"
+    assert run_program(tmp_path, program) == (12, 12)
+    # Its code for kernels has no entry point, and is not called.
+    bases = {path.name.split(".")[1].split("-")[0] for path in tmp_path.rglob("*.nbc")}
+    assert bases == {"run", "step"}
+    assert len(list(tmp_path.rglob("steps.step-*-python.nbi"))) == 1
+
+
+def test_activity_counts_kernels_missing_from_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
+    program = """
+from asterism_graphkit.compile.activity import ACTIVITY
+import loops
+
+seen = []
+ACTIVITY.listeners.append(lambda: seen.append(ACTIVITY.current))
+loops.run(1)
+assert seen in ([], ["loops.run", "steps.step", "loops.run", ""]), seen
+print(ACTIVITY.compiled, len(seen))
+"""
+    assert run_program(tmp_path, program) == (2, 4)
+    assert run_program(tmp_path, program) == (0, 0)
+
+
 def test_code_is_listed_only_after_it_is_written(tmp_path: Path) -> None:
     reader, loaded = CompiledFiles(str(tmp_path), "run", "new"), []
 
