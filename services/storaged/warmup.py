@@ -5,6 +5,7 @@ The storaged reports that it is ready only afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,8 @@ from storaged.store.image import (
 )
 
 _OUT, _IN = 1, 2
+_IDS = np.array([3, 5, 9, 4], np.int64)
+"""Three nodes of the graph, and an id that it lacks."""
 
 
 def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> AliasTable:
@@ -168,12 +171,9 @@ def _version() -> sampling.LocalVersion:
     )
 
 
-def _sample_packed(
-    version: sampling.LocalVersion,
-    positions: np.ndarray[tuple[int], np.dtype[np.int64]],
-    uniform: bool,
-) -> None:
+def _sample_packed(version: sampling.LocalVersion, uniform: bool) -> None:
     """Compile the kernels that sample from packed rows."""
+    positions = np.arange(4, dtype=np.int64)
     sampling.sample_neighbors(
         version,
         edge_types=[2],
@@ -207,18 +207,16 @@ def _sample_packed(
     )
 
 
-def _sample_temporal(
-    version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> None:
+def _sample_temporal(version: sampling.LocalVersion) -> None:
     """Compile the kernels of temporal sampling."""
-    temporal_filter = sampling.TemporalFilter(times=ids, strict=False, last=False, want_times=True)
+    temporal_filter = sampling.TemporalFilter(times=_IDS, strict=False, last=False, want_times=True)
     for edge_types in ([0], [0, 1]):
         sampling.sample_temporal_neighbors(
             version,
             edge_types=edge_types,
             node_type=0,
-            ids=ids,
-            positions=ids,
+            ids=_IDS,
+            positions=_IDS,
             count=2,
             replace=False,
             uniform=False,
@@ -242,16 +240,14 @@ def _sample_temporal(
         version,
         expansion,
         {0: (2, -1)},
-        ids,
-        np.zeros(ids.size, np.int32),
+        _IDS,
+        np.zeros(_IDS.size, np.int32),
         temporal_filter=temporal_filter,
         **options,  # type: ignore[arg-type]
     )
 
 
-def _sample_filtered(
-    version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> None:
+def _sample_filtered(version: sampling.LocalVersion) -> None:
     """Compile the kernels of filters and of sampling from indexes."""
     filter_cache = sampling.FilterCache(1 << 20)
     for text, element in (("id > 3", sampling.NODE), ("weight > 1 and id > 0", sampling.EDGE)):
@@ -277,8 +273,8 @@ def _sample_filtered(
             version,
             edge_types=types,
             node_type=0,
-            ids=ids,
-            positions=ids,
+            ids=_IDS,
+            positions=_IDS,
             count=2,
             replace=False,
             uniform=False,
@@ -295,16 +291,14 @@ def _sample_filtered(
         )
 
 
-def _sample_subgraphs(
-    version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool
-) -> None:
+def _sample_subgraphs(version: sampling.LocalVersion, uniform: bool) -> None:
     """Compile the kernels of subgraph sampling, LABOR included."""
     expansion = sampling.Expansion(
         seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True
     )
     for disjoint in (False, True):
         seeds = {
-            "seeds": ids,
+            "seeds": _IDS,
             "types": np.zeros(4, np.int32),
             "disjoint": disjoint,
             "expand_all_hops": False,
@@ -326,178 +320,198 @@ def _sample_subgraphs(
             edge_type=0,
             hop=0,
             count=2,
-            ids=ids,
+            ids=_IDS,
             trees=None,
         )
+
+
+def _sample_globally(version: sampling.LocalVersion, uniform: bool) -> None:
+    """Compile the kernels of global draws."""
+    taken: dict[str, Any] = {
+        "taken_ids": np.array([3], np.int64),
+        "taken_types": np.array([0], np.int32),
+    }
+    share: dict[str, Any] = {
+        "types": [0, 1],
+        "parts": [0],
+        "seed": 1,
+        "count": 4,
+        "uniform": uniform,
+        "want_probabilities": True,
+    }
+    sampling.sample_nodes(version, start=0, **share)
+    sampling.sample_edges(version, start=0, **share)
+    sampling.sample_distinct_nodes(version, **taken, **share)
+    sampling.sample_distinct_edges(version, **taken, **share)
+    sampling.remaining_node_weight(version, types=[0, 1], parts=[0], **taken)
+    for kinds in (None, np.array([0, 1, 1, 0], np.int32)):
+        sampling.sample_nodes_by_index(
+            version,
+            types=[0, 1],
+            draw_indices=np.arange(4, dtype=np.int64),
+            kinds=kinds,
+            seed=1,
+            uniform=uniform,
+            want_probabilities=kinds is None,
+        )
+
+
+def _sample_neighbors(version: sampling.LocalVersion, uniform: bool) -> None:
+    """Compile the kernels that sample neighbors, one or several edge types at a time."""
+    for edge_types in ([0], [0, 1]):
+        shared: dict[str, Any] = {
+            "edge_types": edge_types,
+            "node_type": 0,
+            "ids": _IDS,
+            "positions": np.arange(4, dtype=np.int64),
+            "count": 2,
+            "uniform": uniform,
+            "direction": _OUT,
+            "seed": 1,
+            "hop": 0,
+            "want_edge_ids": True,
+        }
+        for replacement in (False, True):
+            sampling.sample_neighbors(
+                version, replace=replacement, want_weights=True, want_probabilities=True, **shared
+            )
+        sampling.sample_neighbors(
+            version, replace=False, want_weights=False, distinct_neighbors=True, **shared
+        )
+
+
+def _walk(version: sampling.LocalVersion, uniform: bool) -> None:
+    """Compile the kernels of walks."""
+    for bias in (1.0, 0.5):
+        sampling.continue_walks(
+            version,
+            sampling.WalkSpec(
+                steps=[[0]],
+                length=3,
+                uniform=uniform,
+                direction=_OUT,
+                seed=1,
+                restart=0.5,
+                p=bias**2,
+                q=bias,
+                want_edge_ids=True,
+            ),
+            sampling.WalkState(
+                ids=_IDS,
+                kinds=np.zeros(4, np.int32),
+                positions=np.arange(4, dtype=np.int64),
+                taken=np.zeros(4, np.int32),
+                starts=_IDS,
+                start_kinds=np.zeros(4, np.int32),
+                before=_IDS[::-1].copy(),
+                before_kinds=np.zeros(4, np.int32),
+            ),
+        )
+
+
+def _rank(version: sampling.LocalVersion, uniform: bool) -> None:
+    """Compile the kernels of personalized PageRank."""
+    sampling.rank_nodes(
+        version,
+        ids=_IDS,
+        kinds=np.zeros(4, np.int32),
+        checkpoint=no_checkpoint,
+        edge_types=[0, 1],
+        direction=_OUT,
+        uniform=uniform,
+        alpha=0.5,
+        epsilon=0.1,
+        top=2,
+    )
+
+
+def _read_edges(version: sampling.LocalVersion) -> None:
+    """Compile the kernels that read neighborhoods and look up edges."""
+    kinds = np.zeros(4, np.int32)
+    for direction in (_OUT, _IN):
+        shared: dict[str, Any] = {
+            "edge_types": [0, 1],
+            "node_type": 0,
+            "ids": _IDS,
+            "direction": direction,
+        }
+        sampling.read_neighbors(version, want_weights=True, want_edge_ids=True, **shared)
+        sampling.top_neighbors(version, count=2, want_edge_ids=True, **shared)
+        sampling.has_edge(
+            version,
+            edge_types=[0, 1],
+            ids=_IDS,
+            kinds=kinds,
+            targets=_IDS,
+            target_kinds=kinds,
+            direction=direction,
+        )
+        sampling.degrees(version, **shared)
+
+
+def _induce(version: sampling.LocalVersion) -> None:
+    """Compile the kernels of induced subgraphs."""
+    for direction in (_OUT, _IN):
+        for columns in (_IDS, _IDS << 40):  # Targets close together, and targets far apart.
+            sampling.find_induced_edges(
+                version,
+                cols=columns,
+                want_weights=True,
+                want_edge_ids=True,
+                edge_types=[0, 1],
+                node_type=0,
+                ids=_IDS,
+                direction=direction,
+            )
+
+
+def _read_rows(version: sampling.LocalVersion) -> None:
+    """Compile the kernels that read features, rows and graph labels, and group by host."""
+    for buckets in (2, 1000):  # Few and many buckets are counted by different kernels.
+        partition_choice.group_by_key(partition_choice.part_of(_IDS, 2, "mix64"), buckets)
+    for type_id in (0, 1):
+        sampling.node_features(version, type_id, ["weight"], _IDS)
+        sampling.read_nodes(version, type_id, 0, 0, 0, [])
+    sampling.read_edges(version, 0, 0, 0, 0)
+    page, _ = sampling.read_graph_labels(version, [0], 0)
+    sampling.read_nodes_by_label(version, [0], page["labels.indptr"], page["labels.values"])
+
+
+def _weighted_and_uniform(
+    sample: Callable[[sampling.LocalVersion, bool], None],
+) -> Callable[[sampling.LocalVersion], None]:
+    """Return a step that samples by weight, then uniformly."""
+
+    def step(version: sampling.LocalVersion) -> None:
+        for uniform in (False, True):
+            sample(version, uniform)
+
+    return step
+
+
+STEPS: Mapping[str, Callable[[sampling.LocalVersion], None]] = {
+    "reads": _read_rows,
+    "global draws": _weighted_and_uniform(_sample_globally),
+    "neighbors": _weighted_and_uniform(_sample_neighbors),
+    "packed rows": _weighted_and_uniform(_sample_packed),
+    "subgraphs": _weighted_and_uniform(_sample_subgraphs),
+    "walks": _weighted_and_uniform(_walk),
+    "edges": _read_edges,
+    "induced subgraphs": _induce,
+    "times": _sample_temporal,
+    "filters": _sample_filtered,
+    "PageRank": _weighted_and_uniform(_rank),
+}
+"""Groups of kernels, those that a new graph needs first at the front. Together they are all."""
+
+
+def compile_step(name: str) -> None:
+    """Run the kernels of one of `STEPS`."""
+    STEPS[name](_version())
 
 
 def compile_kernels() -> None:
     """Run every kernel of sampling and reading, on arrays of the dtypes that requests have."""
     version = _version()
-    ids, positions = np.array([3, 5, 9, 4], np.int64), np.arange(4, dtype=np.int64)
-    for buckets in (2, 1000):  # Few and many buckets are counted by different kernels.
-        partition_choice.group_by_key(partition_choice.part_of(ids, 2, "mix64"), buckets)
-    excluded, types = np.array([3], np.int64), np.array([0], np.int32)
-    for uniform in (False, True):
-        share = {
-            "types": [0, 1],
-            "parts": [0],
-            "seed": 1,
-            "count": 4,
-            "uniform": uniform,
-            "want_probabilities": True,
-        }
-        # The arguments are a plain dict, shared by several calls.
-        sampling.sample_nodes(version, start=0, **share)  # type: ignore[arg-type]
-        sampling.sample_edges(version, start=0, **share)  # type: ignore[arg-type]
-        sampling.sample_distinct_nodes(
-            version,
-            taken_ids=excluded,
-            taken_types=types,
-            **share,  # type: ignore[arg-type]
-        )
-        sampling.sample_distinct_edges(
-            version,
-            taken_ids=excluded,
-            taken_types=types,
-            **share,  # type: ignore[arg-type]
-        )
-        for edge_types in ([0], [0, 1]):
-            for with_replacement in (False, True):
-                sampling.sample_neighbors(
-                    version,
-                    edge_types=edge_types,
-                    node_type=0,
-                    ids=ids,
-                    positions=positions,
-                    count=2,
-                    replace=with_replacement,
-                    uniform=uniform,
-                    direction=_OUT,
-                    seed=1,
-                    hop=0,
-                    want_weights=True,
-                    want_edge_ids=True,
-                    want_probabilities=True,
-                )
-        _sample_packed(version, positions, uniform)
-        for edge_types in ([0], [0, 1]):
-            sampling.sample_neighbors(
-                version,
-                edge_types=edge_types,
-                node_type=0,
-                ids=ids,
-                positions=positions,
-                count=2,
-                replace=False,
-                uniform=uniform,
-                direction=_OUT,
-                seed=1,
-                hop=0,
-                want_weights=False,
-                want_edge_ids=True,
-                distinct_neighbors=True,
-            )
-        for bias in (1.0, 0.5):
-            sampling.continue_walks(
-                version,
-                sampling.WalkSpec(
-                    steps=[[0]],
-                    length=3,
-                    uniform=uniform,
-                    direction=_OUT,
-                    seed=1,
-                    restart=0.5,
-                    p=bias**2,
-                    q=bias,
-                    want_edge_ids=True,
-                ),
-                sampling.WalkState(
-                    ids=ids,
-                    kinds=np.zeros(4, np.int32),
-                    positions=positions,
-                    taken=np.zeros(4, np.int32),
-                    starts=ids,
-                    start_kinds=np.zeros(4, np.int32),
-                    before=ids[::-1].copy(),
-                    before_kinds=np.zeros(4, np.int32),
-                ),
-            )
-        sampling.sample_nodes_by_index(
-            version,
-            types=[0, 1],
-            draw_indices=positions,
-            seed=1,
-            uniform=uniform,
-            want_probabilities=True,
-        )
-        sampling.sample_nodes_by_index(
-            version,
-            types=[0, 1],
-            draw_indices=positions,
-            kinds=np.array([0, 1, 1, 0], np.int32),
-            seed=1,
-            uniform=uniform,
-        )
-        _sample_subgraphs(version, ids, uniform)
-        rank_arguments = {
-            "edge_types": [0, 1],
-            "direction": _OUT,
-            "uniform": uniform,
-            "alpha": 0.5,
-            "epsilon": 0.1,
-            "top": 2,
-        }
-        sampling.rank_nodes(
-            version,
-            ids=ids,
-            kinds=np.zeros(4, np.int32),
-            checkpoint=no_checkpoint,
-            **rank_arguments,  # type: ignore[arg-type]
-        )
-    _sample_temporal(version, ids)
-    _sample_filtered(version, ids)
-    sampling.remaining_node_weight(
-        version, types=[0, 1], parts=[0], taken_ids=excluded, taken_types=types
-    )
-    for direction in (_OUT, _IN):
-        node_arguments = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
-        sampling.read_neighbors(
-            version,
-            want_weights=True,
-            want_edge_ids=True,
-            **node_arguments,  # type: ignore[arg-type]
-        )
-        sampling.top_neighbors(
-            version,
-            count=2,
-            want_edge_ids=True,
-            **node_arguments,  # type: ignore[arg-type]
-        )
-        kinds = np.zeros(4, np.int32)
-        sampling.has_edge(
-            version,
-            edge_types=[0, 1],
-            ids=ids,
-            kinds=kinds,
-            targets=ids,
-            target_kinds=kinds,
-            direction=direction,
-        )
-        sampling.degrees(version, **node_arguments)  # type: ignore[arg-type]
-        for cols in (ids, ids << 40):  # Targets close together, and targets far apart.
-            sampling.find_induced_edges(
-                version,
-                cols=cols,
-                want_weights=True,
-                want_edge_ids=True,
-                **node_arguments,  # type: ignore[arg-type]
-            )
-    for type_id in (0, 1):
-        sampling.node_features(version, type_id, ["weight"], ids)
-        sampling.read_nodes(version, type_id, 0, 0, 0, [])
-    sampling.read_edges(version, 0, 0, 0, 0)
-    label_page, _ = sampling.read_graph_labels(version, [0], 0)
-    sampling.read_nodes_by_label(
-        version, [0], label_page["labels.indptr"], label_page["labels.values"]
-    )
+    for step in STEPS.values():
+        step(version)

@@ -7,6 +7,8 @@ import threading
 from types import TracebackType
 from typing import Any, TextIO
 
+from asterism_graphkit.compile.activity import ACTIVITY
+
 
 class ProgressReporter:
     """Row counter that writes JSON lines from a separate thread.
@@ -73,7 +75,7 @@ class ProgressReporter:
     def _write_counts(self) -> None:
         with self._lock:
             line = {
-                "phase": self._phase,
+                "phase": "compiling kernels" if ACTIVITY.current else self._phase,
                 "rows_done": min(self._done, self._total),
                 "rows_total": self._total,
             }
