@@ -16,6 +16,21 @@ from asterism_proto.errors import Deadline, NotFound
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content, Transport
 
+_excluded_s: Callable[[], float] = float
+"""Function that returns the seconds, so far, that do not count towards deadlines."""
+
+
+def exclude_from_deadlines(seconds: Callable[[], float]) -> None:
+    """Do not count some time of this process towards the deadlines of calls.
+
+    Parameters
+    ----------
+    seconds : callable
+        Returns the excluded seconds since the process started. It never decreases.
+    """
+    global _excluded_s
+    _excluded_s = seconds
+
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
@@ -29,6 +44,8 @@ class CallContext:
     """Function that registers a callback for the end of the call, including a hang-up.
 
     The callback runs in another thread. Local calls do not hang up."""
+    excluded_s: float = field(default_factory=lambda: _excluded_s())
+    """Excluded seconds when the call started; see `exclude_from_deadlines`."""
 
     @classmethod
     def with_timeout(cls, seconds: float) -> CallContext:
@@ -37,7 +54,7 @@ class CallContext:
 
     def remaining(self) -> float:
         """Return the seconds left; Deadline if there are none or the caller hung up."""
-        remaining_s = self.deadline - time.monotonic()
+        remaining_s = self.deadline - time.monotonic() + _excluded_s() - self.excluded_s
         if remaining_s <= 0 or not self.is_active():
             raise Deadline("the call's time is up; ask for less, or with a longer timeout")
         return remaining_s

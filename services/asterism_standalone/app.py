@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +22,8 @@ from asterism_daemonkit.settings import split_address
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
 from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_standalone import compile_report
+from asterism_standalone.kernel_compiler import KernelCompiler, is_cache_complete
 from asterism_standalone.published_file import PublishedFile
 from asterism_standalone.read_only import ReadOnlyService
 from asterism_standalone.settings import StandaloneSettings
@@ -40,6 +42,8 @@ logger = logging.getLogger(__name__)
 _ANY_PORT = "127.0.0.1:0"
 _GRPC_WORKERS, _GRPC_QUEUE, _STOP_GRACE_S = 16, 256, 10.0
 _LAST_POLL_S = 5.0
+_REPORT_INTERVAL_S = 2.0
+"""Seconds between two reports of what a starting service waits for."""
 _CATCH_UP_LIMIT_S = 30.0
 """Seconds to wait for a new version.
 
@@ -73,6 +77,9 @@ class Standalone:
         Created if it does not exist. It has one writer at a time.
     settings : StandaloneSettings, optional
         Default: the defaults of every setting.
+    compile_ahead : bool
+        Compile all kernels before the service is ready. Otherwise each is compiled when it is first
+        called; a process of its own compiles the others meanwhile. Default True.
 
     Raises
     ------
@@ -80,8 +87,19 @@ class Standalone:
         If another process has the folder open.
     """
 
-    def __init__(self, folder: Path, settings: StandaloneSettings | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: StandaloneSettings | None = None,
+        *,
+        compile_ahead: bool = True,
+    ) -> None:
         self.settings = settings or StandaloneSettings()
+        self._compiler = (
+            None
+            if compile_ahead or is_cache_complete()
+            else KernelCompiler(workers=1, background=True)
+        )
         self.folder = folder
         self._identity = open_folder(folder, "standalone")
         self._published_file = PublishedFile(folder)
@@ -112,6 +130,7 @@ class Standalone:
                 ),
                 metad_transport,
                 fenced=False,  # its metad is in this process
+                compile_ahead=compile_ahead,
             )
             storaged_transport = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(
@@ -126,6 +145,7 @@ class Standalone:
                 metad_transport,
                 lambda *_: storaged_transport,
                 on_poll_reply=self._published_file.update,
+                compile_ahead=compile_ahead,
             )
         except BaseException:
             self._identity.release()
@@ -138,19 +158,30 @@ class Standalone:
         self._pages: Pages | None = None
         self._started = self._stopped = False
 
-    def start(self) -> None:
+    def start(self, on_wait: Callable[[str], None] = lambda _: None) -> None:
         """Start the three daemons, and wait until they can serve.
+
+        Parameters
+        ----------
+        on_wait : callable, optional
+            Called every two seconds with what the service waits for.
 
         Raises
         ------
         NotReady
             If that takes longer than the settings allow; the message lists the causes.
         """
+        if self._compiler is not None:
+            self._compiler.start()
         self._metad.start()
         self._storaged.start()
         self._graphd.start()
-        deadline = time.monotonic() + self.settings.ready_timeout_s
+        reported_s = time.monotonic()
+        deadline = reported_s + self.settings.ready_timeout_s
         while missing := self.ready():
+            if time.monotonic() - reported_s > _REPORT_INTERVAL_S:
+                reported_s = time.monotonic()
+                on_wait("; ".join(missing))
             if not self.settings.adopting and (fault := self._metad.components.followers.fault()):
                 raise NotReady(fault)
             if self.settings.adopting and self._metad.components.followers.is_adoptable():
@@ -233,6 +264,8 @@ class Standalone:
         if self._stopped:
             return
         self._stopped = True
+        if self._compiler is not None:
+            self._compiler.stop()
         if self._grpc is not None:
             self._grpc.set_serving(False)
             self._grpc.stop(_STOP_GRACE_S)
@@ -268,6 +301,7 @@ def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Rea
     """Return a started service on ``folder``; `asterism.open` is built on it."""
     if mode not in ("w", "r+", "r"):
         raise InvalidRequest(f"mode {mode!r}: expected 'w', 'r+' or 'r'")
+    compile_report.install()
     standalone_settings = StandaloneSettings.of(settings)
     if mode == "r+" and not (folder / IDENTITY).exists():
         raise NotFound(
@@ -278,7 +312,7 @@ def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Rea
     service = (
         ReadOnlyService(folder, standalone_settings.limits)
         if mode == "r"
-        else Standalone(folder, standalone_settings)
+        else Standalone(folder, standalone_settings, compile_ahead=False)
     )
     try:
         service.start()

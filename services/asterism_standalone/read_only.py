@@ -30,7 +30,6 @@ from graphd.api.service import GraphService
 from graphd.query.service import QueryService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.updates import RoutingTable
-from graphd.warmup import compile_kernels
 from storaged.api.service import StoreService
 from storaged.local_spaces import LocalSpaces
 from storaged.paths import DataPaths
@@ -252,8 +251,7 @@ class ReadOnlyService:
         }
 
     def start(self) -> None:
-        """Compile the kernels that graphd's handlers call."""
-        compile_kernels()
+        """No-op: kernels are compiled, or loaded, when they are first called."""
 
     def stop(self) -> None:
         """Release the folders of versions. Images close after their last use."""

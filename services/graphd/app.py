@@ -26,6 +26,7 @@ from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
+from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_proto.errors import NotFound
 from asterism_proto.methods import CATALOG, GRAPH, Method
 from asterism_proto.transport import Content, Transport
@@ -63,6 +64,9 @@ class Graphd:
         given callback.
     on_poll_reply : callable, optional
         Called with each of metad's poll replies before the reply is applied.
+    compile_ahead : bool
+        Compile all kernels at the start, and be ready afterwards. Otherwise a kernel is compiled
+        when it is first called. Default True.
     """
 
     def __init__(
@@ -72,8 +76,9 @@ class Graphd:
         connect: Callable[[str, TrafficCallback], ConcurrentTransport],
         *,
         on_poll_reply: Callable[[metad_pb.PollReply], None] | None = None,
+        compile_ahead: bool = True,
     ) -> None:
-        self._on_poll_reply = on_poll_reply
+        self._on_poll_reply, self._compile_ahead = on_poll_reply, compile_ahead
         self._settings = settings
         self._metad = metad
         self._routing = RoutingTable(settings.limits)
@@ -137,7 +142,7 @@ class Graphd:
         missing = [] if self._routing.has_reply else ["metad has not answered yet"]
         if self._followed.fault:
             missing.append(self._followed.fault)
-        return missing if self._compiled.is_set() else [*missing, "kernels are being compiled"]
+        return missing if self._compiled.is_set() else [*missing, ACTIVITY.describe()]
 
     def open_ports(self) -> None:
         """Open the gRPC and HTTP ports."""
@@ -287,7 +292,8 @@ class Graphd:
         return True
 
     def _warm(self) -> None:
-        compile_kernels()
+        if self._compile_ahead:
+            compile_kernels()
         self._compiled.set()
         build_parser()
         euler_parser.build_parser()

@@ -23,6 +23,7 @@ from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
+from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
 from asterism_model.partition_stats import PartitionStats, totals_by_weight_name
@@ -79,6 +80,9 @@ class Storaged:
         Refuse a copied folder while a storaged on the original is online. Default True.
     fork_server : ForkServer, optional
         Starts the processes of tasks. By default, a new one is started at the first write or task.
+    compile_ahead : bool
+        Compile all kernels at the start, and be ready afterwards. Otherwise a kernel is compiled
+        when it is first called. Default True.
     """
 
     def __init__(
@@ -88,9 +92,10 @@ class Storaged:
         *,
         fenced: bool = True,
         fork_server: ForkServer | None = None,
+        compile_ahead: bool = True,
     ) -> None:
         _raise_file_limit()
-        self._settings = settings
+        self._settings, self._compile_ahead = settings, compile_ahead
         self._paths = DataPaths(settings.data)
         self._cluster = ClusterIdentity(self._paths.cluster)
         self._cluster.check_identity()
@@ -236,7 +241,10 @@ class Storaged:
 
     def start(self) -> None:
         """Start the threads that compile kernels and talk to metad; open no port."""
-        threading.Thread(target=self._compile_kernels, name="warm", daemon=True).start()
+        if self._compile_ahead:
+            threading.Thread(target=self._compile_kernels, name="warm", daemon=True).start()
+        else:
+            self._kernels_ready.set()
         self._version_loader.start()
         self._scrubber.start()
         self._garbage_collector.start()
@@ -253,7 +261,7 @@ class Storaged:
             else ["metad has not answered yet"]
         )
         if not self._kernels_ready.is_set():
-            missing.append(self._compile_fault or "kernels are being compiled")
+            missing.append(self._compile_fault or ACTIVITY.describe())
         return missing + self._local_spaces.unready()
 
     def _catalog_fault(self) -> str:

@@ -13,7 +13,19 @@ from typing import Annotated
 import typer
 
 import asterism
-from asterism.cli import backups, export, jobs, load, metad, sample, serve, spaces, status, verify
+from asterism.cli import (
+    backups,
+    export,
+    jobs,
+    load,
+    metad,
+    sample,
+    serve,
+    spaces,
+    status,
+    verify,
+    warm,
+)
 from asterism.cli.console import command as consoling
 from asterism.cli.context import DEFAULT_ADDRESS, CommandContext
 from asterism.cli.exit_codes import ExitCode, exit_code_of
@@ -47,6 +59,7 @@ app.command("backup", epilog=backups.BACKUP_EXAMPLES)(backups.backup)
 app.command("restore", epilog=backups.RESTORE_EXAMPLES)(backups.restore)
 app.add_typer(metad.app, name="metad")
 app.command("status", epilog=status.EXAMPLES)(status.status)
+app.command("warm", epilog=warm.EXAMPLES)(warm.warm)
 
 
 def _print_version(requested: bool) -> None:

@@ -63,7 +63,9 @@ class CommandContext:
         self, path: Path, *, allow_read_only: bool, create: bool, adopting: bool
     ) -> Client:
         import asterism
+        from asterism.transport.embedded import show_compilation
 
+        show_compilation(self.output.show_activity)
         try:
             mode = "w" if create else "r+"
             return (

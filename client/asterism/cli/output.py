@@ -47,6 +47,16 @@ class _ProgressBars:
         """Phase of each task, rows done when the phase began, and its start time."""
         self._done: dict[str, int] = {}
         self._updated_at = time.monotonic()
+        self._activity: TaskID | None = None
+
+    def show_activity(self, text: str) -> bool:
+        """Show a line without numbers, or remove it if it is empty; False without a terminal."""
+        if not self._progress.console.is_terminal:
+            return False
+        if self._activity is None:
+            self._activity = self._progress.add_task(text, total=None, rows="", rate="", left="")
+        self._progress.update(self._activity, description=text, visible=bool(text))
+        return True
 
     def update(
         self,
@@ -120,6 +130,8 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
+        self._bars: _ProgressBars | None = None
+        """Progress bars that are being shown."""
 
     def result(self, value: object, render: Callable[[], RenderableType]) -> None:
         """Print `value` as the JSON document of the command, or as `render` formats it."""
@@ -155,7 +167,18 @@ class Output:
         with Progress(
             *columns, console=console, disable=self.as_json and not console.is_terminal
         ) as progress:
-            yield _ProgressBars(progress).update
+            self._bars = _ProgressBars(progress)
+            try:
+                yield self._bars.update
+            finally:
+                self._bars = None
+
+    def show_activity(self, text: str) -> bool:
+        """Show a line below progress bars on a terminal, or remove it if it is empty.
+
+        Return False if there are none."""
+        bars = self._bars
+        return bars is not None and bars.show_activity(text)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from asterism.cli.context import command_context
+from asterism.cli.warm import compile_kernels
 from asterism.extras import required
 
 EXAMPLES = "Example: asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669"
@@ -59,6 +60,7 @@ def serve(
 ) -> None:
     """Serve a folder until SIGTERM or Ctrl-C: metad, storaged and graphd in one process."""
     output = command_context(context).output
+    compile_kernels(output, feature="asterism serve")
     stop = threading.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda *_: stop.set())
@@ -71,7 +73,7 @@ def serve(
     )
     service = standalone.Standalone(path, StandaloneSettings(allowed_addresses=allowed))
     try:
-        service.start()
+        service.start(on_wait=lambda missing: output.print_note(f"waiting: {missing}"))
         ports = service.open_ports(
             listen=listen, http_listen=http_listen, http_names=http_name or ()
         )

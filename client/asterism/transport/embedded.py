@@ -51,3 +51,23 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
     return EmbeddedService(
         transport=FolderTransport(Path(path), service.handlers, service.limits), stop=service.stop
     )
+
+
+def show_compilation(show: Callable[[str], bool]) -> None:
+    """Show which kernels are being compiled for an embedded service.
+
+    Parameters
+    ----------
+    show : callable
+        Receives a line to show, or an empty string to remove it. It returns False if it cannot; the
+        line is then written to standard error.
+
+    Raises
+    ------
+    MissingExtra
+        If the server's packages are not installed.
+    """
+    with required("server", "asterism.open"):
+        from asterism_standalone.compile_report import REPORT
+
+    REPORT.display = show
