@@ -28,8 +28,6 @@ from asterism_standalone.published_file import PublishedFile
 from asterism_standalone.read_only import ReadOnlyService
 from asterism_standalone.settings import StandaloneSettings
 from graphd.app import Graphd
-from graphd.http import query_router
-from graphd.http import verify_router as self_test
 from graphd.pages.service import Pages
 from graphd.settings import GraphdSettings
 from metad.app import Metad
@@ -246,8 +244,7 @@ class Standalone:
             allowed_hosts=AllowedHosts(http_names, listen),
             routers=[
                 *self._metad.api_routers(),
-                self_test(lambda: address),
-                query_router(self._graphd.query_service),
+                *self._graphd.api_routers(lambda: address),
                 *self._pages.routers,
             ],
         )

@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from fastapi import APIRouter
+
 from asterism_daemonkit.calls import (
     CallContext,
     ConcurrentTransport,
@@ -33,7 +35,8 @@ from asterism_proto.transport import Content, Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
-from graphd.http import query_router, verify_router
+from graphd.http.self_test import verify_router
+from graphd.http.statements import query_router
 from graphd.pages.service import Pages
 from graphd.query import euler_parser
 from graphd.query.parser import build_parser
@@ -169,8 +172,7 @@ class Graphd:
             metrics=self.metrics,
             allowed_hosts=settings.allowed_hosts(),
             routers=[
-                verify_router(lambda: settings.advertised_address(self.grpc_port)),
-                query_router(self.query_service),
+                *self.api_routers(lambda: settings.advertised_address(self.grpc_port)),
                 job_router(LocalTransport(self.catalog_handlers)),
                 *self._pages.routers,
             ],
@@ -182,6 +184,19 @@ class Graphd:
         self._heartbeat.send_now()
         write_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port)
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
+
+    def api_routers(self, address: Callable[[], str]) -> list[APIRouter]:
+        """Return the HTTP API, for the HTTP port of this daemon or of its host process.
+
+        Parameters
+        ----------
+        address : callable
+            Returns host:port of the gRPC port, which the self-test calls.
+        """
+        return [
+            query_router(self.query_service),
+            verify_router(address),
+        ]
 
     def create_pages(
         self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]

@@ -18,7 +18,6 @@ SAME_IDEA = {
     "Job": "the client's record of what metad keeps of a job",
     "Task": "the client's record of what metad keeps of a task",
     "JobPage": "a page of jobs: the result of metad's service, and what the web page shows of one",
-    "Problem": "the body of a refused HTTP request: of the routes of all daemons, and of graphd's",
     "FeatureStore": "features for a loader of GraphBolt or PyG; each is named as its base class",
     "NeighborSampler": "the sampler of DGL or PyG with this name, over a graph space",
     "NodeBatches": "epochs over nodes: a dataset of torch, and one of TensorFlow",

@@ -601,8 +601,15 @@ def test_statements_run_over_http(cluster: LocalCluster, graphs: Mapping[str, Gr
     assert document["rows"] == [
         [cell.hex() if isinstance(cell, bytes) else cell for cell in row] for row in result.rows(7)
     ]
-    assert (document["length"], document["seed"], document["version"], document["space"]) == (
+    assert (
+        document["length"],
+        document["truncated"],
+        document["seed"],
+        document["version"],
+        document["space"],
+    ) == (
         40,
+        True,
         "3",
         1,
         "cases",
@@ -614,11 +621,11 @@ def test_statements_run_over_http(cluster: LocalCluster, graphs: Mapping[str, Gr
             "parameters": {"p": PEOPLE[:2].tolist()},
         },
     )
+    assert with_parameters["truncated"] is False
+    heaviest = graphs["cluster"].query("TOP 2 NEIGHBORS FROM $p OVER writes", {"p": PEOPLE[:2]})
+    assert heaviest.types[-1] == "float32"
     assert with_parameters["rows"] == [
-        list(row)
-        for row in graphs["cluster"]
-        .query("TOP 2 NEIGHBORS FROM $p OVER writes", {"p": PEOPLE[:2]})
-        .rows()
+        [*row[:-1], float(str(np.float32(row[-1])))] for row in heaviest.rows()
     ]
     for body, expected in (
         ({"statement": "SAMPLE 5"}, (400, "InvalidRequest", 1, 9, True)),

@@ -1,0 +1,2 @@
+"""Routes of graphd's HTTP API: statements, the self-test.
+Routes of the web pages belong to `graphd.pages`; those that metad shares, to the daemon kit."""
