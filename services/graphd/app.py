@@ -35,6 +35,7 @@ from asterism_proto.transport import Content, Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
+from graphd.http.sampling import sampling_router
 from graphd.http.self_test import verify_router
 from graphd.http.statements import query_router
 from graphd.pages.service import Pages
@@ -194,6 +195,7 @@ class Graphd:
             Returns host:port of the gRPC port, which the self-test calls.
         """
         return [
+            sampling_router(self.handlers, self._api.versions.space_of),
             query_router(self.query_service),
             verify_router(address),
         ]

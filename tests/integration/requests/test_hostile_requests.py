@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit import cases
+from tests.kit import cases, sampling_bodies
 from tests.kit.fuzzing import campaign, client_requests, http_requests
 from tests.kit.fuzzing.metad_requests import FuzzedMetad
 from tests.kit.metad import InProcessMetad
@@ -168,6 +168,12 @@ HTTP_BODIES: dict[str, list[dict[str, Any]]] = {
         }
         for text, parameters, language in STATEMENTS
     ],
+    **{
+        f"/api/v1/spaces/{{space}}/{method.replace('_', '-')}": [
+            {**body, "timeout_s": 20} for body in bodies
+        ]
+        for method, bodies in sampling_bodies.BODIES.items()
+    },
 }
 
 
