@@ -208,6 +208,8 @@ class Graphd:
             daemon=daemon,
             metad=self._metad,
             read_histogram=self._api.weight_histogram,
+            storaged=self._hosts.transport,
+            handlers=self.handlers,
             metrics=metrics,
             missing=missing,
         )

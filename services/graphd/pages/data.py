@@ -13,9 +13,10 @@ from typing import Generic, TypeVar, cast
 from google.protobuf.message import Message
 
 from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.recent_logs import RECENT_RECORDS
 from asterism_model.schema import Schema
 from asterism_proto.errors import Busy, NotFound
-from asterism_proto.methods import CATALOG
+from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -25,6 +26,8 @@ from graphd.routing.routes import ServedVersion
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
+METAD = "metad"
+"""Name of metad among the daemons that return their log."""
 METAD_TIMEOUT_S = 10.0
 """Deadline of a call to metad in seconds."""
 HISTOGRAM_TIMEOUT_S = 60.0
@@ -70,11 +73,19 @@ class PageData:
     metad : Transport
     read_histogram : callable
         Reads the weight histogram of a type.
+    storaged : callable
+        Returns the transport to a storaged by uuid.
     """
 
-    def __init__(self, metad: Transport, read_histogram: ReadHistogram) -> None:
+    def __init__(
+        self,
+        metad: Transport,
+        read_histogram: ReadHistogram,
+        storaged: Callable[[str], Transport],
+    ) -> None:
         self._metad = metad
         self._read_histogram = read_histogram
+        self._storaged = storaged
         self._manifests: LruCache[common_pb.Manifest] = LruCache(_MAX_MANIFESTS)
         self._histograms: LruCache[WeightHistogram] = LruCache(_MAX_HISTOGRAMS)
         self._reading = threading.Lock()
@@ -147,6 +158,30 @@ class PageData:
     def recover_job(self, job_id: int) -> common_pb.Job:
         """Resume a failed or stopped job; return it."""
         return self._call_metad("recover_job", metad_pb.JobRequest(job_id=job_id), common_pb.Job)
+
+    def catalog_fault(self) -> str:
+        """Return why daemons do not follow metad's catalog; empty if they do."""
+        return self._call_metad("describe_catalog", common_pb.Empty(), metad_pb.CatalogState).fault
+
+    def log_records(self, daemon: str, limit: int = 0) -> list[common_pb.LogRecord]:
+        """Return the newest log records of a daemon, newest first.
+
+        Parameters
+        ----------
+        daemon : str
+            Empty for this process, ``metad``, or the uuid of a storaged.
+        limit : int, default 0
+            Maximum number of records; 0: all that are kept.
+        """
+        if not daemon:
+            return RECENT_RECORDS.newest(limit)
+        request = common_pb.ListLogRecordsRequest(limit=limit)
+        reply = (
+            self._metad.call(HEARTBEATS["list_log_records"], request, METAD_TIMEOUT_S)
+            if daemon == METAD
+            else self._storaged(daemon).call(STORE["list_log_records"], request, METAD_TIMEOUT_S)
+        )
+        return list(cast(common_pb.LogRecordList, reply).records)
 
     def histogram(
         self,

@@ -37,6 +37,7 @@ def host_row(host: metad_pb.Host, spaces: Sequence[common_pb.Space]) -> views.Ho
     part_counts = (
         (space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces
     )
+    resources = host.resources if host.HasField("resources") else None
     return views.HostRow(
         uuid=host.uuid,
         role="storaged" if host.role == metad_pb.STORAGED else "graphd",
@@ -50,6 +51,12 @@ def host_row(host: metad_pb.Host, spaces: Sequence[common_pb.Space]) -> views.Ho
         parts=host.parts,
         held_bytes=host.held_bytes,
         free_bytes=host.free_bytes,
+        disk_bytes=(resources.disk_total_bytes or None) if resources else None,
+        cpu_cores=resources.cpu_cores if resources else None,
+        cpu_count=resources.cpu_count if resources else None,
+        memory_bytes=resources.memory_bytes if resources else None,
+        memory_total_bytes=(resources.memory_total_bytes or None) if resources else None,
+        started_ms=resources.started_ms if resources else None,
         spaces=[views.HeldSpace(name=name, parts=parts) for name, parts in part_counts if parts],
     )
 
@@ -65,6 +72,28 @@ def space_row(space: common_pb.Space, manifest: common_pb.Manifest | None) -> vi
         created_ms=space.created_ms,
         nodes=counts[NODE] if counts else None,
         edges=counts[EDGE] if counts else None,
+    )
+
+
+def space_use(
+    space: common_pb.Space, manifest: common_pb.Manifest | None, used_bytes: int | None
+) -> views.SpaceUse:
+    """Return the size of a space."""
+    counts = count_rows(manifest.totals) if manifest else None
+    return views.SpaceUse(
+        name=space.name,
+        parts=len(space.parts),
+        version=space.version,
+        nodes=counts[NODE] if counts else None,
+        edges=counts[EDGE] if counts else None,
+        bytes=used_bytes,
+    )
+
+
+def log_row(record: common_pb.LogRecord) -> views.LogRecordView:
+    """Return a record of a log."""
+    return views.LogRecordView(
+        time_ms=record.time_ms, level=record.level, logger=record.logger, text=record.text
     )
 
 

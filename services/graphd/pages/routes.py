@@ -5,7 +5,7 @@ Only the last routes, those of jobs, change anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Literal
 
@@ -16,15 +16,21 @@ from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import presenters, views
-from graphd.pages.data import PageData, schema_of
+from graphd.pages.data import METAD, PageData, schema_of
+from graphd.pages.health import cluster_health, disk_rows, space_usage
+from graphd.pages.nodes import MAX_OFFSET, NodeReader
 from graphd.pages.plots import histogram_bars, part_ranges
-from graphd.pages.rates import RateMonitor, combine, quantile
+from graphd.pages.rates import RateInterval, RateMonitor, combine, quantile
 
 MAX_PAGE_SIZE = 200
 MAX_TOTAL_VARIATION = 1e-9
 """Limit that builds enforce: a version beyond it is refused."""
 _MINUTE_S = 60.0
 _NEWEST = 5
+_LARGEST = 10
+"""Number of spaces on the overview."""
+_TREND_INTERVALS = 60
+"""Measurements in the sparklines of the overview."""
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="How many at most.")]
 Offset = Annotated[int, Query(ge=0, description="How many to pass over.")]
@@ -44,9 +50,19 @@ WeightName = Annotated[
     str, Query(max_length=256, description="A table's name; empty: the rows' own weights.")
 ]
 
+NodeTypeName = Annotated[str, Query(alias="type", max_length=256, description="A node type.")]
+NodeIdText = Annotated[
+    str, Query(alias="id", max_length=256, description="Id of the node: digits, or its string id.")
+]
+
 
 def router(
-    page_data: PageData, rates: RateMonitor, *, daemon: str, missing: Callable[[], list[str]]
+    page_data: PageData,
+    rates: RateMonitor,
+    node_reader: NodeReader,
+    *,
+    daemon: str,
+    missing: Callable[[], list[str]],
 ) -> APIRouter:
     """Return the router of the pages' data.
 
@@ -54,6 +70,7 @@ def router(
     ----------
     page_data : PageData
     rates : RateMonitor
+    node_reader : NodeReader
     daemon : str
         Name of the daemon that serves the pages: graphd or standalone.
     missing : callable
@@ -63,6 +80,7 @@ def router(
     api.include_router(_cluster(page_data, rates, daemon, missing))
     api.include_router(_spaces(page_data))
     api.include_router(_versions(page_data))
+    api.include_router(_nodes(node_reader))
     api.include_router(_jobs(page_data))
     return api
 
@@ -75,9 +93,10 @@ def _cluster(
     @api.get("/overview")
     def get_overview() -> views.Overview:
         """Return an overview of the cluster."""
-        hosts = page_data.hosts()
+        hosts, spaces = page_data.hosts(), page_data.spaces()
         storageds = [host for host in hosts if host.role == metad_pb.STORAGED]
         graphds = [host for host in hosts if host.role == metad_pb.GRAPHD]
+        disks = disk_rows(hosts)
         intervals = rates.intervals()
         recent = (
             [
@@ -98,16 +117,27 @@ def _cluster(
         running = [
             presenters.job_row(job) for state in ("RUNNING", "QUEUE") for job in pages[state].jobs
         ]
+        missing_reasons = missing()
         return views.Overview(
             daemon=daemon,
-            missing=missing(),
+            health=cluster_health(
+                hosts,
+                spaces,
+                daemon=daemon,
+                missing=missing_reasons,
+                catalog_fault=page_data.catalog_fault(),
+            ),
+            missing=missing_reasons,
             storageds=len(storageds),
             storageds_online=sum(host.online for host in storageds),
             graphds=len(graphds),
             graphds_online=sum(host.online for host in graphds),
-            held_bytes=sum(host.held_bytes for host in storageds),
-            free_bytes=sum(host.free_bytes for host in storageds),
-            spaces=len(page_data.spaces()),
+            held_bytes=sum(disk.held_bytes for disk in disks),
+            free_bytes=sum(disk.free_bytes for disk in disks),
+            disks=disks,
+            spaces=len(spaces),
+            partitions=sum(len(space.parts) for space in spaces),
+            largest=largest_spaces(hosts, spaces),
             jobs={state: page.total for state, page in pages.items()},
             running=running[:_NEWEST],
             failed=[presenters.job_row(job) for job in pages["FAILED"].jobs],
@@ -115,6 +145,59 @@ def _cluster(
             if recent
             else None,
             p99_s=quantile(last_minute, 0.99),
+            trend=rate_trend(intervals[-_TREND_INTERVALS:]),
+            log=[presenters.log_row(record) for record in page_data.log_records("", _NEWEST)],
+        )
+
+    def largest_spaces(
+        hosts: Sequence[metad_pb.Host], spaces: Sequence[common_pb.Space]
+    ) -> list[views.SpaceUse]:
+        used = space_usage(hosts)
+        largest = sorted(spaces, key=lambda space: (-used.get(space.space_id, 0), space.name))
+        return [
+            presenters.space_use(
+                space,
+                page_data.manifest(space, space.version) if space.version else None,
+                used.get(space.space_id),
+            )
+            for space in largest[:_LARGEST]
+        ]
+
+    @api.get("/logs")
+    def list_logs(
+        daemon_id: Annotated[
+            str,
+            Query(
+                alias="daemon",
+                max_length=64,
+                description="metad, or the uuid of a storaged; empty: the daemon that serves "
+                "these pages.",
+            ),
+        ] = "",
+    ) -> views.LogPage:
+        """Return the newest log records of a daemon.
+
+        Daemons keep the last 200 in memory. Fields that may hold a secret are left out.
+        """
+        choices = [
+            views.LogDaemon(id="", label=f"this {daemon}"),
+            views.LogDaemon(id=METAD, label=METAD),
+        ]
+        choices += [
+            views.LogDaemon(id=host.uuid, label=f"storaged {host.address}")
+            for host in page_data.hosts()
+            if host.role == metad_pb.STORAGED and not host.address.endswith(":0")
+        ]
+        if daemon == "standalone":  # all daemons are in this process and share its log
+            choices = choices[:1]
+        if daemon_id not in {choice.id for choice in choices}:
+            raise NotFound(
+                f"daemon={daemon_id!r}: expected metad or the uuid of a storaged; see /ui/hosts"
+            )
+        return views.LogPage(
+            daemon=daemon_id,
+            daemons=choices,
+            records=[presenters.log_row(record) for record in page_data.log_records(daemon_id)],
         )
 
     @api.get("/hosts")
@@ -203,6 +286,58 @@ def _cluster(
                 p99_s=[quantile(stats, 0.99) for stats in series],
             ),
         )
+
+    return api
+
+
+def rate_trend(intervals: Sequence[RateInterval]) -> views.RateTrend:
+    """Return call rates and latencies over some measurements."""
+    totals = [combine(list(interval.by_method.values())) for interval in intervals]
+    return views.RateTrend(
+        ended_ms=[interval.ended_ms for interval in intervals],
+        per_s=[
+            total.calls / interval.seconds
+            for total, interval in zip(totals, intervals, strict=True)
+        ],
+        p99_s=[quantile(total, 0.99) for total in totals],
+    )
+
+
+def _nodes(node_reader: NodeReader) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/spaces/{name}/node-types")
+    def list_node_types(name: SpaceName, node_type: NodeTypeName = "") -> views.NodeTypesView:
+        """Return the node types of a space, and the ids of some nodes of one."""
+        return node_reader.node_types(name, node_type)
+
+    @api.get("/spaces/{name}/node")
+    def get_node(
+        name: SpaceName,
+        node_type: NodeTypeName,
+        id_text: NodeIdText,
+        edge: Annotated[
+            str, Query(max_length=800, description="Edge type whose neighbors start at offset.")
+        ] = "",
+        direction: Annotated[
+            views.DirectionName, Query(description="Direction of that edge type.")
+        ] = "out",
+        offset: Annotated[
+            int, Query(ge=0, le=MAX_OFFSET, description="How many neighbors to pass over.")
+        ] = 0,
+    ) -> views.NodeDetails:
+        """Return a node: its features, and its neighbors by edge type, heaviest first."""
+        return node_reader.node(name, node_type, id_text, page=(edge, direction, offset))
+
+    @api.get("/spaces/{name}/neighborhood")
+    def get_neighborhood(
+        name: SpaceName,
+        node_type: NodeTypeName,
+        id_text: NodeIdText,
+        seed: Annotated[int, Query(ge=0, lt=1 << 53, description="Seed of the sample.")] = 1,
+    ) -> views.Neighborhood:
+        """Return a sampled neighborhood of a node, two hops wide."""
+        return node_reader.neighborhood(name, node_type, id_text, seed)
 
     return api
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fastapi import APIRouter
 
+from asterism_daemonkit.calls import Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.transport import Transport
 from graphd.pages import files, routes
 from graphd.pages.data import PageData, ReadHistogram
+from graphd.pages.nodes import NodeReader
 from graphd.pages.rates import INTERVAL_S, RateMonitor
 
 
@@ -23,6 +25,11 @@ class Pages:
     metad : Transport
     read_histogram : callable
         Reads the weight histogram of a type.
+    storaged : callable
+        Returns the transport to a storaged by uuid.
+    handlers : mapping
+        Handlers of the Graph and Catalog services in this process, by method path. Nodes are read
+        with them.
     metrics : Metrics
         Metrics of the server that is measured.
     missing : callable
@@ -37,6 +44,8 @@ class Pages:
         daemon: str,
         metad: Transport,
         read_histogram: ReadHistogram,
+        storaged: Callable[[str], Transport],
+        handlers: Mapping[str, Handler],
         metrics: Metrics,
         missing: Callable[[], list[str]],
         interval_s: float = INTERVAL_S,
@@ -44,7 +53,11 @@ class Pages:
         self._rates = RateMonitor(metrics, interval_s)
         self.routers: list[APIRouter] = [
             routes.router(
-                PageData(metad, read_histogram), self._rates, daemon=daemon, missing=missing
+                PageData(metad, read_histogram, storaged),
+                self._rates,
+                NodeReader(handlers),
+                daemon=daemon,
+                missing=missing,
             ),
             files.router(),
         ]

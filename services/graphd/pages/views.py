@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 ElementName = Literal["node", "edge"]
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
+HealthLevel = Literal["green", "amber", "red"]
+DirectionName = Literal["out", "in"]
 
 
 class PageModel(BaseModel):
@@ -42,6 +44,15 @@ class HostRow(PageModel):
     held_bytes: int
     """Bytes on its disk; 0 if unknown."""
     free_bytes: int
+    disk_bytes: int | None
+    """Size of its disk. This and the fields below are null if the daemon does not report them."""
+    cpu_cores: float | None
+    """Processor seconds per second of its process."""
+    cpu_count: int | None
+    memory_bytes: int | None
+    """Resident memory of its process."""
+    memory_total_bytes: int | None
+    started_ms: int | None
     spaces: list[HeldSpace]
 
 
@@ -341,10 +352,87 @@ class RatesView(PageModel):
     series: RateSeries
 
 
+class OfflinePartitions(PageModel):
+    """Partitions of a space that have no host online."""
+
+    space: str
+    count: int
+    parts: int
+    """Number of all partitions of the space."""
+    which: str = Field(examples=["0-3, 7"])
+
+
+class Health(PageModel):
+    """Health of the cluster."""
+
+    level: HealthLevel
+    """Red: partitions are unavailable. Amber: something else needs attention."""
+    sentence: str = Field(examples=["not ready: storaged storaged-1:9779 is offline"])
+    offline: list[OfflinePartitions]
+
+
+class DiskRow(PageModel):
+    """Disk of one or more storageds."""
+
+    hosts: list[str]
+    """Addresses of the storageds that share it."""
+    held_bytes: int
+    """Bytes in their folders."""
+    free_bytes: int
+    total_bytes: int
+    """Size of the disk; 0 if not reported."""
+
+
+class SpaceUse(PageModel):
+    """Size of a space."""
+
+    name: str
+    parts: int
+    version: int
+    nodes: int | None
+    edges: int | None
+    bytes: int | None
+    """Disk use over all storageds; null if not measured yet."""
+
+
+class RateTrend(PageModel):
+    """Calls of this graphd over the last minutes, one number per measurement."""
+
+    ended_ms: list[int]
+    per_s: list[float]
+    p99_s: list[float | None]
+
+
+class LogRecordView(PageModel):
+    """Record of a daemon's log."""
+
+    time_ms: int
+    level: str
+    logger: str
+    text: str
+
+
+class LogDaemon(PageModel):
+    """Daemon that returns its log records."""
+
+    id: str
+    """Empty for the daemon that serves the pages."""
+    label: str
+
+
+class LogPage(PageModel):
+    """Newest records of a daemon's log, newest first."""
+
+    daemon: str
+    daemons: list[LogDaemon]
+    records: list[LogRecordView]
+
+
 class Overview(PageModel):
     """Overview of the cluster."""
 
     daemon: str
+    health: Health
     missing: list[str]
     """Reasons why this graphd cannot serve yet."""
     storageds: int
@@ -353,7 +441,12 @@ class Overview(PageModel):
     graphds_online: int
     held_bytes: int
     free_bytes: int
+    """Free bytes of all disks; a disk that several storageds share counts once."""
+    disks: list[DiskRow]
     spaces: int
+    partitions: int
+    largest: list[SpaceUse]
+    """Largest spaces."""
     jobs: dict[StateName, int]
     running: list[JobRow]
     """Newest jobs that wait or run."""
@@ -362,3 +455,89 @@ class Overview(PageModel):
     calls_per_s: float | None
     p99_s: float | None
     """99th percentile of latency over the last minute."""
+    trend: RateTrend
+    log: list[LogRecordView]
+    """Newest log records of this graphd."""
+
+
+class FeatureView(PageModel):
+    """Feature of a node."""
+
+    name: str
+    type: str = Field(examples=["float32[16]"])
+    values: list[float | int | str | None]
+    """First values of a vector; one value, a number or a text, for others. Non-finite numbers are
+    null.
+    """
+    length: int
+    """Number of all values, or of the bytes of a text."""
+    scalar: bool
+    """True if the feature has one value."""
+
+
+class NeighborRow(PageModel):
+    """Neighbor of a node."""
+
+    id: str
+    """Id: decimal digits, or the string id."""
+    weight: float | None
+
+
+class NeighborGroup(PageModel):
+    """Neighbors of a node along one edge type, heaviest first."""
+
+    edge_type: str
+    direction: DirectionName
+    neighbor_type: str
+    degree: int
+    offset: int
+    rows: list[NeighborRow]
+
+
+class NodeDetails(PageModel):
+    """Node with its features and neighbors."""
+
+    space: str
+    type: str
+    id: str
+    version: int
+    features: list[FeatureView]
+    neighbors: list[NeighborGroup]
+
+
+class PictureNode(PageModel):
+    """Node of a sampled neighborhood."""
+
+    type: str
+    id: str
+    hop: int
+
+
+class PictureEdge(PageModel):
+    """Edge of a sampled neighborhood; its ends are positions in the list of nodes."""
+
+    source: int
+    target: int
+    type: str
+    weight: float | None
+
+
+class Neighborhood(PageModel):
+    """Sampled neighborhood of a node; the node itself comes first."""
+
+    version: int
+    seed: int
+    nodes: list[PictureNode]
+    edges: list[PictureEdge]
+
+
+class NodeTypesView(PageModel):
+    """Node types of a space, and example nodes of one."""
+
+    types: list[str]
+    type: str
+    string_ids: bool
+    version: int
+    """Current version; 0 if there is none yet."""
+    examples: list[str]
+    """Ids of some nodes of the type."""

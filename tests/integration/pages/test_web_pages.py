@@ -63,6 +63,7 @@ PAGES = [
     "/ui/spaces/cases/versions/1",
     "/ui/jobs",
     "/ui/jobs/1",
+    "/ui/logs",
     "/ui/rates",
     "/ui/query",
     "/ui/nowhere",
@@ -163,12 +164,14 @@ def test_host_and_space_pages_show_placement(
     watch = page_of(server.address)
     watch.open("/ui/hosts")
     (storaged,) = [host for host in server.client.hosts() if host.role == "STORAGED"]
-    row = next(row for row in watch.rows("hosts") if "storaged" in row)
-    assert str(storaged.parts) in row
-    assert "online" in row
+    row = next(row for row in watch.rows("hosts") if "storaged" in row[0])
+    assert storaged.parts >= cases.PARTS
+    assert row[1] == "online"
+    assert re.fullmatch(r"[\d.]+ [KMG]iB\nof [\d.]+ [KMG]iB", row[3]), "memory is measured"
     assert f"cases {cases.PARTS}" in row[4]
     assert re.fullmatch(r"[\d.]+ [KMG]iB", row[5]), "bytes held are measured"
     assert re.fullmatch(r"\d\.\d s ago", row[7])
+    assert row[8].endswith(("just now", "ago"))
     watch.open("/ui/spaces")
     row = next(row for row in watch.rows("spaces") if row[0] == "cases")
     assert row[1:5] == [

@@ -6,6 +6,8 @@ import { Poll } from "./poll.js";
 import * as host from "./views/hosts.js";
 import * as job from "./views/job.js";
 import * as jobs from "./views/jobs.js";
+import * as logs from "./views/logs.js";
+import * as node from "./views/node.js";
 import * as overview from "./views/overview.js";
 import * as query from "./views/query.js";
 import * as rates from "./views/rates.js";
@@ -23,9 +25,11 @@ const ROUTES = [
   ["/ui/hosts", host],
   ["/ui/spaces", spaces],
   ["/ui/spaces/:space", space],
+  ["/ui/spaces/:space/node", node],
   ["/ui/spaces/:space/versions/:version", version],
   ["/ui/jobs", jobs],
   ["/ui/jobs/:job", job],
+  ["/ui/logs", logs],
   ["/ui/rates", rates],
   ["/ui/query", query],
 ];
@@ -166,7 +170,7 @@ export function go(href) {
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  const to = new URL(link.href);
+  const to = new URL(link.getAttribute("href"), location.href); // links in SVG have no `href` text
   if (to.origin !== location.origin || !/^\/ui(\/|$)/.test(to.pathname) || /^\/ui\/(api|static)(\/|$)/.test(to.pathname) || link.classList.contains("skip")) return;
   event.preventDefault();
   go(to.pathname + to.search);

@@ -46,8 +46,36 @@ export function moment(ms) {
   return h("time", { datetime: at.toISOString() }, `${day} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`);
 }
 
+/** Format a time relative to now, with the exact time as the title; 0 means not yet. */
+export function ago(ms, now = Date.now()) {
+  if (!ms) return "–";
+  const at = moment(ms);
+  const away = Math.abs(now - ms) / 1000;
+  at.title = at.textContent;
+  if (away >= 30 * 86400) at.textContent = at.title.slice(0, 10);
+  else at.textContent = away < 10 ? "just now" : ms > now ? `in ${span(away)}` : `${span(away)} ago`;
+  return at;
+}
+
+/** Format the exact time, and the time relative to now. */
+export const both = (ms) => (ms ? [moment(ms), " (", ago(ms), ")"] : "–");
+
+function span(seconds) {
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
+  return of(Math.floor(seconds / 86400), "day");
+}
+
 /** Show the first digits of a digest or uuid, with the full text as the title. */
 export const short = (text) => (text ? h("code", { title: text }, text.slice(0, 12)) : "–");
 
 /** Format a count with its noun: 1 part, 2 parts. */
 export const of = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+
+/** Format calls per second to three digits, and small rates as an upper bound. */
+export function rate(n) {
+  if (n === null || n === undefined) return "–";
+  if (n === 0) return "0";
+  return n < 0.01 ? "< 0.01" : new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(n);
+}

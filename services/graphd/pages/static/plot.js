@@ -1,7 +1,7 @@
 // SVG plots: lines over time, histograms, points per partition. Each plot has a title and a description for screen readers,
 // and a table of the same numbers below it.
 
-import { h, s } from "./dom.js";
+import { h, patch, s } from "./dom.js";
 
 const HEIGHT = 250;
 const MARGIN = { top: 14, right: 14, bottom: 44, left: 66 };
@@ -76,23 +76,146 @@ function xAxis(width, x, at, text, label) {
   );
 }
 
-function figure({ id, title, desc, width, marks, legend, data }) {
+function figure({ id, title, desc, width, marks, legend, data, readout = null, attributes = {} }) {
   return h(
     "figure",
     { id, class: "plot" },
     h("figcaption", null, title),
     legend && h("ul", { class: "legend" }, legend.map(([style, name]) => h("li", null, s("svg", { class: "swatch", viewBox: "0 0 26 10", width: 26, height: 10, "aria-hidden": "true" }, s("line", { class: style, x1: 1, x2: 25, y1: 5, y2: 5 })), name))),
-    s("svg", { role: "img", "aria-labelledby": `${id}-title ${id}-desc`, viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT }, s("title", { id: `${id}-title` }, title), s("desc", { id: `${id}-desc` }, desc), marks),
+    readout,
+    s("svg", { role: "img", "aria-labelledby": `${id}-title ${id}-desc`, viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, ...attributes }, s("title", { id: `${id}-title` }, title), s("desc", { id: `${id}-desc` }, desc), marks),
     data && h("details", null, h("summary", null, "The numbers"), data),
   );
+}
+
+// -- values at the pointer ----------------------------------------------------------------------
+
+/** Plots over time by id: {width, top, bottom, times, series, x, text}. */
+const timed = new Map();
+/** The plot and the time that are pointed at: {id, time}; null if none is. */
+let pointed = null;
+
+const clockText = (ms) => new Date(ms).toLocaleTimeString("en-GB");
+
+/** Return the index of the time that is closest to a time. */
+function closest(times, time) {
+  let best = 0;
+  times.forEach((other, i) => {
+    if (Math.abs(other - time) < Math.abs(times[best] - time)) best = i;
+  });
+  return best;
+}
+
+const indexOf = (id) => (pointed?.id === id ? closest(timed.get(id).times, pointed.time) : null);
+
+function pointerMarks(id) {
+  const i = indexOf(id);
+  if (i === null) return [];
+  const plot = timed.get(id);
+  const x = plot.x(plot.times[i]).toFixed(1);
+  return [
+    s("line", { class: "pointer", x1: x, x2: x, y1: plot.top, y2: plot.bottom }),
+    plot.series.map((one) => one.values[i] !== null && s("circle", { class: "pointed", cx: x, cy: plot.y(one.values[i]).toFixed(1), r: 3 })),
+  ].flat().filter(Boolean);
+}
+
+/** Return the values at the pointer as text; without one, those of the newest measurement. */
+function readoutText(id) {
+  const plot = timed.get(id);
+  const i = indexOf(id) ?? plot.times.length - 1;
+  if (i < 0) return "";
+  const values = plot.series.map((one) => (plot.series.length > 1 ? `${one.name} ${plot.text(one.values[i])}` : plot.text(one.values[i])));
+  return `${clockText(plot.times[i])}: ${values.join(", ")}`;
+}
+
+function point(id, time) {
+  const before = pointed?.id;
+  pointed = id === null ? null : { id, time };
+  for (const changed of new Set([before, id])) {
+    const marks = changed && document.getElementById(`${changed}-pointer`);
+    if (!marks) continue;
+    patch(marks, pointerMarks(changed));
+    patch(document.getElementById(`${changed}-readout`), [document.createTextNode(readoutText(changed))]);
+  }
+}
+
+document.addEventListener("pointermove", (event) => {
+  const svg = event.target.closest?.("svg[data-timed]");
+  const plot = svg && timed.get(svg.dataset.timed);
+  if (!plot?.times.length) {
+    if (pointed && !document.activeElement?.matches?.("svg[data-timed]")) point(null);
+    return;
+  }
+  const box = svg.getBoundingClientRect();
+  const at = ((event.clientX - box.left) / box.width) * plot.width;
+  const distance = (time) => Math.abs(plot.x(time) - at);
+  point(svg.dataset.timed, plot.times.reduce((best, time) => (distance(time) < distance(best) ? time : best)));
+});
+
+document.addEventListener("keydown", (event) => {
+  const id = event.target.dataset?.timed;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const plot = timed.get(id);
+  if (!step || !plot?.times.length) return;
+  event.preventDefault();
+  const last = plot.times.length - 1;
+  point(id, plot.times[Math.max(0, Math.min(last, (indexOf(id) ?? last) + step))]);
+});
+
+document.addEventListener("focusout", (event) => {
+  if (event.target.dataset?.timed && event.target.dataset.timed === pointed?.id) point(null);
+});
+
+/** Register a plot over time; return the element that shows values and the marks at the pointer. */
+function track(id, plot, name) {
+  timed.set(id, plot);
+  return [h(name, { id: `${id}-readout`, class: "readout" }, readoutText(id)), s("g", { id: `${id}-pointer` }, pointerMarks(id))];
+}
+
+/** Return the path of a line; null values interrupt it. */
+function linePath(times, values, x, y) {
+  let path = "";
+  let pen = false;
+  values.forEach((value, i) => {
+    if (value === null) {
+      pen = false;
+      return;
+    }
+    const lonely = !pen && (values[i + 1] ?? null) === null;
+    path += `${pen ? "L" : "M"}${x(times[i]).toFixed(1)} ${y(value).toFixed(1)}${lonely ? "h1.5" : ""}`;
+    pen = true;
+  });
+  return path;
+}
+
+/** Draw a small line without axes, and the value at the pointer below it. */
+export function sparkline({ id, title, desc, times, series, text }) {
+  const [width, height] = [150, 34];
+  const values = series.flatMap((one) => one.values).filter((value) => value !== null);
+  const x = linear(times[0] ?? 0, times[times.length - 1] ?? 1, 3, width - 3);
+  const y = linear(0, Math.max(...values, 0) || 1, height - 3, 4);
+  const [readout, pointer] = track(id, { width, top: 2, bottom: height - 2, times, series, x, y, text }, "span");
+  return [
+    s(
+      "svg",
+      { class: "spark", role: "img", "data-timed": id, "aria-labelledby": `${id}-title ${id}-desc`, viewBox: `0 0 ${width} ${height}`, width, height },
+      s("title", { id: `${id}-title` }, title),
+      s("desc", { id: `${id}-desc` }, desc),
+      s("line", { class: "base", x1: 0, x2: width, y1: height - 2, y2: height - 2 }),
+      series.map((one) => s("path", { class: `line ${one.style}`, d: linePath(times, one.values, x, y) })),
+      pointer,
+    ),
+    readout,
+  ];
 }
 
 /**
  * Plot lines over time.
  *
  * `times` are milliseconds. A series is {name, style, values}, with null for missing values. `log` makes the y axis logarithmic.
+ * `text` formats values, and `tick` those at the axis. A linear axis ends at `least` or above.
  */
-export function lines({ id, title, desc, times, series, unit, text, log = false, data = null }) {
+export function lines({ id, title, desc, times, series, unit, text, tick = text, least = 0, log = false, data = null }) {
   const width = room();
   const values = series.flatMap((one) => one.values).filter((value) => value !== null && (!log || value > 0));
   const [first, last] = [times[0], times[times.length - 1]];
@@ -106,33 +229,23 @@ export function lines({ id, title, desc, times, series, unit, text, log = false,
     y = logarithmic(low, high, bottom, MARGIN.top);
     marks = decades(low, high, 6);
   } else {
-    const high = (Math.max(...values, 0) || 1) * 1.05; // all zeros: use an axis from 0 to about 1
+    const high = (Math.max(...values, least) || 1) * 1.05; // all zeros: use an axis from 0 to about 1
     y = linear(0, high, bottom, MARGIN.top);
     marks = ticks(0, high, 5);
   }
   const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: last - first < 300_000 ? "2-digit" : undefined });
   const at = times.length > 1 ? Array.from({ length: width > 500 ? 5 : 3 }, (_, i, all = width > 500 ? 4 : 2) => first + (i * (last - first)) / all) : [first];
-  const drawn = series.map((one) => {
-    let path = "";
-    let pen = false;
-    one.values.forEach((value, i) => {
-      if (value === null || (log && value <= 0)) {
-        pen = false;
-        return;
-      }
-      const lonely = !pen && (one.values[i + 1] ?? null) === null;
-      path += `${pen ? "L" : "M"}${x(times[i]).toFixed(1)} ${y(value).toFixed(1)}${lonely ? "h1.5" : ""}`;
-      pen = true;
-    });
-    return s("path", { class: `line ${one.style}`, d: path });
-  });
+  const shown = series.map((one) => ({ ...one, values: one.values.map((value) => (value === null || (log && value <= 0) ? null : value)) }));
+  const [readout, pointer] = track(id, { width, top: MARGIN.top, bottom, times, series: shown, x, y, text }, "p");
   return figure({
     id,
     title,
     desc,
     width,
     legend: series.length > 1 ? series.map((one) => [one.style, one.name]) : null,
-    marks: [yAxis(width, y, marks, text, unit), xAxis(width, x, at, clock, "time of day"), drawn],
+    readout,
+    attributes: { "data-timed": id, tabindex: 0 },
+    marks: [yAxis(width, y, marks, tick, unit), xAxis(width, x, at, clock, "time of day"), shown.map((one) => s("path", { class: `line ${one.style}`, d: linePath(times, one.values, x, y) })), pointer],
     data,
   });
 }

@@ -70,7 +70,7 @@ export function render({ space, versions, parts }, context) {
         key: (type) => type.type_id,
         empty: `There is no ${element} type.`,
         columns: [
-          { label: "Type", head: true, cell: (type) => type.name },
+          { label: "Type", head: true, cell: (type) => (element === "node" && type.count ? h("a", { href: `${at}/node?type=${encodeURIComponent(type.name)}` }, type.name) : type.name) },
           { label: "Rows", number: true, cell: (type) => count(type.count) },
           { label: "Of positive weight", number: true, cell: (type) => count(type.positive) },
           { label: "Sum of weights", number: true, cell: (type) => real(type.weight) },
