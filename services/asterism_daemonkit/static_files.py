@@ -24,8 +24,13 @@ class StaticFile:
     media_type: str
     etag: str
 
-    def response(self, request: Request, content_security_policy: str) -> Response:
-        """Return the file, or status 304 if the browser has it already."""
+    def response(
+        self, request: Request, content_security_policy: str, *, status_code: int = 200
+    ) -> Response:
+        """Return the file, or status 304 if the browser has it already.
+
+        A page with another ``status_code``, such as 404, is always sent.
+        """
         headers = {
             "etag": self.etag,
             "cache-control": "no-cache",
@@ -35,9 +40,11 @@ class StaticFile:
             "cross-origin-opener-policy": "same-origin",
             "cross-origin-resource-policy": "same-origin",
         }
-        if request.headers.get("if-none-match") == self.etag:
+        if status_code == 200 and request.headers.get("if-none-match") == self.etag:
             return Response(status_code=304, headers=headers)
-        return Response(self.body, media_type=self.media_type, headers=headers)
+        return Response(
+            self.body, status_code=status_code, media_type=self.media_type, headers=headers
+        )
 
 
 def static_file(body: bytes, media_type: str) -> StaticFile:

@@ -199,8 +199,8 @@ class PageData:
         def read() -> WeightHistogram:
             if not self._reading.acquire(blocking=False):
                 raise Busy(
-                    "the weights of another type are being read; this door reads one at a "
-                    "time, try again in a moment"
+                    "another weight histogram is being computed; expected one at a time; try "
+                    "again in a moment"
                 )
             try:
                 return self._read_histogram(

@@ -5,6 +5,7 @@ They are read once at start and served from memory with an ETag.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
 
 from fastapi import APIRouter, Request, Response
@@ -25,10 +26,16 @@ markup.
 """
 
 
-def router() -> APIRouter:
+def router(page_exists: Callable[[str], bool]) -> APIRouter:
     """Return the router of ``/``, of the page, and of its files under ``/ui/static``.
 
     The page is served at every address below ``/ui``.
+
+    Parameters
+    ----------
+    page_exists : callable
+        Returns whether a path has a page. If it has none, the status is 404, and the page
+        explains what is missing.
     """
     files = read_folder(resources.files("graphd.pages") / "static")
     api = APIRouter(include_in_schema=False)
@@ -41,7 +48,7 @@ def router() -> APIRouter:
     def get_file(name: str, request: Request) -> Response:
         file = files.get(name)
         if file is None:
-            raise NotFound(f"there is no file {name!r} among the pages")
+            raise NotFound(f"path=/ui/static/{name}: expected a file of the pages")
         return file.response(request, CONTENT_SECURITY_POLICY)
 
     @api.get("/ui")
@@ -49,9 +56,16 @@ def router() -> APIRouter:
     def get_page(request: Request, address: str = "") -> Response:
         if address == "api" or address.startswith("api/"):
             raise NotFound(
-                f"/ui/{address}: the pages have no such route; /openapi.json has those that "
-                "there are"
+                f"path=/ui/{address}: expected a route of the pages; /openapi.json lists them"
             )
-        return files["index.html"].response(request, CONTENT_SECURITY_POLICY)
+        page = files["index.html"]
+        if not page_exists(f"/ui/{address}"):
+            return page.response(request, CONTENT_SECURITY_POLICY, status_code=404)
+        return page.response(request, CONTENT_SECURITY_POLICY)
 
     return api
+
+
+def app_script() -> str:
+    """Return the text of `app.js`."""
+    return (resources.files("graphd.pages") / "static" / "app.js").read_text()

@@ -28,6 +28,25 @@ JOB_STATES: Mapping[views.StateName, common_pb.JobState] = {
     "FAILED": common_pb.FAILED,
     "STOPPED": common_pb.STOPPED,
 }
+_PHASES: Mapping[str, str] = {
+    "ordered": "assigned",
+    "begin": "starting",
+    "checkpoint": "starting",
+    "waits for a slot": "waiting for a free slot",
+    "check what is kept": "verifying the checkpoint",
+    "plan": "planning",
+    "B1": "alias table: scan weights",
+    "B2, B3": "alias table: compute thresholds",
+    "sweep": "alias table: pair rows",
+    "merge": "alias table: write",
+    "audit": "alias table: audit",
+    "seal": "sealing the partition",
+    "manifest": "writing the manifest",
+    "fingerprints of part": "fingerprinting partition",
+    "checksums of part": "verifying checksums of partition",
+    "compact": "compacting",
+}
+"""Descriptions of phases by the beginning of their name in storageds."""
 _MAX_CAUSE_CHARS = 2000
 """Maximum characters of a cause in a list."""
 
@@ -61,7 +80,9 @@ def host_row(host: metad_pb.Host, spaces: Sequence[common_pb.Space]) -> views.Ho
     )
 
 
-def space_row(space: common_pb.Space, manifest: common_pb.Manifest | None) -> views.SpaceRow:
+def space_row(
+    space: common_pb.Space, manifest: common_pb.Manifest | None, hosts: Mapping[str, metad_pb.Host]
+) -> views.SpaceRow:
     """Return a space in a list, with the row counts of its current version."""
     counts = count_rows(manifest.totals) if manifest else None
     return views.SpaceRow(
@@ -72,6 +93,7 @@ def space_row(space: common_pb.Space, manifest: common_pb.Manifest | None) -> vi
         created_ms=space.created_ms,
         nodes=counts[NODE] if counts else None,
         edges=counts[EDGE] if counts else None,
+        unavailable_parts=_unavailable_parts(space, hosts),
     )
 
 
@@ -95,6 +117,15 @@ def log_row(record: common_pb.LogRecord) -> views.LogRecordView:
     return views.LogRecordView(
         time_ms=record.time_ms, level=record.level, logger=record.logger, text=record.text
     )
+
+
+def _unavailable_parts(space: common_pb.Space, hosts: Mapping[str, metad_pb.Host]) -> int:
+    """Return the number of partitions that no online host holds."""
+    return sum(not _is_online(part, hosts) for part in space.parts)
+
+
+def _is_online(part: common_pb.PartHosts, hosts: Mapping[str, metad_pb.Host]) -> bool:
+    return any(uuid in hosts and hosts[uuid].online for uuid in part.hosts)
 
 
 def count_rows(totals: Sequence[common_pb.PartitionStats]) -> dict[int, int]:
@@ -144,6 +175,7 @@ def space_details(
                 parts_of.items(), key=lambda item: (_address(item[0], hosts), item[0])
             )
         ],
+        unavailable_parts=_unavailable_parts(space, hosts),
         schema=schema.to_dict(),
     )
 
@@ -202,7 +234,7 @@ def part_rows(
             views.PartRow(
                 part=part,
                 hosts=[_address(uuid, hosts) for uuid in part_info.hosts],
-                online=any(uuid in hosts and hosts[uuid].online for uuid in part_info.hosts),
+                online=_is_online(part_info, hosts),
                 nodes=int(part_sums[0]) if manifest else None,
                 edges=int(part_sums[1]) if manifest else None,
                 weight=part_sums[2] if manifest else None,
@@ -310,7 +342,7 @@ def _task_row(task: common_pb.Task, hosts: Mapping[str, metad_pb.Host]) -> views
         which=format_ranges(task.parts),
         attempt=task.attempt,
         state=_STATE_NAMES[task.state],
-        phase=task.phase,
+        phase=describe_phase(task.phase),
         rows_done=task.rows_done,
         rows_total=task.rows_total,
         rows_per_s=task.rows_per_s or None,
@@ -321,6 +353,14 @@ def _task_row(task: common_pb.Task, hosts: Mapping[str, metad_pb.Host]) -> views
         finished_ms=task.finished_ms,
         made=_result_lines(task.result),
     )
+
+
+def describe_phase(phase: str) -> str:
+    """Return the description of a task's phase; a phase without one is returned as it is."""
+    for prefix, description in _PHASES.items():
+        if phase == prefix or phase.startswith(f"{prefix} "):
+            return description + phase[len(prefix) :]
+    return phase
 
 
 def _result_lines(result: common_pb.TaskResult) -> list[str]:
@@ -336,14 +376,14 @@ def _result_lines(result: common_pb.TaskResult) -> list[str]:
             sum(unit.bytes_built for unit in result.units),
         )
         lines.append(
-            f"{built:,} units built ({bytes_built:,} bytes), {linked:,} linked from versions "
-            f"before ({bytes_linked:,} bytes)"
+            f"{built:,} units built ({bytes_built:,} bytes), {linked:,} reused from earlier "
+            f"versions ({bytes_linked:,} bytes)"
         )
     if result.files_read:
         worst = max((audit.table_tv for audit in result.audit), default=0.0)
         lines.append(
-            f"{result.files_read:,} files read ({result.bytes_read:,} bytes), whose "
-            f"checksums agree; tables are within {worst:.3g} of the weights"
+            f"{result.files_read:,} files read ({result.bytes_read:,} bytes), all checksums "
+            f"match; largest error of an alias table: {worst:.3g}"
         )
     if result.folder:
         lines.append(f"{len(result.files):,} files in {result.folder}")

@@ -21,6 +21,7 @@ from graphd.pages.health import cluster_health, disk_rows, space_usage
 from graphd.pages.nodes import MAX_OFFSET, NodeReader
 from graphd.pages.plots import histogram_bars, part_ranges
 from graphd.pages.rates import RateInterval, RateMonitor, combine, quantile
+from graphd.query.completion import SpaceNames, collect_names, complete
 
 MAX_PAGE_SIZE = 200
 MAX_TOTAL_VARIATION = 1e-9
@@ -81,6 +82,7 @@ def router(
     api.include_router(_spaces(page_data))
     api.include_router(_versions(page_data))
     api.include_router(_nodes(node_reader))
+    api.include_router(_statements(page_data))
     api.include_router(_jobs(page_data))
     return api
 
@@ -366,9 +368,10 @@ def _spaces(page_data: PageData) -> APIRouter:
             "parts": lambda space: (len(space.parts), space.name),
         }
         spaces.sort(key=keys[sort], reverse=order == "desc")
+        hosts = {host.uuid: host for host in page_data.hosts()}
         return views.SpacePage(
             spaces=[
-                presenters.space_row(space, current_manifest(space))
+                presenters.space_row(space, current_manifest(space), hosts)
                 for space in spaces[offset : offset + limit]
             ],
             total=len(spaces),
@@ -488,6 +491,34 @@ def _versions(page_data: PageData) -> APIRouter:
             bars=[views.BarView(**asdict(bar)) for bar in histogram_bars(histogram)],
             rows=int(histogram.counts.sum()),
             weight=float(histogram.sums.sum()),
+        )
+
+    return api
+
+
+def _statements(page_data: PageData) -> APIRouter:
+    api = APIRouter()
+
+    def names_of(space: str) -> SpaceNames:
+        try:
+            return collect_names(schema_of(page_data.space(space))) if space else SpaceNames()
+        except NotFound:
+            return SpaceNames()
+
+    @api.post("/completions")
+    def complete_statement(request: views.CompletionRequest) -> views.CompletionsView:
+        """Return the keywords and names that may follow a statement; nothing is run."""
+        completions = complete(
+            request.statement,
+            space=request.space,
+            space_names=lambda: (space.name for space in page_data.spaces()),
+            names_of=names_of,
+            parameters=request.parameters,
+            language=request.language,
+        )
+        return views.CompletionsView(
+            prefix_length=completions.prefix_length,
+            candidates=[views.CandidateView(**asdict(one)) for one in completions.candidates],
         )
 
     return api

@@ -10,6 +10,7 @@ from asterism_daemonkit.calls import Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.transport import Transport
 from graphd.pages import files, routes
+from graphd.pages.addresses import PageAddresses
 from graphd.pages.data import PageData, ReadHistogram
 from graphd.pages.nodes import NodeReader
 from graphd.pages.rates import INTERVAL_S, RateMonitor
@@ -51,15 +52,17 @@ class Pages:
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._rates = RateMonitor(metrics, interval_s)
+        page_data = PageData(metad, read_histogram, storaged)
+        addresses = PageAddresses(files.app_script(), page_data)
         self.routers: list[APIRouter] = [
             routes.router(
-                PageData(metad, read_histogram, storaged),
+                page_data,
                 self._rates,
                 NodeReader(handlers),
                 daemon=daemon,
                 missing=missing,
             ),
-            files.router(),
+            files.router(addresses.exists),
         ]
         """Routes of data, then those of the page, which serves all other paths below ``/ui``."""
 

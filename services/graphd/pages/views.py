@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from graphd.query.grammar import MAX_LENGTH
+
 ElementName = Literal["node", "edge"]
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 HealthLevel = Literal["green", "amber", "red"]
@@ -75,6 +77,8 @@ class SpaceRow(PageModel):
     nodes: int | None
     """Live rows of the current version; null while there is none."""
     edges: int | None
+    unavailable_parts: int
+    """Partitions that no online host holds."""
 
 
 class SpacePage(PageModel):
@@ -124,6 +128,8 @@ class SpaceDetails(PageModel):
     direction: str
     types: list[TypeRow]
     holders: list[PartHolder]
+    unavailable_parts: int
+    """Partitions that no online host holds."""
     schema_: dict[str, Any] = Field(alias="schema")
     """Schema in the format of a schema file."""
 
@@ -254,6 +260,7 @@ class TaskRow(PageModel):
     attempt: int
     state: StateName
     phase: str
+    """Description of the current step."""
     rows_done: int
     rows_total: int
     rows_per_s: float | None
@@ -263,7 +270,7 @@ class TaskRow(PageModel):
     """Causes of every failed attempt, oldest first."""
     started_ms: int
     finished_ms: int
-    made: list[str] = Field(examples=[["12 of 40 units linked (1.2 MB), 28 built (3.4 MB)"]])
+    made: list[str] = Field(examples=[["28 units built (3,400,000 bytes)"]])
     """Results of the task as text."""
 
 
@@ -315,6 +322,32 @@ class JobSubmission(PageModel):
     kind: Literal["build", "audit", "compact"] = "build"
     version: int = Field(default=0, ge=0, lt=1 << 64)
     """Version to audit; 0 for the current one."""
+
+
+class CompletionRequest(PageModel):
+    """Statements up to the cursor."""
+
+    statement: str = Field(max_length=MAX_LENGTH, examples=["SAMPLE 5 VERTICES ON it"])
+    space: str = Field(default="", max_length=128)
+    """Space that the statements start in."""
+    language: Literal["ngql", "euler"] = "ngql"
+    parameters: list[str] = Field(default_factory=list, max_length=1000)
+    """Names of the parameters, without $."""
+
+
+class CandidateView(PageModel):
+    """Completion of a text."""
+
+    text: str = Field(examples=["item"])
+    kind: str = Field(examples=["node type"])
+
+
+class CompletionsView(PageModel):
+    """Completions at the end of a text."""
+
+    prefix_length: int
+    """Characters before the cursor that a completion replaces."""
+    candidates: list[CandidateView]
 
 
 class MethodRow(PageModel):

@@ -157,6 +157,15 @@ HTTP_BODIES: dict[str, list[dict[str, Any]]] = {
     "/ui/api/jobs": [JOB],
     "/api/v1/spaces": [{"name": "victim", "schema": SPACE, "if_not_exists": True}],
     "/verify": [{"space": "cases", "draws": 1000, "timeout_s": 0.01, "seed": 1}],
+    "/ui/api/completions": [
+        {
+            "statement": text,
+            "space": "cases",
+            "language": language,
+            "parameters": list(parameters),
+        }
+        for text, parameters, language in STATEMENTS
+    ],
     "/query": [
         {
             "statement": text,

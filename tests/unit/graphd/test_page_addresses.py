@@ -1,0 +1,111 @@
+"""Tests of the addresses of pages, and of the descriptions of phases and partitions on them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from asterism_proto.errors import NotFound, Unavailable
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from graphd.pages import files, presenters
+from graphd.pages.addresses import PageAddresses
+from graphd.pages.data import PageData
+
+
+class FakeData:
+    """Page data with job 3, and space `shop` with versions 4 and 5."""
+
+    unavailable = False
+
+    def job(self, job_id: int) -> common_pb.Job:
+        self._check(job_id == 3)
+        return common_pb.Job(job_id=job_id)
+
+    def space(self, name: str) -> common_pb.Space:
+        self._check(name == "shop")
+        return common_pb.Space(name=name, version=5)
+
+    def versions(self, name: str) -> list[common_pb.Manifest]:
+        self._check(name == "shop")
+        return [common_pb.Manifest(version=5), common_pb.Manifest(version=4)]
+
+    def _check(self, exists: bool) -> None:
+        if self.unavailable:
+            raise Unavailable("metad is away")
+        if not exists:
+            raise NotFound("it does not exist")
+
+
+def addresses(data: FakeData) -> PageAddresses:
+    return PageAddresses(files.app_script(), cast(PageData, data))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ui",
+        "/ui/",
+        "/ui/hosts",
+        "/ui/query",
+        "/ui/jobs/3",
+        "/ui/spaces/shop/",
+        "/ui/spaces/shop/versions/4",
+        "/ui/spaces/shop/versions/0",
+    ],
+)
+def test_addresses_of_existing_objects_have_a_page(path: str) -> None:
+    assert addresses(FakeData()).exists(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ui/nowhere",
+        "/ui/jobs/4",
+        "/ui/jobs/x",
+        "/ui/jobs/٣",
+        f"/ui/jobs/{'9' * 30}",
+        "/ui/jobs/3/tasks",
+        "/ui/spaces/none",
+        "/ui/spaces//versions/4",
+        "/ui/spaces/shop/versions/7",
+        "/ui/spaces/shop/versions/-1",
+    ],
+)
+def test_addresses_of_missing_objects_have_no_page(path: str) -> None:
+    assert not addresses(FakeData()).exists(path)
+
+
+def test_without_metad_every_well_formed_address_has_a_page() -> None:
+    data = FakeData()
+    data.unavailable = True
+    assert addresses(data).exists("/ui/jobs/4")
+    assert not addresses(data).exists("/ui/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [
+        ("B2, B3", "alias table: compute thresholds"),
+        ("fingerprints of part 7", "fingerprinting partition 7"),
+        ("nodes item", "nodes item"),
+        ("audits", "audits"),
+        ("", ""),
+    ],
+)
+def test_phases_are_described_in_usual_terms(phase: str, expected: str) -> None:
+    assert presenters.describe_phase(phase) == expected
+
+
+def test_partitions_without_an_online_host_are_counted() -> None:
+    hosts = {
+        "a": metad_pb.Host(uuid="a", online=True),
+        "b": metad_pb.Host(uuid="b", online=False),
+    }
+    parts = [["a"], ["b"], ["b", "a"], ["unknown"], []]
+    space = common_pb.Space(
+        name="shop", parts=[common_pb.PartHosts(hosts=uuids) for uuids in parts]
+    )
+    assert presenters.space_row(space, None, hosts).unavailable_parts == 3
