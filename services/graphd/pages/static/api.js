@@ -5,7 +5,7 @@ const TIMEOUT_MS = 20_000;
 /** An error reply of the server. */
 export class Problem extends Error {
   constructor(status, body) {
-    super(body?.message ?? `the server answered with status ${status}`);
+    super(body?.message ?? `the server responded with status ${status}`);
     this.kind = body?.error ?? "";
     this.status = status;
     this.body = body ?? {};
@@ -15,6 +15,9 @@ export class Problem extends Error {
 /** No reply: the connection failed or timed out. */
 export class Unreachable extends Error {}
 
+/** Keep integers beyond 2^53 as text, so that ids of 64 bits are not rounded. */
+const exact = (_, value, context) => (typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? context.source : value);
+
 async function ask(path, options, timeoutMs = TIMEOUT_MS) {
   const { signal } = options;
   const limit = AbortSignal.timeout(timeoutMs);
@@ -23,11 +26,11 @@ async function ask(path, options, timeoutMs = TIMEOUT_MS) {
     reply = await fetch(path, { ...options, signal: signal ? AbortSignal.any([signal, limit]) : limit, credentials: "same-origin", cache: "no-store" });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Unreachable(limit.aborted ? `no answer within ${timeoutMs / 1000} s` : `no connection to ${location.host}`);
+    throw new Unreachable(limit.aborted ? `no response within ${timeoutMs / 1000} s` : `no connection to ${location.host}`);
   }
   let body = null;
   try {
-    body = await reply.json();
+    body = JSON.parse(await reply.text(), exact);
   } catch (error) {
     if (signal?.aborted) throw error;
   }
@@ -50,19 +53,19 @@ export const post = (path, body = {}, signal = undefined, timeoutMs = undefined)
   ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal }, timeoutMs);
 
 const ADVICE = {
-  NotFound: "It may have been dropped or retired meanwhile; look in the list.",
-  NotReady: "It is too early: try again in a moment.",
+  NotReady: "Try again in a moment.",
   Busy: "Try again in a moment.",
-  Unavailable: "A daemon does not answer. See Hosts for which one; the page tries again by itself.",
-  Deadline: "It took too long. Ask for less, or try again when the cluster is less busy.",
-  Stale: "A newer version has been published. Load the page again.",
-  Corrupt: "Bytes on a disk are not what was written. Run an audit of the space, and see the log of the storaged.",
-  Internal: "This is a fault of Asterism's own. Its log has the story under the number in the message.",
+  Unavailable: "A daemon is not responding. The Hosts page shows which one.",
+  Deadline: "The request timed out. Request less, or try again when the cluster is less busy.",
+  Stale: "A newer version was published. Reload the page.",
+  Corrupt: "Stored data does not match its checksum. Audit the space, and check the log of the storaged.",
+  Internal: "This is a bug in Asterism. The log of the daemon has details under the id in the message.",
 };
+const HOST_ID = /\bstoraged [0-9a-f]{32}(?: at )?/g;
 
 /** Describe an error and its remedy. */
 export function told(error) {
-  if (error instanceof Problem) return { what: error.message, todo: ADVICE[error.kind] ?? "" };
-  if (error instanceof Unreachable) return { what: `The server does not answer: ${error.message}.`, todo: "Is it running? The page tries again by itself." };
-  return { what: `The page itself failed: ${error.message}`, todo: "Load it again; if that does not help, it is a fault of Asterism's own." };
+  if (error instanceof Problem) return { what: error.message.replace(HOST_ID, "storaged "), todo: ADVICE[error.kind] ?? "" };
+  if (error instanceof Unreachable) return { what: `The server is not responding: ${error.message}.`, todo: "Check that it is running." };
+  return { what: `This page failed: ${error.message}`, todo: "Reload it. If that does not help, this is a bug in Asterism." };
 }

@@ -1,7 +1,8 @@
 // Routing: map an address to a view, load and render it, and refresh it while the page is visible.
 
-import { Unreachable, told } from "./api.js";
+import { Problem, Unreachable, told } from "./api.js";
 import { h, patch } from "./dom.js";
+import { mark } from "./parts.js";
 import { Poll } from "./poll.js";
 import * as host from "./views/hosts.js";
 import * as job from "./views/job.js";
@@ -18,7 +19,8 @@ import * as version from "./views/version.js";
 /**
  * A view has `nav`, the menu entry to highlight; `title(context)`; `load(context)`, which fetches the data; and
  * `render(data, context)`, which returns nodes. `pace` holds the polling intervals in milliseconds. A change of `key(data)`
- * counts as a change of the data.
+ * counts as a change of the data. `absent(context)` returns {title, text, href, list} for an object that does not exist,
+ * with the address and name of the list of those that do. The server reads the addresses below: one to a line.
  */
 const ROUTES = [
   ["/ui", overview],
@@ -35,11 +37,16 @@ const ROUTES = [
 ];
 const missing = {
   nav: "",
-  title: () => "There is no such page",
+  title: () => "Page not found",
   load: async () => ({}),
-  render: () => [h("p", null, "This address is none of these pages'. ", h("a", { href: "/ui" }, "Go to the overview"), ".")],
+  render: () => [
+    h("p", null, "There is no page at ", h("code", null, location.pathname), "."),
+    h("p", null, "These pages exist:"),
+    h("ul", null, [...document.querySelectorAll("#nav a")].map((link) => h("li", null, h("a", { href: link.getAttribute("href") }, link.textContent)))),
+  ],
   pace: { least: Infinity },
 };
+const ABSENT = [404, 422];
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
@@ -65,6 +72,11 @@ function decoded(word) {
   }
 }
 
+/** Explain that an object does not exist. */
+function gone({ text, href, list, message }) {
+  return [h("p", null, text), message && h("p", { class: "quiet" }, message), h("p", null, h("a", { href, class: "step" }, list))];
+}
+
 /** Announce a text to screen readers. */
 function announce(text) {
   if (live.textContent !== text) live.textContent = text;
@@ -76,6 +88,7 @@ class Shown {
     this.path = location.pathname;
     this.data = null;
     this.problem = null;
+    this.absent = null;
     this.kept = "";
     this.ended = false;
     this.context = { params, query: new URLSearchParams(location.search), signal: null, announce, refresh: () => this.poll.now(), redraw: () => this.draw(), memory: {} };
@@ -95,11 +108,12 @@ class Shown {
     this.context.signal = signal;
     const data = await this.view.load(this.context);
     if (signal.aborted) return false;
-    if (!banner.hidden) announce("The server answers again.");
+    if (!banner.hidden) announce("The server is responding again.");
     banner.hidden = true;
     patch(banner, []);
     this.data = data;
     this.problem = null;
+    this.absent = null;
     main.setAttribute("aria-busy", "false");
     this.draw();
     const key = this.view.key ? this.view.key(data) : JSON.stringify(data);
@@ -113,6 +127,9 @@ class Shown {
     if (error instanceof Unreachable) {
       banner.hidden = false;
       patch(banner, [document.createTextNode(`${words.what} Trying again in ${Math.round(wait / 1000)} s. `), h("button", { type: "button", onclick: () => this.poll.now() }, "Try now")]);
+    } else if (error instanceof Problem && ABSENT.includes(error.status) && this.view.absent) {
+      this.absent = { ...this.view.absent(this.context), message: error.status === 404 ? words.what : "" };
+      this.poll.stop();
     } else {
       this.problem = words;
     }
@@ -122,13 +139,15 @@ class Shown {
 
   draw() {
     if (this.ended) return;
-    const title = this.view.title(this.context);
+    const title = this.absent?.title ?? this.view.title(this.context);
     document.title = `${title} · Asterism`;
     const nodes = [h("h1", { tabindex: "-1" }, title)];
     if (this.problem) nodes.push(h("div", { class: "problem", role: "alert" }, h("p", null, h("strong", null, this.problem.what)), this.problem.todo && h("p", null, this.problem.todo)));
-    if (this.data !== null) nodes.push(this.view.render(this.data, this.context));
+    if (this.absent) nodes.push(gone(this.absent));
+    else if (this.data !== null) nodes.push(this.view.render(this.data, this.context));
     else if (!this.problem) nodes.push(h("p", { class: "quiet" }, "Loading …"));
     patch(main, nodes);
+    mark(main);
   }
 
   end() {
@@ -190,6 +209,8 @@ document.addEventListener("change", (event) => {
 });
 
 window.addEventListener("popstate", () => show({ focus: true }));
+
+document.addEventListener("toggle", (event) => event.target.open && mark(event.target), true);
 
 let settle = null;
 window.addEventListener("resize", () => {

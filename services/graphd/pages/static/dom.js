@@ -1,7 +1,7 @@
 // Build elements from names, attributes and children. Text is never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const HANDLERS = ["onclick", "onsubmit", "onchange", "oninput", "onkeydown", "onclose"];
+const HANDLERS = ["onclick", "onsubmit", "onchange", "oninput", "onkeydown", "onmousedown", "onblur", "onclose"];
 
 function make(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -39,7 +39,7 @@ export function patch(parent, children) {
       else old.replaceWith(next);
     } else if (next.nodeType === Node.TEXT_NODE) {
       if (old.data !== next.data) old.data = next.data;
-    } else become(old, next);
+    } else if (old.dataset?.own === undefined) become(old, next); // `data-own`: a script fills this element
   });
   while (parent.childNodes.length > wanted.length) parent.lastChild.remove();
 }

@@ -15,12 +15,12 @@ export function address(changes) {
 }
 
 /**
- * A table with its own horizontal scrolling.
+ * A table with its own horizontal scrolling. Its first column stays in sight.
  *
  * Columns: {label, cell: row => node or text, number: right-aligned digits, head: row header, sort: the server's sort key}.
  * `sorted` is [sort key, "asc" or "desc"].
  */
-export function table({ id, caption, columns, rows, sorted = null, empty = "There are none.", key = null }) {
+export function table({ id, caption, columns, rows, sorted = null, empty = "None", key = null }) {
   const heads = columns.map((column) => {
     if (!column.sort) return h("th", { scope: "col", class: column.number && "number" }, column.label);
     const mine = sorted?.[0] === column.sort;
@@ -43,8 +43,13 @@ export function table({ id, caption, columns, rows, sorted = null, empty = "Ther
   return h(
     "div",
     { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": `${id}-caption` },
-    h("table", { id }, h("caption", { id: `${id}-caption` }, caption), h("thead", null, h("tr", null, heads)), h("tbody", null, body)),
+    h("table", { id }, h("caption", { id: `${id}-caption` }, h("span", null, caption)), h("thead", null, h("tr", null, heads)), h("tbody", null, body)),
   );
+}
+
+/** Mark the tables that are wider than their region: style.css shows that they scroll. */
+export function mark(root) {
+  for (const region of root.querySelectorAll(".scroll")) region.toggleAttribute("data-over", region.scrollWidth > region.clientWidth + 1);
 }
 
 /** A pager: the range of shown rows, the total, and links to the other pages. */
@@ -52,8 +57,8 @@ export function pager({ offset, limit, total, shown }) {
   const last = offset + shown;
   return h(
     "nav",
-    { class: "pager", "aria-label": "Further rows" },
-    h("span", null, total ? `${count(offset + 1)}–${count(last)} of ${count(total)}` : "none"),
+    { class: "pager", "aria-label": "Pagination" },
+    h("span", null, total ? `${count(offset + 1)}–${count(last)} of ${count(total)}` : "0 rows"),
     step("First", offset > 0, { offset: null }),
     step("Previous", offset > 0, { offset: Math.max(0, offset - limit) }),
     step("Next", last < total, { offset: last }),
@@ -65,21 +70,32 @@ export function pager({ offset, limit, total, shown }) {
 export const step = (label, there, changes) =>
   there ? h("a", { href: address(changes), "data-keep": true, class: "step" }, label) : h("span", { class: "step off", "aria-disabled": "true" }, label);
 
-/** A state, shown by its name and not by color alone. */
-export const state = (name, ending = null) => h("span", { class: `state ${name.toLowerCase()}` }, ending ? `${name}, ending as ${ending}` : name);
+const ENDING = { STOPPED: "STOPPING", FAILED: "FAILING" };
+
+/** A state, shown by its name and not by color alone. `ending` is the state that a job is about to enter. */
+export const state = (name, ending = null) => h("span", { class: `state ${name.toLowerCase()}` }, ending ? ENDING[ending] ?? name : name);
 
 /** The online state of a daemon. */
 export const presence = (online) => h("span", { class: `state ${online ? "finished" : "failed"}` }, online ? "online" : "offline");
 
+/** The state of a space: available, or the number of partitions that no online host holds. */
+export const availability = (unavailable, parts) => h("span", { class: `state ${unavailable ? "failed" : "finished"}` }, unavailable ? `${count(unavailable)} of ${count(parts)} partitions offline` : "available");
+
 /** Progress, as a bar and as text. */
 export function progress(fraction, label) {
-  if (fraction === null) return h("span", null, "not counted yet");
+  if (fraction === null) return h("span", null, "counting rows");
   const part = Math.floor(1000 * fraction) / 10;
   return h("span", { class: "far" }, h("progress", { max: 100, value: part, "aria-label": label }, `${part} %`), h("span", null, ` ${part} %`));
 }
 
 /** A list of names and values. */
 export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+
+/** An error and its remedy. */
+export const problem = ({ what, todo }) => h("div", { class: "problem", role: "alert" }, h("p", null, h("strong", null, what)), todo && h("p", null, todo));
+
+/** The address of a host; hosts of an embedded graph have none. */
+export const hostName = (host) => (host.endsWith(":0") ? "this process" : host);
 
 /** A few key figures in large type. */
 export const figures = (items) =>

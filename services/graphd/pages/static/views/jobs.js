@@ -2,12 +2,12 @@
 
 import { get } from "../api.js";
 import { h } from "../dom.js";
-import { count, moment, seconds } from "../format.js";
+import { ago, count, of, seconds } from "../format.js";
 import { field, progress, select, state, step, table } from "../parts.js";
 
 const LIMIT = 50;
 const STATES = ["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"];
-const KINDS = ["build", "audit", "compact", "export-tables", "backup", "restore"];
+const KINDS = ["build", "audit", "index", "compact", "export-tables", "backup", "restore"];
 export const nav = "/ui/jobs";
 export const title = () => "Jobs";
 export const pace = { least: 1500, most: 15000 };
@@ -23,20 +23,21 @@ export function render({ page, spaces }, { query }) {
   const names = spaces.spaces.map((space) => space.name);
   const space = query.get("space") ?? "";
   if (space && !names.includes(space)) names.unshift(space);
+  const [first, last] = [page.jobs[0]?.job_id, page.jobs[page.jobs.length - 1]?.job_id];
   return [
     h(
       "form",
       { class: "filters", role: "search" },
       field("Space", select("space", [["", "all"], ...names.map((name) => [name, name])], space)),
-      field("State", select("state", [["", "any"], ...STATES.map((name) => [name, name])], query.get("state") ?? "")),
-      field("Kind", select("kind", [["", "any"], ...KINDS.map((name) => [name, name])], query.get("kind") ?? "")),
+      field("State", select("state", [["", "all"], ...STATES.map((name) => [name, name])], query.get("state") ?? "")),
+      field("Kind", select("kind", [["", "all"], ...KINDS.map((name) => [name, name])], query.get("kind") ?? "")),
     ),
     table({
       id: "jobs",
-      caption: `${count(page.total)} ${page.total === 1 ? "job" : "jobs"}, newest first`,
+      caption: `${of(page.total, "job")}, newest first`,
       rows: page.jobs,
       key: (job) => job.job_id,
-      empty: query.size ? "No job is like this." : "No job was submitted yet, or all were a week ago.",
+      empty: query.size ? "No jobs match." : "No jobs yet. Jobs are removed a week after they end.",
       columns: [
         { label: "Job", head: true, cell: (job) => h("a", { href: `/ui/jobs/${job.job_id}` }, job.job_id) },
         { label: "Space", cell: (job) => h("a", { href: `/ui/spaces/${encodeURIComponent(job.space)}` }, job.space) },
@@ -45,18 +46,17 @@ export function render({ page, spaces }, { query }) {
         { label: "Progress", cell: (job) => (job.state === "RUNNING" ? progress(job.fraction, `progress of job ${job.job_id}`) : "–") },
         { label: "Rows", number: true, cell: (job) => count(job.rows_done) },
         { label: "Version", number: true, cell: (job) => job.version || "–" },
-        { label: "Submitted", cell: (job) => moment(job.submitted_ms) },
-        { label: "Took", number: true, cell: (job) => (job.finished_ms && job.started_ms ? seconds((job.finished_ms - job.started_ms) / 1000) : "–") },
-        { label: "Cause", wide: true, cell: (job) => (job.cause.length > 160 ? `${job.cause.slice(0, 160)} …` : job.cause || "–") },
+        { label: "Submitted", cell: (job) => ago(job.submitted_ms) },
+        { label: "Duration", number: true, cell: (job) => (job.finished_ms && job.started_ms ? seconds((job.finished_ms - job.started_ms) / 1000) : "–") },
+        { label: "Cause of failure", wide: true, cell: (job) => (job.cause.length > 160 ? `${job.cause.slice(0, 160)} …` : job.cause || "–") },
       ],
     }),
     h(
       "nav",
-      { class: "pager", "aria-label": "Further jobs" },
-      h("span", null, page.jobs.length ? `${page.jobs[0].job_id} to ${page.jobs[page.jobs.length - 1].job_id}` : "none"),
+      { class: "pager", "aria-label": "Pagination" },
+      h("span", null, !first ? "0 jobs" : first === last ? `Job ${first}` : `Jobs ${first} to ${last}`),
       step("Newest", query.get("before"), { before: null }),
       step("Older", page.next_before > 0, { before: page.next_before }),
-      h("span", { class: "quiet", hidden: !query.get("before") }, "“Back” of the browser leads to newer ones."),
     ),
   ];
 }

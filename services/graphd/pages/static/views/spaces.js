@@ -2,8 +2,8 @@
 
 import { get } from "../api.js";
 import { h } from "../dom.js";
-import { count, moment } from "../format.js";
-import { field, pager, table } from "../parts.js";
+import { ago, count } from "../format.js";
+import { availability, field, pager, table } from "../parts.js";
 
 const LIMIT = 50;
 export const nav = "/ui/spaces";
@@ -16,21 +16,22 @@ export function load({ query, signal }) {
 
 export function render(data, { query }) {
   return [
-    h("form", { class: "filters", role: "search" }, field("Name has", h("input", { name: "q", type: "search", value: query.get("q") ?? "", autocomplete: "off" })), h("button", { type: "submit" }, "Show")),
+    h("form", { class: "filters", role: "search" }, field("Name contains", h("input", { name: "q", type: "search", value: query.get("q") ?? "", autocomplete: "off" })), h("button", { type: "submit" }, "Search")),
     table({
       id: "spaces",
-      caption: "Spaces, with what their current versions hold",
+      caption: "Spaces, with the counts of their current versions",
       rows: data.spaces,
       sorted: [query.get("sort") ?? "name", query.get("order") ?? "asc"],
       key: (space) => space.space_id,
-      empty: query.get("q") ? "None has these letters in its name." : "There is no space yet: `asterism load NAME FILES --create --build` makes one.",
+      empty: query.get("q") ? `No name contains “${query.get("q")}”.` : ["No spaces yet. Create one with ", h("code", null, "asterism load NAME FILES --create --build"), "."],
       columns: [
         { label: "Name", head: true, sort: "name", cell: (space) => h("a", { href: `/ui/spaces/${encodeURIComponent(space.name)}` }, space.name) },
-        { label: "Version", number: true, cell: (space) => (space.version ? h("a", { href: `/ui/spaces/${encodeURIComponent(space.name)}/versions/${space.version}` }, space.version) : "none yet") },
+        { label: "Version", number: true, cell: (space) => (space.version ? h("a", { href: `/ui/spaces/${encodeURIComponent(space.name)}/versions/${space.version}` }, space.version) : "none") },
         { label: "Nodes", number: true, cell: (space) => count(space.nodes) },
         { label: "Edges", number: true, cell: (space) => count(space.edges) },
-        { label: "Parts", number: true, sort: "parts", cell: (space) => count(space.parts) },
-        { label: "Made", sort: "created", cell: (space) => moment(space.created_ms) },
+        { label: "Partitions", number: true, sort: "parts", cell: (space) => count(space.parts) },
+        { label: "State", cell: (space) => availability(space.unavailable_parts, space.parts) },
+        { label: "Created", sort: "created", cell: (space) => ago(space.created_ms) },
       ],
     }),
     pager({ offset: Number(query.get("offset") ?? 0), limit: LIMIT, total: data.total, shown: data.spaces.length }),

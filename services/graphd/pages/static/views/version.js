@@ -2,13 +2,14 @@
 
 import { get, told } from "../api.js";
 import { h } from "../dom.js";
-import { count, moment, of, percent, real, short } from "../format.js";
-import { facts, field, select, table } from "../parts.js";
+import { both, count, percent, real, short } from "../format.js";
+import { facts, field, problem, select, table } from "../parts.js";
 import { histogram, points } from "../plot.js";
 
 export const nav = "/ui/spaces";
 export const title = ({ params }) => `Version ${params.version} of ${params.space}`;
 export const pace = { least: 10000, most: 60000 };
+export const absent = ({ params }) => ({ title: `Version ${params.version} of ${params.space} not found`, text: "This version is not served. Versions are retired when newer ones are published, unless they are pinned.", href: `/ui/spaces/${encodeURIComponent(params.space)}`, list: `Versions of ${params.space}` });
 export const key = ({ version }) => JSON.stringify(version);
 
 const named = (row) => `${row.element} ${row.type}${row.weight_name ? `, by ${row.weight_name}` : ""}`;
@@ -42,14 +43,14 @@ export async function load(context) {
 }
 
 function spreadPlot(chosen, spread) {
-  if (!spread) return h("p", { role: "status" }, "The weights are being read from the images of all parts …");
-  if (spread.problem) return h("div", { class: "problem" }, h("p", null, h("strong", null, spread.problem.what)), h("p", null, spread.problem.todo));
-  if (!spread.bars.length) return h("p", null, "No row has a positive weight: there is nothing to draw by weight.");
+  if (!spread) return h("p", { role: "status" }, "Reading the weights of all partitions …");
+  if (spread.problem) return problem(spread.problem);
+  if (!spread.bars.length) return h("p", null, "No rows have a positive weight, so nothing can be sampled by weight.");
   const heaviest = spread.bars[spread.bars.length - 1];
   const most = spread.bars.reduce((best, bar) => (bar.rows > best.rows ? bar : best));
   return histogram({
     id: "spread",
-    title: `How the weights of ${named(chosen)} are spread`,
+    title: `Distribution of weights: ${named(chosen)}`,
     desc: `A histogram of ${count(spread.rows)} rows of positive weight from ${real(spread.bars[0].low)} to ${real(heaviest.high)}. Most rows, ${percent(most.rows / spread.rows)}, weigh from ${real(most.low)} to ${real(most.high)}. The heaviest bar has ${percent(heaviest.rows / spread.rows)} of the rows and ${percent(heaviest.weight / spread.weight)} of the weight.`,
     bars: spread.bars,
     rows: spread.rows,
@@ -64,7 +65,7 @@ function spreadPlot(chosen, spread) {
         { label: "From", head: true, cell: (bar) => real(bar.low) },
         { label: "Below", number: true, cell: (bar) => real(bar.high) },
         { label: "Rows", number: true, cell: (bar) => count(bar.rows) },
-        { label: "Of their weight", number: true, cell: (bar) => percent(bar.weight / spread.weight) },
+        { label: "Share of weight", number: true, cell: (bar) => percent(bar.weight / spread.weight) },
       ],
     }),
   });
@@ -75,8 +76,8 @@ function auditPlot(chosen, audit) {
   const span = (run) => (run.first === run.last ? run.first : `${run.first}–${run.last}`);
   return points({
     id: "audit",
-    title: `How exactly the alias tables of ${named(chosen)} are these weights`,
-    desc: `For each part the total variation between its table's law and its weights, and the largest relative error of one share, as found when it was built. The largest total variation is ${real(worst)}; a version is refused beyond ${real(audit.limit_tv)}. Zeros stand on the lower edge.`,
+    title: `Accuracy of the alias tables: ${named(chosen)}`,
+    desc: `For each partition, the total variation distance between its alias table and its weights, and the largest relative error of a single row, as measured when it was built. The largest total variation distance is ${real(worst)}; a version with more than ${real(audit.limit_tv)} is not published. Zeros are on the lower edge.`,
     xs: audit.runs.map((run) => (run.first + run.last) / 2),
     series: [
       { name: "total variation", style: "s1", values: audit.runs.map((run) => run.audit_tv) },
@@ -87,15 +88,15 @@ function auditPlot(chosen, audit) {
     text: real,
     data: table({
       id: "audit-numbers",
-      caption: "The audit by part",
+      caption: "Accuracy by partition",
       rows: audit.runs,
       columns: [
-        { label: "Part", head: true, cell: span },
-        { label: "Rows of positive weight", number: true, cell: (run) => count(run.positive) },
+        { label: "Partition", head: true, cell: span },
+        { label: "Rows with positive weight", number: true, cell: (run) => count(run.positive) },
         { label: "Sum of weights", number: true, cell: (run) => real(run.weight) },
         { label: "Total variation", number: true, cell: (run) => real(run.audit_tv) },
         { label: "Largest relative error", number: true, cell: (run) => real(run.audit_rel) },
-        { label: "Shares below 2⁻⁶⁴", number: true, cell: (run) => count(run.underflow) },
+        { label: "Below 2⁻⁶⁴", number: true, cell: (run) => count(run.underflow) },
       ],
     }),
   });
@@ -107,37 +108,37 @@ export function render({ version, weights, chosen, audit }, { params, memory }) 
     h("p", { class: "crumbs" }, h("a", { href: space }, `Space ${params.space}`)),
     version &&
       facts([
-        ["State", version.current ? "current" : "superseded, still served"],
-        ["Published", moment(version.created_ms)],
-        ["By job", h("a", { href: `/ui/jobs/${version.job_id}` }, version.job_id)],
-        ["Shows writes up to commit", count(version.cut)],
+        ["State", version.current ? "current" : "older, still served"],
+        ["Published", both(version.created_ms)],
+        ["Built by", h("a", { href: `/ui/jobs/${version.job_id}` }, `job ${version.job_id}`)],
+        ["Includes commits up to", count(version.cut)],
         ["Digest", short(version.digest)],
-        ["Pinned by", version.pins.length ? version.pins.slice(0, 20).map((pin) => h("div", null, pin.owner || `pin ${pin.pin_id}`)) : "nobody"],
+        ["Pinned by", version.pins.length ? version.pins.slice(0, 20).map((pin) => h("div", null, pin.owner || `pin ${pin.pin_id}`)) : "not pinned"],
       ]),
-    h("h2", null, "What the weights are like"),
+    h("h2", null, "Weight statistics"),
     table({
       id: "weights",
-      caption: "By type and name of weights, over all parts",
+      caption: "By type and weight, over all partitions",
       rows: weights,
       key: (row) => `${row.element}-${row.type_id}-${row.weight_name}`,
-      empty: "The version holds nothing.",
+      empty: "The version has no rows.",
       columns: [
         { label: "Type", head: true, cell: (row) => row.type },
-        { label: "Weights", wide: true, cell: (row) => (row.weight_name ? [row.weight_name, " = ", h("code", null, row.expression)] : "the rows' own") },
+        { label: "Weight", cell: (row) => (row.weight_name ? [row.weight_name, " = ", h("code", null, row.expression)] : "weight") },
         { label: "Rows", number: true, cell: (row) => count(row.count) },
         { label: "Positive", number: true, cell: (row) => count(row.positive) },
         { label: "Zero", number: true, cell: (row) => count(row.zero) },
-        { label: "Odd", cell: odd },
+        { label: "Unusual values", cell: unusual },
         { label: "Sum", number: true, cell: (row) => real(row.weight) },
-        { label: "As even as", number: true, cell: (row) => (row.effective === null ? "–" : of(Math.round(row.effective), "row")) },
-        { label: "Heaviest row", number: true, cell: (row) => percent(row.largest_share) },
-        { label: "Draws are within", number: true, cell: (row) => real(row.error_bound) },
+        { label: "Effective rows", number: true, cell: (row) => (row.effective === null ? "–" : count(Math.round(row.effective))) },
+        { label: "Largest share", number: true, cell: (row) => percent(row.largest_share) },
+        { label: "Error bound", number: true, cell: (row) => real(row.error_bound) },
       ],
     }),
-    h("p", { class: "quiet" }, "“As even as” is the effective sample size, W² over the sum of squares: so many rows of equal weight would be as even. “Draws are within” bounds the total variation between draws and weights."),
+    h("p", { class: "quiet" }, "“Effective rows” is the effective sample size: the squared sum of the weights over the sum of their squares. “Largest share” is the share of the heaviest row. “Error bound” is an upper bound of the total variation distance between samples and weights."),
     chosen && [
-      h("h2", null, "Spread and audit"),
-      h("form", { class: "filters" }, field("Of the weights", select("weights", weights.map((row) => [`${row.element}:${row.type_id}:${row.weight_name}`, named(row)]), `${chosen.element}:${chosen.type_id}:${chosen.weight_name}`))),
+      h("h2", null, "Distribution and accuracy"),
+      h("form", { class: "filters" }, field("Weight", select("weights", weights.map((row) => [`${row.element}:${row.type_id}:${row.weight_name}`, named(row)]), `${chosen.element}:${chosen.type_id}:${chosen.weight_name}`))),
       spreadPlot(chosen, memory.spread),
       auditPlot(chosen, audit),
     ],
@@ -145,13 +146,13 @@ export function render({ version, weights, chosen, audit }, { params, memory }) 
 }
 
 /** Describe unusual values among the weights. */
-function odd(row) {
+function unusual(row) {
   const said = [
     [row.negative, "negative"],
     [row.nan, "NaN"],
     [row.infinite, "infinite"],
     [row.subnormal, "subnormal"],
-    [row.underflow, "never drawn"],
+    [row.underflow, "too small to be sampled"],
   ].filter(([n]) => n);
-  return said.length ? said.map(([n, what]) => `${count(n)} ${what}`).join(", ") : "nothing";
+  return said.length ? said.map(([n, what]) => `${count(n)} ${what}`).join(", ") : "none";
 }
