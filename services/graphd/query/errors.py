@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TypeVar
+from unicodedata import east_asian_width
 
 from asterism_proto.errors import AsterismError, InvalidRequest, SourceLocation
 
@@ -31,6 +32,11 @@ def syntax_error(
     )
 
 
+def _blank(char: str) -> str:
+    """Return blanks as wide as a character at a terminal."""
+    return "\t" if char == "\t" else "  " if east_asian_width(char) in "WF" else " "
+
+
 def located_error(
     error_type: type[Error],
     text: str,
@@ -49,7 +55,7 @@ def located_error(
     column = position - start
     window_start = max(0, column - _LONGEST_LINE // 2)
     excerpt = line_text[window_start : window_start + _LONGEST_LINE]
-    caret = "".join("\t" if char == "\t" else " " for char in line_text[window_start:column]) + "^"
+    caret = "".join(map(_blank, line_text[window_start:column])) + "^"
     message = f"line {line}, column {column + 1}: {description}\n  {excerpt}\n  {caret}"
     return error_type(
         message,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -59,7 +60,8 @@ class _QuerySession:
             message = error.message.replace(
                 "say ntype, one or per node", "say which with ON, behind the nodes"
             )
-            raise located_error(type(error), self.bindings.text, statement.at, message) from error
+            position = fault_position(statement, message)
+            raise located_error(type(error), self.bindings.text, position, message) from error
 
     def run_euler(self) -> StatementResult:
         """Return the result of a query in Euler's GQL, at one version."""
@@ -170,6 +172,16 @@ class _QuerySession:
         self.client.session.store_schema(
             space, self.space_of(space, self.transport.parent_call).schema
         )
+
+
+def fault_position(statement: Statement, message: str) -> int:
+    """Return the position of the edge type that an error names, or that of the statement."""
+    body = statement.body
+    hops = body.hops if isinstance(body, DrawStatement) else ()
+    for name in (name for hop in hops for name in hop):
+        if re.search(rf"(?<![\w:]){re.escape(name.text)}(?!\w)|:{re.escape(name.text)}:", message):
+            return name.at
+    return statement.at
 
 
 class QueryService:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from asterism_model.filters.syntax import parse
 from asterism_proto.errors import InvalidRequest, SourceLocation, from_status
@@ -25,7 +26,9 @@ from graphd.query.ast import (
     UseStatement,
 )
 from graphd.query.binding import ParameterBindings, build_filter_text
+from graphd.query.errors import located_error
 from graphd.query.parser import parse as parse_statements
+from graphd.query.service import fault_position
 from graphd.query.values import ALLOWED_OPTIONS
 
 STATEMENTS = [
@@ -325,3 +328,26 @@ def test_missing_parameter_is_named_with_its_location() -> None:
             ParameterBindings(text=text, values={"n": value}).integer(
                 body.count, "a number of rows"
             )
+
+
+@pytest.mark.parametrize(
+    ("message", "word"),
+    [
+        ("none of user:buys:item, user:likes:item starts at item", "likes"),
+        ("none of user:buys:item starts at item", "buys"),
+        ("no edge type 'likes'", "likes"),
+        ("there is no version 7", "GO"),
+        ("none of user:buys_too:item starts at item", "GO"),
+    ],
+)
+def test_an_error_points_at_the_edge_type_that_it_names(message: str, word: str) -> None:
+    text = "SHOW TAGS; GO FROM 7 ON item OVER likes, buys YIELD id"
+    statement = parse_statements(text)[1]
+    assert fault_position(statement, message) == text.index(word)
+
+
+def test_a_caret_is_below_its_column_after_wide_characters() -> None:
+    text = "YIELD '世界', price"
+    error = located_error(InvalidRequest, text, text.index("price"), "no column")
+    _, excerpt, caret = error.message.split("\n")
+    assert cell_len(caret) - 1 == cell_len(excerpt[: excerpt.index("price")])
