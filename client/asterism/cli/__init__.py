@@ -3,6 +3,7 @@ Operations belong to the client. Each command imports its slow dependencies itse
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Arguments of the command. Default: the arguments of the process.
     """
+    # gRPC would print its own lines beside the message of the command.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # noqa: TID251 - gRPC's, read at its import
     try:
         with required("cli", "the command"):
             from asterism.cli import app

@@ -5,61 +5,97 @@ Also maps each error to one line on stderr and an exit code.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
 
 import asterism
 from asterism.cli import (
     backups,
     export,
+    help_text,
     jobs,
     load,
     metad,
     sample,
     serve,
+    shell_completion,
     spaces,
     status,
     verify,
     warm,
 )
+from asterism.cli.argument_names import in_options, option_spellings
 from asterism.cli.console import command as consoling
 from asterism.cli.context import DEFAULT_ADDRESS, CommandContext
+from asterism.cli.error_output import print_error
 from asterism.cli.exit_codes import ExitCode, exit_code_of
-from asterism.cli.global_options import hoist_global_options
+from asterism.cli.global_options import hoist_global_options, is_json_requested
+from asterism.cli.interruption import Interrupted
 from asterism.cli.output import Output
 from asterism.extras import MissingExtra
 from asterism_proto.errors import AsterismError
 
 EPILOG = (
+    "The options above may also follow a command.\n\n"
     "Exit codes: 0 success, 1 failed, 2 wrong usage, 3 not found, 4 temporarily unavailable "
-    "(not ready, unreachable, busy), 5 conflict, 6 timeout, "
-    "7 corrupt data. The options above may also follow a command."
+    "(not ready, unreachable, busy), 5 conflict, 6 timeout, 7 corrupt data, 130 interrupted.\n\n"
+    + help_text.examples(
+        "asterism serve data/",
+        "asterism load shop data/metadata.json --create --build",
+        "asterism sample nodes shop -n 5",
+        "asterism console shop",
+    )
 )
 
+# Plain help: rich would draw boxes, name the type of each flag, and wrap options into towers.
 app = typer.Typer(
     name="asterism",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     epilog=EPILOG,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )
-app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
+app.command("serve", short_help="Run the whole service in one process.", epilog=serve.EXAMPLES)(
+    serve.serve
+)
 app.add_typer(spaces.app, name="space")
-app.command("console", epilog=consoling.EXAMPLES)(consoling.console)
-app.command("load", epilog=load.EXAMPLES)(load.load)
+app.command(
+    "console", short_help="Run statements at a prompt, or from scripts.", epilog=consoling.EXAMPLES
+)(consoling.console)
+app.command(
+    "load", short_help="Load files into a space, and build a version.", epilog=load.EXAMPLES
+)(load.load)
 app.add_typer(jobs.app, name="job")
 app.add_typer(sample.app, name="sample")
 app.add_typer(export.app, name="export")
-app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
-app.command("backup", epilog=backups.BACKUP_EXAMPLES)(backups.backup)
-app.command("restore", epilog=backups.RESTORE_EXAMPLES)(backups.restore)
+app.command(
+    "verify", short_help="Test samples of a version against its weights.", epilog=verify.EXAMPLES
+)(verify.verify)
+app.command("backup", short_help="Back up a version of a space.", epilog=backups.BACKUP_EXAMPLES)(
+    backups.backup
+)
+app.command(
+    "restore", short_help="Restore a space from a backup.", epilog=backups.RESTORE_EXAMPLES
+)(backups.restore)
 app.add_typer(metad.app, name="metad")
-app.command("status", epilog=status.EXAMPLES)(status.status)
-app.command("warm", epilog=warm.EXAMPLES)(warm.warm)
+app.command("status", short_help="Show hosts, spaces and readiness.", epilog=status.EXAMPLES)(
+    status.status
+)
+app.command(
+    "completion",
+    short_help="Print the completion script of a shell.",
+    epilog=shell_completion.EXAMPLES,
+)(shell_completion.completion)
+app.command("warm", short_help="Compile the kernels for this machine.", epilog=warm.EXAMPLES)(
+    warm.warm
+)
 
 
 def _print_version(requested: bool) -> None:
@@ -110,38 +146,64 @@ def options(
     )
 
 
-def _print_error(message: str) -> None:
-    print("asterism: " + " ".join(message.split()), file=sys.stderr)
-
-
 def run(arguments: Sequence[str]) -> ExitCode:
-    """Run one command; print an error as one line on stderr, and return the exit code."""
+    """Run one command; print an error on stderr, and return the exit code."""
+    words = hoist_global_options(arguments)
+    as_json = is_json_requested(words)
+    program: Any = typer.main.get_command(app)
+    help_text.simplify_parameters(program)
+    for parameter in program.params:  # typer's own way to `asterism completion`
+        if parameter.name in ("install_completion", "show_completion"):
+            parameter.hidden = True
+    shell_completion.prepare_request(os.environ)  # noqa: TID251 - the request of a shell
     try:
-        code = app(hoist_global_options(arguments), prog_name="asterism", standalone_mode=False)
+        code = program.main(args=words, prog_name="asterism", standalone_mode=False)
         sys.stdout.flush()
+        if code == ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
         return ExitCode(code) if isinstance(code, int) else ExitCode.DONE
     except AsterismError as error:
-        _print_error(error.message)
-        return exit_code_of(error)
+        message = in_options(error.message, option_spellings(_command_of(program, words), program))
+        exit_code, name = exit_code_of(error), type(error).__name__
+        print_error(message, name=name, code=exit_code, place=error.place, as_json=as_json)
+        return exit_code
     except MissingExtra as error:
-        _print_error(str(error))
-        return ExitCode.FAILED
+        return _fail(str(error), "MissingExtra", ExitCode.FAILED, as_json=as_json)
+    except Interrupted as error:
+        return _fail(str(error), "Interrupted", ExitCode.INTERRUPTED, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
-        _print_error("interrupted")
-        return ExitCode.INTERRUPTED
+        return _fail("interrupted", "Interrupted", ExitCode.INTERRUPTED, as_json=as_json)
     except BrokenPipeError:
         sys.stdout = None  # the reader closed the pipe: a flush at exit would fail
         return ExitCode.DONE
     except OSError as error:
-        _print_error(f"{error.filename or 'the system'}: {error.strerror or error}")
-        return ExitCode.FAILED
+        message = f"{error.filename or 'the system'}: {error.strerror or error}"
+        return _fail(message, type(error).__name__, ExitCode.FAILED, as_json=as_json)
     except Exception as error:
         # Usage errors may be classes of click or of the copy of click inside typer. Only their
         # method identifies both.
         format_message = getattr(error, "format_message", None)
         if format_message is None:
             raise
-        command = getattr(getattr(error, "ctx", None), "command_path", None) or "asterism"
-        if type(error).__name__ != "NoArgsIsHelpError":  # the help has been printed
-            _print_error(f"{format_message().rstrip('.')}; see `{command} --help`")
-        return ExitCode.USAGE
+        message = format_message()
+        if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
+            print(message)
+            return ExitCode.USAGE
+        path = getattr(getattr(error, "ctx", None), "command_path", None) or "asterism"
+        message = f"{message.rstrip('.')}; see `{path} --help`"
+        return _fail(message, "UsageError", ExitCode.USAGE, as_json=as_json)
+
+
+def _fail(message: str, name: str, code: ExitCode, *, as_json: bool) -> ExitCode:
+    print_error(message, name=name, code=code, as_json=as_json)
+    return code
+
+
+def _command_of(program: Any, words: Sequence[str]) -> Any:
+    """Return the command that the words name, or the last group on the way to it."""
+    command = program
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+        if not hasattr(command, "commands"):
+            break
+    return command

@@ -7,12 +7,19 @@ from typing import Annotated
 import typer
 
 from asterism.cli.context import command_context
-from asterism.cli.jobs import job_progress
+from asterism.cli.help_text import examples
+from asterism.cli.interruption import advice_on_interrupt
+from asterism.cli.job_waits import job_progress
 from asterism.cli.option_groups import FormerName, expand_option_groups
 from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, GraphVersion, Space, TotalTimeout
 
-BACKUP_EXAMPLES = "Example: asterism backup shop s3://bucket/backups/shop-2026-11-21"
-RESTORE_EXAMPLES = "Example: asterism restore /srv/backups/shop --name shop_of_yesterday"
+BACKUP_EXAMPLES = examples("asterism backup shop s3://bucket/backups/shop-2026-11-21")
+RESTORE_EXAMPLES = examples("asterism restore /srv/backups/shop --name shop_of_yesterday")
+
+_RESUME = (
+    "interrupted; the storageds continue with their part: run the same command again to wait for "
+    "them and to finish"
+)
 
 Address = Annotated[
     str,
@@ -38,7 +45,11 @@ def backup(
     Every storaged writes the partitions that it owns. To continue an interrupted backup, run the
     command again. `backup.json` is written last: a folder without it is not a backup."""
     command = command_context(context)
-    with command.client() as client, job_progress(command.output) as on_progress:
+    with (
+        command.client() as client,
+        advice_on_interrupt(lambda: _RESUME),
+        job_progress(command, client) as on_progress,
+    ):
         info = client.backup(
             space,
             address,
@@ -49,7 +60,7 @@ def backup(
     command.output.result(
         info,
         lambda: (
-            f"version {info.version} of [bold]{info.space}[/bold] is backed up to {info.address}: "
+            f"version {info.version} of {info.space} is backed up to {info.address}: "
             f"{info.files:,} files, {info.bytes:,} bytes"
         ),
     )
@@ -75,12 +86,16 @@ def restore(
     is verified. To continue an interrupted restore, run the command again.
     """
     command = command_context(context)
-    with command.client(create=True) as client, job_progress(command.output) as on_progress:
+    with (
+        command.client(create=True) as client,
+        advice_on_interrupt(lambda: _RESUME),
+        job_progress(command, client) as on_progress,
+    ):
         info = client.restore(address, name, timeout_s=total_timeout, on_progress=on_progress)
     command.output.result(
         info,
         lambda: (
-            f"space [bold]{info.name}[/bold] is restored at version {info.version}, with "
+            f"space {info.name} is restored at version {info.version}, with "
             f"{info.schema.parts} parts"
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,15 @@ class CommandContext:
     """Folder of an embedded graph, instead of an address."""
     timeout_s: float
     output: Output
+
+    def command_line(self, arguments: str) -> str:
+        """Return a command line for the same service, for messages."""
+        options: list[str] = []
+        if self.path is not None:
+            options = ["--path", str(self.path)]
+        elif self.address is not None:
+            options = ["--address", self.address]
+        return " ".join(["asterism", *map(shlex.quote, options), arguments])
 
     @contextmanager
     def client(

@@ -25,9 +25,12 @@ from asterism.cli.export_options import (
     Weight,
     parse_method,
 )
+from asterism.cli.help_text import examples
+from asterism.cli.interruption import advice_on_interrupt
 from asterism.cli.option_groups import FormerName, expand_option_groups
 from asterism.cli.options import GraphVersion, Overwrite
 from asterism.cli.output import table
+from asterism.cli.tables import sections
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,13 +45,24 @@ def formats() -> None:
     """Write partitions of a graph that trainers load."""
 
 
+def resume_advice(resume: bool) -> str:
+    """Return how to resume an interrupted export."""
+    if resume:
+        return "interrupted; run the same command again to continue"
+    return (
+        "interrupted; the unfinished files are removed; with --resume they are kept, and the same "
+        "command continues"
+    )
+
+
 @app.command(
-    epilog="Examples: asterism export dgl --space shop --parts 4 --assign metis --out "
-    "partitions/\n\n"
-    "asterism export dgl --space shop --parts 4 --assign fennel --passes 5 --balance-by "
-    "item=split --out 's3://bucket/shop/{part}'\n\n"
-    "asterism export dgl --space shop --parts 4 --num-trainers-per-machine 2 --out "
-    "'sftp://{host}/data/shop' --ip-config ip_config.txt"
+    epilog=examples(
+        "asterism export dgl --space shop --parts 4 --assign metis --out partitions/",
+        "asterism export dgl --space shop --parts 4 --assign fennel --passes 5 "
+        "--balance-by item=split --out 's3://bucket/shop/{part}'",
+        "asterism export dgl --space shop --parts 4 --num-trainers-per-machine 2 --out "
+        "'sftp://{host}/data/shop' --ip-config ip_config.txt",
+    )
 )
 @expand_option_groups
 def dgl(
@@ -62,10 +76,16 @@ def dgl(
     graph_version: GraphVersion = None,
     graph_name: Annotated[
         str | None,
-        typer.Option(help="Name of the graph in the partition config. Default: that of the space."),
+        typer.Option(
+            metavar="NAME",
+            help="Name of the graph in the partition config. Default: that of the space.",
+        ),
     ] = None,
     halo_hops: Annotated[
-        int, typer.Option(min=1, help="Hops of in-edges around the nodes of a part that it has.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Hops of in-edges around the nodes of a part that it has."
+        ),
     ] = 1,
     homogeneous: Homogeneous = False,
     sampled: SampledGraphOptions,
@@ -82,6 +102,7 @@ def dgl(
         int,
         typer.Option(
             "--num-trainers-per-machine",
+            metavar="N",
             min=1,
             help="Number of trainers that share each partition.",
         ),
@@ -94,6 +115,7 @@ def dgl(
     workers: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             min=1,
             help="Worker processes on this machine. Default: its cores, or one for a small graph.",
         ),
@@ -107,7 +129,8 @@ def dgl(
     scratch: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for unfinished files, visible to all workers. Default: beside the output."
+            metavar="FOLDER",
+            help="Folder for unfinished files, visible to all workers. Default: beside the output.",
         ),
     ] = None,
 ) -> None:
@@ -117,7 +140,11 @@ def dgl(
     fanouts = sampled.parse_fanout()
     from asterism import export
 
-    with command.client(allow_read_only=True) as client, command.output.progress() as update:
+    with (
+        command.client(allow_read_only=True) as client,
+        advice_on_interrupt(lambda: resume_advice(resume)),
+        command.output.progress() as update,
+    ):
         report = export.dgl(
             sampled.apply(client.graph(space), fanouts, seed=seed),
             out,
@@ -145,8 +172,8 @@ def dgl(
 
 
 @app.command(
-    epilog=(
-        "Example: asterism export assignment --space shop --parts 4 --assign metis --out assigned/"
+    epilog=examples(
+        "asterism export assignment --space shop --parts 4 --assign metis --out assigned/",
     )
 )
 @expand_option_groups
@@ -190,10 +217,10 @@ def assignment(
 
 
 @app.command(
-    epilog=(
-        "Example: asterism export dispatch partitions/ 'sftp://{host}/data/shop' --ip-config "
-        "ip_config.txt"
-    )
+    short_help="Copy each partition of an export to its machine.",
+    epilog=examples(
+        "asterism export dispatch partitions/ 'sftp://{host}/data/shop' --ip-config ip_config.txt",
+    ),
 )
 def dispatch(
     context: typer.Context,
@@ -212,7 +239,10 @@ def dispatch(
     command = command_context(context)
     from asterism import export
 
-    with command.output.progress() as update:
+    with (
+        advice_on_interrupt(lambda: "interrupted; run the same command again to continue"),
+        command.output.progress() as update,
+    ):
         report = export.dispatch(
             source,
             destination,
@@ -223,7 +253,12 @@ def dispatch(
     command.output.result(report, lambda: _render_dispatch(report))
 
 
-@app.command(epilog="Example: asterism export chunks --space shop --out chunks/")
+@app.command(
+    short_help="Write DGL's chunked graph format.",
+    epilog=examples(
+        "asterism export chunks --space shop --out chunks/",
+    ),
+)
 @expand_option_groups
 def chunks(
     context: typer.Context,
@@ -231,7 +266,7 @@ def chunks(
     space: Space,
     out: Out,
     chunk_rows: Annotated[
-        int, typer.Option(min=1, help="Maximum number of nodes or edges of a file.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of nodes or edges of a file.")
     ] = 1 << 22,
     edge_format: Annotated[
         str,
@@ -250,7 +285,11 @@ def chunks(
     command, fanouts = command_context(context), sampled.parse_fanout()
     from asterism import export
 
-    with command.client(allow_read_only=True) as client, command.output.progress() as update:
+    with (
+        command.client(allow_read_only=True) as client,
+        advice_on_interrupt(lambda: resume_advice(resume)),
+        command.output.progress() as update,
+    ):
         report = export.chunks(
             sampled.apply(client.graph(space), fanouts, seed=seed),
             out,
@@ -272,7 +311,12 @@ def chunks(
     )
 
 
-@app.command(epilog="Example: asterism export pyg partitions/ pyg/")
+@app.command(
+    short_help="Write partitions for torch_geometric.distributed.",
+    epilog=examples(
+        "asterism export pyg partitions/ pyg/",
+    ),
+)
 def pyg(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="FOLDER", help="A finished export for DGL.")],
@@ -287,7 +331,7 @@ def pyg(
     command = command_context(context)
     from asterism import export
 
-    with command.output.progress() as update:
+    with advice_on_interrupt(lambda: resume_advice(resume)), command.output.progress() as update:
         report = export.pyg(
             source,
             out,
@@ -303,10 +347,11 @@ def pyg(
 
 
 @app.command(
-    epilog=(
-        "Examples: asterism export verify partitions/\n\nasterism export verify "
-        "'sftp://{host}/data/shop' --ip-config ip_config.txt"
-    )
+    short_help="Verify that an export is complete and unchanged.",
+    epilog=examples(
+        "asterism export verify partitions/",
+        "asterism export verify 'sftp://{host}/data/shop' --ip-config ip_config.txt",
+    ),
 )
 def verify(
     context: typer.Context,
@@ -336,7 +381,6 @@ def verify(
 
 
 def _render_verification(report: VerifyReport) -> RenderableType:
-    from rich.console import Group
     from rich.text import Text
 
     summary = (
@@ -351,17 +395,15 @@ def _render_verification(report: VerifyReport) -> RenderableType:
         )
     if report.ok:
         return Text(f"{summary}: complete and unchanged")
-    return Group(
+    return sections(
         Text(f"{summary}: DAMAGED; export it again"),
         *(Text(f"  {problem}") for problem in report.problems),
     )
 
 
 def _render_assignment(report: AssignmentReport) -> RenderableType:
-    from rich.console import Group
-
     parts = range(max(map(len, report.nodes.values())))
-    return Group(
+    return sections(
         table(
             "assignment",
             ("part", *report.nodes),
@@ -376,8 +418,6 @@ def _render_assignment(report: AssignmentReport) -> RenderableType:
 
 
 def _render_dispatch(report: DispatchReport) -> RenderableType:
-    from rich.console import Group
-
     rows = [
         (
             each.address,
@@ -388,15 +428,13 @@ def _render_dispatch(report: DispatchReport) -> RenderableType:
         )
         for each in report.places
     ]
-    return Group(
+    return sections(
         table("destinations", ("address", "parts", "files", "bytes", ""), rows),
         *(f"note: {text}" for text in report.warnings),
     )
 
 
 def _render_export(report: ExportReport) -> RenderableType:
-    from rich.console import Group
-
     rows = [
         (p.part, sum(p.nodes.values()), sum(p.edges.values()), p.halo_nodes, p.outer_edges)
         for p in report.parts
@@ -405,7 +443,7 @@ def _render_export(report: ExportReport) -> RenderableType:
         f"version {report.version} is in {report.out} ({report.seconds:.1f} s); "
         f"{report.edge_cut:,} edges are cut; DGL loads {report.config}"
     )
-    return Group(
+    return sections(
         table("partitions", ("part", "nodes", "edges", "halo nodes", "outer edges"), rows),
         summary,
         *(f"note: {text}" for text in report.warnings),

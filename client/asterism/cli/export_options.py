@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.option_values import parse_integers
+from asterism.cli.shell_completion import complete_spaces
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 METHODS = ("random", "hash", "metis", "ldg", "fennel")
 
-Space = Annotated[str, typer.Option(help="Graph space to export.")]
+Space = Annotated[
+    str,
+    typer.Option(metavar="SPACE", help="Graph space to export.", autocompletion=complete_spaces),
+]
 Out = Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Folder or address to write to.")]
 PartAddresses = Annotated[
     str,
@@ -30,9 +34,11 @@ PartAddresses = Annotated[
 ]
 IpConfig = Annotated[
     Path | None,
-    typer.Option(help="File of machines in the format of DGL, one per line, for {host}."),
+    typer.Option(
+        metavar="FILE", help="File of machines in the format of DGL, one per line, for {host}."
+    ),
 ]
-Parts = Annotated[int, typer.Option(min=1, help="Number of partitions.")]
+Parts = Annotated[int, typer.Option(metavar="N", min=1, help="Number of partitions.")]
 Assign = Annotated[
     str,
     typer.Option(
@@ -41,7 +47,9 @@ Assign = Annotated[
         "memory; ldg and fennel streaming), or from the <ntype>.txt files of a folder.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Random seed of the assignment and of --sample.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", help="Random seed of the assignment and of --sample.")
+]
 Homogeneous = Annotated[
     bool,
     typer.Option(
@@ -101,7 +109,9 @@ class BalanceOptions:
     passes: Annotated[
         int,
         typer.Option(
-            min=1, help="Passes of ldg and fennel over the nodes; more passes cut fewer edges."
+            metavar="N",
+            min=1,
+            help="Passes of ldg and fennel over the nodes; more passes cut fewer edges.",
         ),
     ] = 1
 
@@ -136,7 +146,8 @@ class SampledGraphOptions:
         ),
     ] = ""
     node_type: Annotated[
-        str | None, typer.Option("--type", help="With --sample: type of the seed nodes.")
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="With --sample: type of the seed nodes."),
     ] = None
 
     def parse_fanout(self) -> list[int]:

@@ -31,3 +31,16 @@ def hoist_global_options(arguments: Sequence[str]) -> list[str]:
         else:
             rest.append(argument)
     return global_options + rest
+
+
+def is_json_requested(arguments: Sequence[str]) -> bool:
+    """Return whether the global options, which are the first arguments, contain ``--json``."""
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument in FLAGS:
+            return True
+        if argument in OPTIONS_WITH_VALUE:
+            next(remaining, None)
+        elif argument.partition("=")[0] not in OPTIONS_WITH_VALUE:
+            return False
+    return False

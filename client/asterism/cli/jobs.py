@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from asterism.cli.context import command_context
+from asterism.cli.error_output import print_error
 from asterism.cli.exit_codes import ExitCode
+from asterism.cli.help_text import examples
+from asterism.cli.job_waits import wait_for_job
 from asterism.cli.option_groups import expand_option_groups
 from asterism.cli.option_values import parse_assignments
 from asterism.cli.options import (
@@ -20,46 +21,28 @@ from asterism.cli.options import (
     Wait,
 )
 from asterism.cli.output import Output, format_timestamp, table
+from asterism.cli.shell_completion import (
+    choices,
+    complete_jobs,
+    complete_spaces,
+    complete_types,
+)
+from asterism.cli.tables import sections
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism import Client
     from asterism.records.samples import Job, TaskResult
 
 app = typer.Typer(
     no_args_is_help=True, help="Manage background jobs: builds, audits, exports and others."
 )
 
-JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, help="Id of the job.")]
+JobId = Annotated[
+    int,
+    typer.Argument(metavar="JOB", min=1, help="Id of the job.", autocompletion=complete_jobs),
+]
 JOB_COLUMNS = ("job", "space", "kind", "state", "rows", "version", "submitted (UTC)", "seconds")
-
-
-@contextmanager
-def job_progress(output: Output) -> Iterator[Callable[[Job], None]]:
-    """Yield a function that shows the progress of a job, until the block ends."""
-    with output.progress() as update:
-
-        def on_progress(job: Job) -> None:
-            phases = sorted(
-                {task.phase for task in job.tasks if task.phase and task.state == "RUNNING"}
-            )
-            update(
-                f"{job.kind} {job.space}",
-                job.rows_done,
-                job.rows_total or None,
-                phase=" ".join(phases),
-                rate=job.rows_per_s,
-                left_s=job.eta_s,
-            )
-
-        yield on_progress
-
-
-def wait_for_job(output: Output, client: Client, job_id: int, timeout_s: float) -> Job:
-    """Return the job once it has ended; show its progress until then."""
-    with job_progress(output) as on_progress:
-        return client.wait(job_id, timeout_s=timeout_s, on_progress=on_progress)
 
 
 def print_result(output: Output, job: Job) -> None:
@@ -67,7 +50,12 @@ def print_result(output: Output, job: Job) -> None:
     output.result(job, lambda: job_table(job))
     if job.state in ("FAILED", "STOPPED"):
         if job.cause and output.as_json:
-            typer.echo(f"asterism: job {job.job_id} {job.state}: {job.cause}", err=True)
+            print_error(
+                f"job {job.job_id} {job.state}: {job.cause}",
+                name=f"Job{job.state.title()}",
+                code=ExitCode.FAILED,
+                as_json=True,
+            )
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -91,14 +79,11 @@ def _row(job: Job) -> tuple[object, ...]:
 
 def jobs_table(jobs: list[Job]) -> RenderableType:
     """Return a table with a row per job."""
-    return table("jobs", JOB_COLUMNS, [_row(job) for job in jobs])
+    return table("jobs", JOB_COLUMNS, [_row(job) for job in jobs], optional=("seconds", "rows"))
 
 
 def job_table(job: Job) -> RenderableType:
     """Return the tables of a job and its tasks."""
-    from rich.console import Group
-    from rich.markup import escape
-
     tasks = [
         (
             t.task_id,
@@ -107,18 +92,18 @@ def job_table(job: Job) -> RenderableType:
             t.state,
             t.phase or "-",
             f"{t.rows_done:,} of {t.rows_total:,}",
-            "; ".join(t.causes) or "-",
         )
         for t in job.tasks
     ]
     parts: list[RenderableType] = [
         jobs_table([job]),
-        table("tasks", ("task", "host", "attempt", "state", "phase", "rows", "causes"), tasks),
+        table("tasks", ("task", "host", "attempt", "state", "phase", "rows"), tasks),
+        *(f"task {t.task_id}: {cause}" for t in job.tasks for cause in t.causes),
     ]
     requested = [f"version {job.target_version}"] if job.target_version else []
     requested += [f"{key} {value}" for key, value in job.options.items()]
     if requested:
-        parts.append(f"requested: {escape(', '.join(requested))}")
+        parts.append(f"requested: {', '.join(requested)}")
     parts += [
         _task_result_table(task.host, task.result) for task in job.tasks if task.result is not None
     ]
@@ -128,8 +113,8 @@ def job_table(job: Job) -> RenderableType:
             f"{job.rows_done:,} of {job.rows_total:,} rows, {job.rows_per_s:,.0f} rows/s{remaining}"
         )
     if job.cause:
-        parts.append(f"cause: {escape(job.cause)}")
-    return Group(*parts)
+        parts.append(f"cause: {job.cause}")
+    return sections(*parts)
 
 
 AUDIT_COLUMNS = (
@@ -149,8 +134,6 @@ BUILD_COLUMNS = ("part", "units linked", "units built", "bytes linked", "bytes b
 
 def _task_result_table(host: str, result: TaskResult) -> RenderableType:
     """Return the table of what a task produced."""
-    from rich.markup import escape
-
     if result.audit:
         audit_rows = [
             (
@@ -170,6 +153,7 @@ def _task_result_table(host: str, result: TaskResult) -> RenderableType:
             f"{host[:12]}: {result.files_read:,} files, {result.bytes_read:,} bytes read",
             AUDIT_COLUMNS,
             audit_rows,
+            optional=("row rel", "table rel", "alias rows"),
         )
     if result.units:
         return table(
@@ -179,15 +163,18 @@ def _task_result_table(host: str, result: TaskResult) -> RenderableType:
         )
     if result.folder:
         rows = [(file.path, file.rows, file.bytes, file.sha256) for file in result.files]
-        return table(f"{host[:12]}: {escape(result.folder)}", EXPORT_COLUMNS, rows)
+        return table(f"{host[:12]}: {result.folder}", EXPORT_COLUMNS, rows, optional=("sha256",))
     return f"{host[:12]}: {result.bytes_before:,} bytes before, {result.bytes_after:,} after"
 
 
 @app.command(
-    epilog="Examples: asterism job submit shop --wait | asterism job submit shop --kind audit "
-    "--graph-version 3 --wait | "
-    "asterism job submit shop --kind export-tables --option format=csv --option "
-    "to=s3://bucket/tables"
+    short_help="Submit a job: by default a build.",
+    epilog=examples(
+        "asterism job submit shop --wait",
+        "asterism job submit shop --kind audit --graph-version 3 --wait",
+        "asterism job submit shop --kind export-tables --option format=csv "
+        "--option to=s3://bucket/tables",
+    ),
 )
 @expand_option_groups
 def submit(
@@ -196,7 +183,11 @@ def submit(
     *,
     kind: Annotated[
         str,
-        typer.Option(metavar="KIND", help="Kind: build, index, audit, export-tables or compact."),
+        typer.Option(
+            metavar="KIND",
+            help="Kind: build, index, audit, export-tables or compact.",
+            autocompletion=choices("build", "index", "audit", "export-tables", "compact"),
+        ),
     ] = "build",
     graph_version: GraphVersion = None,
     options: Annotated[
@@ -204,8 +195,8 @@ def submit(
         typer.Option(
             "--option",
             metavar="KEY=VALUE",
-            help="Option of the job. Of export-tables: format=parquet, csv or csv,parquet; "
-            "to=ADDRESS. Of builds: link=no. Of index: see `asterism job index`. Repeatable.",
+            help="Option of the job. For export-tables: format=parquet, csv or csv,parquet; "
+            "to=ADDRESS. For builds: link=no. For index: see `asterism job index`. Repeatable.",
         ),
     ] = None,
     wait: Wait = False,
@@ -224,27 +215,33 @@ def submit(
     with command.client() as client:
         job = client.submit_job(space, kind=kind, options=job_options, version=graph_version or 0)
         if wait:
-            job = wait_for_job(command.output, client, job.job_id, total_timeout)
+            job = wait_for_job(command, client, job.job_id, total_timeout)
     print_result(command.output, job)
 
 
 @app.command(
-    epilog=(
-        "Examples: asterism job index shop item price --wait | asterism job index shop item "
-        "brand --kind hash"
-    )
+    short_help="Add an index to a space, or remove one.",
+    epilog=examples(
+        "asterism job index shop item price --wait",
+        "asterism job index shop item brand --kind hash",
+    ),
 )
 @expand_option_groups
 def index(
     context: typer.Context,
     space: Space,
-    type_name: Annotated[str, typer.Argument(metavar="TYPE", help="Node type or edge type.")],
+    type_name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TYPE", help="Node type or edge type.", autocompletion=complete_types
+        ),
+    ],
     column: Annotated[
         str,
         typer.Argument(
             metavar="COLUMN",
-            help="Column in the notation of filters: price, size[2], id, weight. Of edges weight, "
-            "id, src, dst, or a column that the schema declares.",
+            help="Column in the notation of filters: price, size[2], id, weight. For edges: "
+            "weight, id, src, dst, or a column that the schema declares.",
         ),
     ],
     *,
@@ -256,7 +253,7 @@ def index(
         ),
     ] = "range",
     drop: Annotated[
-        bool, typer.Option("--drop", help="Publish a version without the index.")
+        bool, typer.Option("--drop", help="Remove the index: publish a version without it.")
     ] = False,
     wait: Wait = False,
     total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S,
@@ -272,23 +269,34 @@ def index(
             options["drop"] = "yes"
         job = client.submit_job(space, kind="index", options=options)
         if wait:
-            job = wait_for_job(command.output, client, job.job_id, total_timeout)
+            job = wait_for_job(command, client, job.job_id, total_timeout)
     print_result(command.output, job)
 
 
-@app.command("list", epilog="Example: asterism job list --space shop --state RUNNING --state QUEUE")
+@app.command(
+    "list", epilog=examples("asterism job list --space shop --state RUNNING --state QUEUE")
+)
 def list_jobs(
     context: typer.Context,
     *,
-    space: Annotated[str | None, typer.Option(help="List only jobs of this space.")] = None,
+    space: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE", help="List only jobs of this space.", autocompletion=complete_spaces
+        ),
+    ] = None,
     state: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="STATE",
+            autocompletion=choices("QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"),
             help="List only jobs in this state: QUEUE, RUNNING, FINISHED, FAILED, STOPPED. "
-            "Repeatable."
+            "Repeatable.",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of jobs.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Maximum number of jobs.")
+    ] = 50,
     before: Annotated[
         int,
         typer.Option(min=0, metavar="JOB", help="List only jobs older than this one (next page)."),
@@ -305,7 +313,7 @@ def list_jobs(
     command.output.result(jobs, lambda: jobs_table(jobs))
 
 
-@app.command(epilog="Example: asterism job show 7")
+@app.command(epilog=examples("asterism job show 7"))
 def show(context: typer.Context, job: JobId) -> None:
     """Show a job and its tasks."""
     command = command_context(context)
@@ -314,7 +322,7 @@ def show(context: typer.Context, job: JobId) -> None:
     command.output.result(job_info, lambda: job_table(job_info))
 
 
-@app.command(epilog="Example: asterism job stop 7")
+@app.command(epilog=examples("asterism job stop 7"))
 def stop(context: typer.Context, job: JobId) -> None:
     """Stop a job; `recover` continues it."""
     command = command_context(context)
@@ -323,7 +331,7 @@ def stop(context: typer.Context, job: JobId) -> None:
     command.output.result(job_info, lambda: job_table(job_info))
 
 
-@app.command(epilog="Example: asterism job recover 7 --wait")
+@app.command(epilog=examples("asterism job recover 7 --wait"))
 @expand_option_groups
 def recover(
     context: typer.Context,
@@ -337,13 +345,16 @@ def recover(
     with command.client() as client:
         job_info = client.recover_job(job)
         if wait:
-            job_info = wait_for_job(command.output, client, job, total_timeout)
+            job_info = wait_for_job(command, client, job, total_timeout)
     print_result(command.output, job_info) if wait else command.output.result(
         job_info, lambda: job_table(job_info)
     )
 
 
-@app.command(epilog="Example: asterism job wait 7 --total-timeout 600")
+@app.command(
+    short_help="Wait until a job has ended.",
+    epilog=examples("asterism job wait 7 --total-timeout 600"),
+)
 @expand_option_groups
 def wait(
     context: typer.Context, job: JobId, *, total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S
@@ -351,5 +362,5 @@ def wait(
     """Wait until a job has ended; exit with 1 if it failed or was stopped."""
     command = command_context(context)
     with command.client() as client:
-        job_info = wait_for_job(command.output, client, job, total_timeout)
+        job_info = wait_for_job(command, client, job, total_timeout)
     print_result(command.output, job_info)

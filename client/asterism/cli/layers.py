@@ -96,11 +96,16 @@ def adjacency(
     edge_types: EdgeTypes = None,
     row_type: Annotated[
         str | None,
-        typer.Option(help="Type of the rows, required if the edge types do not determine it."),
+        typer.Option(
+            metavar="TYPE", help="Type of the rows, required if the edge types do not determine it."
+        ),
     ] = None,
     col_type: Annotated[
         str | None,
-        typer.Option(help="Type of the columns, required if the edge types do not determine it."),
+        typer.Option(
+            metavar="TYPE",
+            help="Type of the columns, required if the edge types do not determine it.",
+        ),
     ] = None,
     direction: Direction = "out",
     weight: ReturnedWeight = "",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +13,15 @@ import typer
 
 from asterism.cli.context import CommandContext, command_context
 from asterism.cli.exit_codes import ExitCode
-from asterism.cli.jobs import wait_for_job
+from asterism.cli.help_text import examples
+from asterism.cli.interruption import advice_on_interrupt
+from asterism.cli.job_waits import wait_for_job
 from asterism.cli.option_groups import FormerName, expand_option_groups
 from asterism.cli.option_values import parse_assignments
 from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, Space
+from asterism.cli.schema_difference import another_schema
+from asterism.cli.schema_files import check_source_has_files
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,11 +29,13 @@ if TYPE_CHECKING:
     from asterism import Client
     from asterism.ingest import LoadProgress, LoadReport
     from asterism.records.samples import Job
+    from asterism_model.schema import Schema
 
-EXAMPLES = (
-    "Examples: asterism load shop data/metadata.json --create --build; asterism load shop "
-    "shop.yaml --on-bad-rows skip --rejects bad.csv; "
-    "asterism load molecules graph.json --create; asterism load shop lightgcn.yaml --create --build"
+EXAMPLES = examples(
+    "asterism load shop data/metadata.json --create --build",
+    "asterism load shop shop.yaml --on-bad-rows skip --rejects bad.csv",
+    "asterism load molecules graph.json --create",
+    "asterism load shop lightgcn.yaml --create --build",
 )
 
 
@@ -66,21 +75,29 @@ def load(
         ),
     ] = False,
     parts: Annotated[
-        int | None, typer.Option(min=1, help="With --create: number of parts.")
+        int | None, typer.Option(metavar="N", min=1, help="With --create: number of parts.")
     ] = None,
     direction: Annotated[
-        Direction | None, typer.Option(help="With --create: adjacency to store.")
+        Direction | None,
+        typer.Option(
+            metavar="out|in|both",
+            help="With --create: edges to store: outgoing, incoming, or both (PyG and DGL).",
+        ),
     ] = None,
     build: Annotated[
         bool, typer.Option("--build", help="Build and publish a version after the load.")
     ] = False,
     on_bad_rows: Annotated[
         BadRowPolicy,
-        typer.Option(help="Fail the load at the first invalid row, or count it and continue."),
+        typer.Option(
+            metavar="fail|skip",
+            help="Fail the load at the first invalid row, or count it and continue.",
+        ),
     ] = BadRowPolicy.FAIL,
     rejects: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             dir_okay=False,
             help="With --on-bad-rows skip: CSV file for the invalid rows. Default: "
             "SPACE.rejects.csv.",
@@ -101,29 +118,41 @@ def load(
         list[str] | None,
         typer.Option(
             metavar="TYPE=FEATURE",
-            help="Of a DGL folder: feature with the weight of a type. Repeatable.",
+            help="DGL folders only: feature with the weight of a type. Repeatable.",
         ),
     ] = None,
     rename: Annotated[
         list[str] | None,
         typer.Option(
             metavar="OLD=NEW",
-            help="Of a DGL folder or Euler's JSON: new name of a feature. Repeatable.",
+            help="DGL folders and Euler's JSON only: new name for a feature. Repeatable.",
         ),
     ] = None,
     root: Annotated[
         Path | None,
         typer.Option(
+            metavar="FOLDER",
             exists=True,
             file_okay=False,
-            help="Of a schema file or a PGLBox configuration: folder that contains its files.",
+            help="Schema files and PGLBox configurations only: folder that contains the files.",
         ),
     ] = None,
+    total_timeout: Annotated[
+        float,
+        typer.Option(
+            "--total-timeout",
+            min=0.1,
+            metavar="SECONDS",
+            help="With --build: seconds that the build may take.",
+        ),
+    ] = DEFAULT_TOTAL_TIMEOUT_S,
     chunk_rows: Annotated[
-        int, typer.Option(min=1, max=1 << 24, help="Rows in memory at a time.")
+        int, typer.Option(metavar="N", min=1, max=1 << 24, help="Rows in memory at a time.")
     ] = 262144,
 ) -> None:
-    """Load files into a space. A build then publishes them as a version."""
+    """Load files into a space; --build then publishes them as a version.
+
+    To continue an interrupted load, run the same command again."""
     command = command_context(context)
     if (parts is not None or direction is not None) and not create:
         option = f"--parts={parts}" if parts is not None else f"--direction={direction}"
@@ -134,9 +163,11 @@ def load(
         )
     weights = parse_assignments("--weight", weight, form="TYPE=FEATURE", example="item=price")
     new_names = parse_assignments("--rename", rename, form="OLD=NEW", example="feat=vector")
+    check_source_has_files(space, source)
     from asterism import ingest
 
     with command.client(create=create) as client:
+        created = False
         if create:
             schema = ingest.schema_of(source, weights=weights, rename=new_names, root=root)
             schema = dataclasses.replace(
@@ -144,8 +175,12 @@ def load(
                 parts=parts or schema.parts,
                 direction=direction.value if direction else schema.direction,
             )
-            client.create_space(space, schema, if_not_exists=True)
-        with command.output.progress() as update:
+            created = create_space(client, space, schema)
+        with (
+            drop_space_on_failure(client, space, created=created),
+            advice_on_interrupt(lambda: _RESUME),
+            command.output.progress() as update,
+        ):
 
             def on_progress(progress: LoadProgress) -> None:
                 update(
@@ -166,18 +201,55 @@ def load(
                 root=root,
                 again=force,
             )
-        job = _build_version(command, client, space) if build else None
+        job = _build_version(command, client, space, total_timeout) if build else None
     command.output.result(
         {"load": report, "job": job} if build else report,
-        lambda: _render_report(space, report, job),
+        lambda: _render_report(command, space, report, job),
     )
     if job is not None and job.state != "FINISHED":
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _build_version(command: CommandContext, client: Client, space: str) -> Job:
+_RESUME = (
+    "interrupted; what was loaded is kept: run the same command again to continue, or with "
+    "--no-resume to start over"
+)
+
+
+def create_space(client: Client, space: str, schema: Schema) -> bool:
+    """Create a space unless it exists with this schema; return whether it is new.
+
+    Raises
+    ------
+    Conflict
+        If it exists with another schema; the message lists the differences.
+    """
+    existing = {info.name: info for info in client.spaces()}.get(space)
+    if existing is not None and existing.schema != schema:
+        raise another_schema(space, existing.schema, schema)
+    client.create_space(space, schema, if_not_exists=True)
+    return existing is None
+
+
+@contextmanager
+def drop_space_on_failure(client: Client, space: str, *, created: bool) -> Iterator[None]:
+    """Drop the space of a load that cannot succeed, if the command has created it.
+
+    A load that another attempt may continue keeps its space.
+    """
+    try:
+        yield
+    except (InvalidRequest, NotFound, Conflict, Corrupt, OSError):
+        if created:
+            client.drop_space(space, if_exists=True)
+        raise
+
+
+def _build_version(
+    command: CommandContext, client: Client, space: str, total_timeout: float
+) -> Job:
     job = client.submit_job(space, kind="build")
-    return wait_for_job(command.output, client, job.job_id, DEFAULT_TOTAL_TIMEOUT_S)
+    return wait_for_job(command, client, job.job_id, total_timeout)
 
 
 def _load_summary(report: LoadReport) -> str:
@@ -192,14 +264,17 @@ def _load_summary(report: LoadReport) -> str:
     )
 
 
-def _render_report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
+def _render_report(
+    command: CommandContext, space: str, report: LoadReport, job: Job | None
+) -> RenderableType:
     summary = (
         f"already loaded as commit {report.commit}; --force loads it again"
         if report.already
         else _load_summary(report)
     )
     if job is None:
-        return f"{summary}; `asterism job submit {space} --wait` makes it visible"
+        build = command.command_line(f"job submit {space} --wait")
+        return f"{summary}; `{build}` publishes it"
     if job.state == "FINISHED":
         return f"{summary}; version {job.version} is published"
     return f"{summary}; the build {job.job_id} {job.state}: {job.cause}"

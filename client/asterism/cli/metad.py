@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli.confirmation import is_confirmed
 from asterism.cli.context import command_context
+from asterism.cli.exit_codes import ExitCode
+from asterism.cli.help_text import examples
 from asterism.cli.output import table
-from asterism_proto.errors import InvalidRequest
+from asterism.cli.tables import sections
+from asterism_proto.errors import NotReady
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 _REPORT_TIMEOUT_S = 20.0
 """Seconds that storageds may take to report their inventories."""
 
-app = typer.Typer(no_args_is_help=True, help="The catalog of metad, as daemons follow it.")
+app = typer.Typer(no_args_is_help=True, help="Recover the catalog of metad.")
 
 
 def catalog_document(state: metad_pb.CatalogState) -> dict[str, Any]:
@@ -60,7 +65,13 @@ def catalog_document(state: metad_pb.CatalogState) -> dict[str, Any]:
     }
 
 
-@app.command(epilog="Example: asterism metad adopt --dry-run; asterism metad adopt --yes")
+@app.command(
+    short_help="Make daemons follow a restored catalog.",
+    epilog=examples(
+        "asterism metad adopt --dry-run",
+        "asterism metad adopt --yes",
+    ),
+)
 def adopt(
     context: typer.Context,
     *,
@@ -68,6 +79,14 @@ def adopt(
         bool, typer.Option("--dry-run", help="Only list what would be given up.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    without_offline: Annotated[
+        bool,
+        typer.Option(
+            "--without-offline",
+            help="Adopt although storageds are offline and have not reported what they have. They "
+            "follow when they are back.",
+        ),
+    ] = False,
     cluster: Annotated[
         str,
         typer.Option(
@@ -82,48 +101,76 @@ def adopt(
     """Make daemons follow metad's catalog after it was restored from an older copy.
 
     The command first lists the data on storageds that this catalog does not contain. It then moves
-    this data to quarantine, abandons open loads, and stops unfinished jobs."""
+    this data to quarantine, abandons open loads, and stops unfinished jobs. It refuses while a
+    storaged has not reported what it has."""
     command = command_context(context)
     with command.client(adopting=True) as client:
-        state = _wait_for_reports(client)
+        state, offline = _wait_for_reports(client, may_miss=dry_run or without_offline)
         will_adopt = bool(state.followers_ahead) and not dry_run
+        if will_adopt:
+            check_reports(state, offline, without_offline=without_offline)
         if will_adopt and not yes:
-            if command.output.as_json or not sys.stdin.isatty():
-                raise InvalidRequest(
-                    "--yes: expected this option, because no terminal can confirm; list what "
-                    "would be given up with --dry-run first"
-                )
-            command.output.result(None, lambda: _render_state(state, done=False))
-            typer.confirm("Give this up?", abort=True)
+            if not command.output.as_json and sys.stdin.isatty():
+                command.output.result(None, lambda: _render_state(state, offline, done=False))
+            if not is_confirmed(command.output, "Give this up?"):
+                command.output.print_note("nothing is given up")
+                raise typer.Exit(ExitCode.FAILED)
         if will_adopt:
             state = client.session.catalog(
                 "adopt_catalog", metad_pb.AdoptCatalogRequest(cluster=cluster)
             )
     command.output.result(
-        {"adopted": will_adopt, **catalog_document(state)},
-        lambda: _render_state(state, done=will_adopt),
+        {"adopted": will_adopt, **catalog_document(state), "offline": offline},
+        lambda: _render_state(state, offline, done=will_adopt),
     )
 
 
-def _wait_for_reports(client: Client) -> metad_pb.CatalogState:
-    """Return the state of the catalog after all storageds that are ahead have reported.
+def _wait_for_reports(client: Client, *, may_miss: bool) -> tuple[metad_pb.CatalogState, list[str]]:
+    """Return the state of the catalog, and the addresses of the storageds that are offline.
 
-    After ``_REPORT_TIMEOUT_S`` return it without the missing reports.
+    Waits up to ``_REPORT_TIMEOUT_S`` for the reports of storageds that are ahead, and for those
+    that are offline unless they may be missing.
     """
     deadline = time.monotonic() + _REPORT_TIMEOUT_S
     while True:
         state: metad_pb.CatalogState = client.session.catalog("describe_catalog", common_pb.Empty())
-        if (
-            all(f.inventory_reported for f in state.followers_ahead if f.role == metad_pb.STORAGED)
-            or time.monotonic() > deadline
-        ):
-            return state
+        offline = sorted(
+            host.address for host in client.hosts() if host.role == "STORAGED" and not host.online
+        )
+        complete = not _unreported(state) and (may_miss or not offline)
+        if not state.followers_ahead or complete or time.monotonic() > deadline:
+            return state, offline
         time.sleep(0.2)
 
 
-def _render_state(state: metad_pb.CatalogState, *, done: bool) -> RenderableType:
-    from rich.console import Group
+def _unreported(state: metad_pb.CatalogState) -> list[str]:
+    """Return the hosts of storageds that are ahead and have not reported what they have."""
+    return sorted(
+        f.uuid
+        for f in state.followers_ahead
+        if f.role == metad_pb.STORAGED and not f.inventory_reported
+    )
 
+
+def check_reports(
+    state: metad_pb.CatalogState, offline: Sequence[str], *, without_offline: bool
+) -> None:
+    """Raise NotReady while storageds have not reported what an adoption would give up."""
+    if unreported := _unreported(state):
+        raise NotReady(
+            f"storageds={', '.join(unreported)}: expected reports of what they have, and there are "
+            f"none after {_REPORT_TIMEOUT_S:g} s; look at their logs, and run the command again"
+        )
+    if offline and not without_offline:
+        raise NotReady(
+            f"storageds={', '.join(offline)}: expected reports of what they have, but they are "
+            "offline; start them, or adopt without them with --without-offline"
+        )
+
+
+def _render_state(
+    state: metad_pb.CatalogState, offline: Sequence[str], *, done: bool
+) -> RenderableType:
     if not state.followers_ahead:
         return (
             f"nothing to adopt: all daemons follow the catalog (revision {state.position.revision})"
@@ -152,12 +199,13 @@ def _render_state(state: metad_pb.CatalogState, *, done: bool) -> RenderableType
         f"data listed above: {verb} moved to quarantine; open loads: {len(state.open_loads)} "
         f"{verb} abandoned; jobs: {len(state.jobs)} {verb} stopped"
     )
-    return Group(
+    return sections(
         f"the catalog is at revision {state.position.revision}",
         table(
             "daemons that followed another catalog",
             ("daemon", "host", "revision followed", "cluster", "reported"),
             ahead_rows,
+            optional=("cluster",),
         ),
         table(
             "data that this catalog does not contain",
@@ -165,6 +213,7 @@ def _render_state(state: metad_pb.CatalogState, *, done: bool) -> RenderableType
             unknown_rows,
         ),
         consequences,
+        *([f"offline, not reported: {', '.join(offline)}"] if offline else ()),
     )
 
 

@@ -7,10 +7,16 @@ from typing import Annotated
 import typer
 
 from asterism.cli.option_groups import FormerName
+from asterism.cli.shell_completion import complete_spaces, complete_versions
 
 DEFAULT_TOTAL_TIMEOUT_S = 24 * 3600.0
 
-Space = Annotated[str, typer.Argument(metavar="SPACE", help="Name of the graph space.")]
+Space = Annotated[
+    str,
+    typer.Argument(
+        metavar="SPACE", help="Name of the graph space.", autocompletion=complete_spaces
+    ),
+]
 GraphVersion = Annotated[
     int | None,
     typer.Option(
@@ -18,6 +24,7 @@ GraphVersion = Annotated[
         min=1,
         metavar="VERSION",
         help="Version of the graph to read. Default: the current one.",
+        autocompletion=complete_versions,
     ),
     FormerName("--at"),
 ]
@@ -32,7 +39,7 @@ TotalTimeout = Annotated[
     FormerName("--within"),
 ]
 Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait until the job has ended, with a progress bar.")
+    bool, typer.Option("--wait", help="Wait until the job has ended, and show its progress.")
 ]
 Overwrite = Annotated[
     bool,

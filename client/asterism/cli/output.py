@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,16 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from asterism.cli.tables import TextTable
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, TaskID
 
 
 _UNITS = frozenset({"bytes", "files"})
+_SECONDS_BETWEEN_LINES = 10.0
+"""Seconds between two lines of progress, where standard error is not a terminal."""
 
 
 class ProgressCallback(Protocol):
@@ -31,32 +36,51 @@ class ProgressCallback(Protocol):
         phase: str = "",
         rate: float = 0.0,
         left_s: float = 0.0,
+        note: str = "",
     ) -> None:
         """Report `done` of `total` rows of `task`; None if the total is unknown.
 
-        `rate` (rows per second) and `left_s` are measured unless the caller gives them."""
+        `rate` (rows per second) and `left_s` are measured unless the caller gives them. `note` says
+        what the task waits for, if it does."""
 
 
-class _ProgressBars:
-    """A progress bar per task, with the rate of its current phase."""
+class ProgressDisplay(Protocol):
+    """Display of the progress of several tasks."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._bars: dict[str, TaskID] = {}
+    def show(self, task: str, done: int, total: int | None, texts: ProgressTexts) -> None:
+        """Show the progress of a task."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressTexts:
+    """Formatted progress of a task."""
+
+    name: str
+    rows: str
+    rate: str
+    left: str
+    note: str
+
+
+class ProgressMeter:
+    """Measures the rate of the current phase of each task, and shows it.
+
+    Parameters
+    ----------
+    display : ProgressDisplay
+        Where to show it.
+    clock : callable
+        Returns the time in seconds.
+    """
+
+    def __init__(
+        self, display: ProgressDisplay, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._display, self._clock = display, clock
         self._phases: dict[str, tuple[str, int, float]] = {}
         """Phase of each task, rows done when the phase began, and its start time."""
         self._done: dict[str, int] = {}
-        self._updated_at = time.monotonic()
-        self._activity: TaskID | None = None
-
-    def show_activity(self, text: str) -> bool:
-        """Show a line without numbers, or remove it if it is empty; False without a terminal."""
-        if not self._progress.console.is_terminal:
-            return False
-        if self._activity is None:
-            self._activity = self._progress.add_task(text, total=None, rows="", rate="", left="")
-        self._progress.update(self._activity, description=text, visible=bool(text))
-        return True
+        self._updated_at = clock()
 
     def update(
         self,
@@ -67,29 +91,83 @@ class _ProgressBars:
         phase: str = "",
         rate: float = 0.0,
         left_s: float = 0.0,
+        note: str = "",
     ) -> None:
-        if task not in self._bars:
-            self._bars[task] = self._progress.add_task(task, total=None, rows="", rate="", left="")
+        """Show the progress of a task; see `ProgressCallback`."""
         known_phase, base, since = self._phases.get(task, (phase, 0, self._updated_at))
         if known_phase != phase or done < base:
             base, since = min(done, self._done.get(task, 0)), self._updated_at
         self._done[task] = done
         self._phases[task] = (phase, base, since)
-        self._updated_at = time.monotonic()
+        self._updated_at = self._clock()
         seconds = self._updated_at - since
         if not rate and seconds > 0.02:
             rate = (done - base) / seconds
         if not left_s and rate and total and total > done:
             left_s = (total - done) / rate
-        self._progress.update(
-            self._bars[task],
-            description=f"{task} {phase}".rstrip(),
-            completed=done,
-            total=total or None,
+        texts = ProgressTexts(
+            name=f"{task} {phase}".rstrip(),
             rows=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
             rate=f"{rate:,.0f} {_unit(task)}/s" if rate else "",
             left=f"{left_s:,.0f} s left" if left_s else "",
+            note=note,
         )
+        self._display.show(task, done, total, texts)
+
+
+class _ProgressBars:
+    """A bar per task at a terminal; nothing is shown before the first report."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._bars: dict[str, TaskID] = {}
+        self._activity: TaskID | None = None
+
+    def show_activity(self, text: str) -> bool:
+        """Show a line without a bar, or remove it if it is empty; False before the first bar."""
+        if not self._progress.live.is_started:
+            return False
+        if self._activity is None:
+            self._activity = self._progress.add_task(text, total=None, details="")
+        self._progress.update(self._activity, description=text, visible=bool(text))
+        return True
+
+    def show(self, task: str, done: int, total: int | None, texts: ProgressTexts) -> None:
+        self._progress.start()
+        if task not in self._bars:
+            self._bars[task] = self._progress.add_task(task, total=None, details="")
+        details = texts.note or "  ".join(filter(None, (texts.rows, texts.rate, texts.left)))
+        self._progress.update(
+            self._bars[task],
+            description=texts.name,
+            completed=done,
+            total=total or None,
+            details=details,
+        )
+
+
+class ProgressLines:
+    """Lines on standard error in place of bars, at most one each few seconds for each task.
+
+    Parameters
+    ----------
+    clock : callable
+        Returns the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._started_at = clock, clock()
+        self._shown: dict[str, tuple[float, str]] = {}
+
+    def show(self, task: str, done: int, total: int | None, texts: ProgressTexts) -> None:
+        """Print a line, unless the last one is recent; a new note is printed at once."""
+        now = self._clock()
+        shown_at, note = self._shown.get(task, (self._started_at, ""))
+        if now - shown_at < _SECONDS_BETWEEN_LINES and texts.note in ("", note):
+            return
+        self._shown[task] = (now, texts.note)
+        details = ", ".join(filter(None, (texts.rows, texts.rate, texts.left, texts.note)))
+        print(f"{texts.name}: {details}" if details else texts.name, file=sys.stderr, flush=True)
 
 
 def _unit(task: str) -> str:
@@ -117,12 +195,22 @@ def to_json_value(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return to_json_value(value.to_dict())
     if hasattr(value, "tolist"):
-        return value.tolist()
+        return _array_to_json(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
         return [to_json_value(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _array_to_json(array: Any) -> Any:
+    """Return an array as lists; a float32 becomes the shortest number that denotes it.
+
+    ``tolist`` alone would widen 26.79 of float32 to 26.790000915527344.
+    """
+    if getattr(getattr(array, "dtype", None), "name", "") in ("float32", "float16"):
+        return array.astype("U32").astype("f8").tolist()
+    return array.tolist()
 
 
 class Output:
@@ -138,62 +226,90 @@ class Output:
         if self.as_json:
             print(json.dumps(to_json_value(value)))
             return
+        rendered = render()
+        if isinstance(rendered, str):
+            print(rendered)
+            return
         from rich.console import Console
 
-        Console(highlight=False).print(render())
+        Console(highlight=False).print(rendered, soft_wrap=True)
 
-    def print_note(self, text: str) -> None:
+    def print_note(self, text: str, *, dim: bool = False) -> None:
         """Print a note that is not part of the result; nothing with JSON output."""
         if not self.as_json:
             from rich.console import Console
 
-            Console(stderr=True, highlight=False).print(text)
+            Console(stderr=True, highlight=False).print(
+                text, markup=False, style="dim" if dim else None, soft_wrap=True
+            )
 
     @contextmanager
     def progress(self) -> Iterator[ProgressCallback]:
-        """Show progress bars with rows, rate and remaining time, until the block ends."""
+        """Show the progress of tasks until the block ends: bars at a terminal, otherwise lines.
+
+        With JSON output there are no lines.
+        """
+        if not sys.stderr.isatty():
+            if self.as_json:
+                yield _ignore_progress
+            else:
+                yield ProgressMeter(ProgressLines()).update
+            return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        console = Console(stderr=True, highlight=False)
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
-            *(
-                TextColumn(f"{{task.fields[{name}]}}", justify="right")
-                for name in ("rows", "rate", "left")
-            ),
+            TextColumn("{task.fields[details]}"),
         )
-        with Progress(
-            *columns, console=console, disable=self.as_json and not console.is_terminal
-        ) as progress:
-            self._bars = _ProgressBars(progress)
-            try:
-                yield self._bars.update
-            finally:
-                self._bars = None
+        progress = Progress(*columns, console=Console(stderr=True, highlight=False))
+        self._bars = _ProgressBars(progress)
+        try:
+            yield ProgressMeter(self._bars).update
+        finally:
+            self._bars = None
+            if progress.live.is_started:
+                progress.stop()
 
     def show_activity(self, text: str) -> bool:
         """Show a line below progress bars on a terminal, or remove it if it is empty.
 
-        Return False if there are none."""
+        Return False if there are no bars."""
         bars = self._bars
         return bars is not None and bars.show_activity(text)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:
-    """Return a table of `rows`; columns of numbers are right-aligned."""
-    from rich import box
-    from rich.table import Table
+def _ignore_progress(
+    task: str,
+    done: int,
+    total: int | None,
+    *,
+    phase: str = "",
+    rate: float = 0.0,
+    left_s: float = 0.0,
+    note: str = "",
+) -> None:
+    """Ignore the progress of a task."""
 
-    all_rows = [list(row) for row in rows]
-    result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for i, name in enumerate(columns):
-        is_numeric = bool(all_rows) and all(isinstance(row[i], int | float) for row in all_rows)
-        result.add_column(name, justify="right" if is_numeric else "left", overflow="fold")
-    for row in all_rows:
-        result.add_row(*(_format_cell(cell) for cell in row))
-    return result
+
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    optional: Sequence[str] = (),
+) -> TextTable:
+    """Return a table of `rows`; columns of numbers are right-aligned.
+
+    A narrow terminal leaves out the columns in ``optional``, in this order.
+    """
+    return TextTable(
+        title=title,
+        columns=tuple(columns),
+        rows=tuple(tuple(map(_format_cell, row)) for row in rows),
+        optional=tuple(optional),
+    )
 
 
 def format_timestamp(milliseconds: int) -> str:
@@ -206,12 +322,10 @@ def format_timestamp(milliseconds: int) -> str:
 
 
 def _format_cell(cell: object) -> str:
-    from rich.markup import escape
-
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float):
         return f"{cell:,.6g}"
     if isinstance(cell, Enum):
         return cell.name
-    return escape(str(cell))
+    return str(cell)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli.help_text import examples
 from asterism.cli.options import GraphVersion, Space
 from asterism.cli.output import table
 from asterism.cli.sample_calls import run_read_call
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from asterism import Graph
     from asterism_model.schema import Schema
 
-EXAMPLES = (
-    "Examples: asterism load shop lightgcn.yaml --create --build, then asterism sample "
-    "pglbox shop lightgcn.yaml --seed 1; "
-    "asterism sample pglbox shop lightgcn.yaml --infer --batches 3 --json"
+EXAMPLES = examples(
+    "asterism load shop lightgcn.yaml --create --build",
+    "asterism sample pglbox shop lightgcn.yaml --seed 1",
+    "asterism sample pglbox shop lightgcn.yaml --infer --batches 3 --json",
 )
 
 

@@ -74,11 +74,13 @@ def pagerank(
     edge_types: EdgeTypes = None,
     k: TopK = 10,
     alpha: Annotated[
-        float, typer.Option(help="Probability that a walk ends before each step.")
+        float, typer.Option(metavar="X", help="Probability that a walk ends before each step.")
     ] = 0.15,
     epsilon: Annotated[
         float,
-        typer.Option(help="Residual that a node may keep, per unit of the weight of its edges."),
+        typer.Option(
+            metavar="X", help="Residual that a node may keep, per unit of the weight of its edges."
+        ),
     ] = 1e-4,
     traversal: TraversalOptions,
     weights: WeightOptions,
@@ -216,7 +218,7 @@ def degrees(
 def graphs(
     context: typer.Context,
     space: Space,
-    labels: Annotated[list[str], typer.Argument(metavar="LABEL...", help="Labels of graphs.")],
+    labels: Annotated[list[str], typer.Argument(metavar="LABEL", help="Labels of graphs.")],
     *,
     graph_version: GraphVersion = None,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli import hgt, layers, negatives, pglbox, reads, subgraphs, walks
+from asterism.cli.help_text import examples
 from asterism.cli.node_ids import parse_node_ids, present_nodes
 from asterism.cli.option_groups import expand_option_groups
 from asterism.cli.options import Space
@@ -18,10 +19,10 @@ from asterism.cli.output import table
 from asterism.cli.sample_calls import run_sample_call
 from asterism.cli.sample_options import (
     Count,
+    EdgeTypes,
     Nodes,
     Probabilities,
     Replace,
-    RequiredEdgeTypes,
     SampleCallOptions,
     SampledEdgeTypes,
     SampledNodeTypes,
@@ -44,13 +45,11 @@ if TYPE_CHECKING:
     from asterism import Graph
     from asterism_model.schema import Schema
 
-app = typer.Typer(
-    no_args_is_help=True, help="Sample from the current version of a space, or from another one."
-)
+app = typer.Typer(no_args_is_help=True, help="Sample from a version of a space.")
 
 
 @app.command(
-    epilog="Example: asterism sample nodes shop -n 1000 --type item --weight popular --json"
+    epilog=examples("asterism sample nodes shop -n 1000 --type item --weight popular --json")
 )
 @expand_option_groups
 def nodes(
@@ -88,9 +87,8 @@ def nodes(
 
 
 @app.command(
-    epilog=(
-        "Example: asterism sample edges shop -n 5 --type user:buys:item --where 'weight > 2' "
-        "--probabilities"
+    epilog=examples(
+        "asterism sample edges shop -n 5 --type user:buys:item --where 'weight > 2' --probabilities"
     )
 )
 @expand_option_groups
@@ -131,14 +129,14 @@ def edges(
     run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
-@app.command(epilog="Example: asterism sample neighbors shop 17 23 --type user:buys:item -n 5")
+@app.command(epilog=examples("asterism sample neighbors shop 17 23 --type user:buys:item -n 5"))
 @expand_option_groups
 def neighbors(
     context: typer.Context,
     space: Space,
     nodes: Nodes,
     *,
-    edge_types: RequiredEdgeTypes,
+    edge_types: EdgeTypes = None,
     count: Count = 10,
     traversal: TraversalOptions,
     weights: WeightOptions,
@@ -161,7 +159,7 @@ def neighbors(
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_neighbors(
             parse_node_ids(graph, nodes),
-            edge_types,
+            edge_types or None,
             count,
             **traversal.arguments(),
             **weights.arguments(),
@@ -185,9 +183,8 @@ def parse_hop(text: str) -> tuple[list[str], int]:
 
 
 @app.command(
-    epilog=(
-        "Example: asterism sample fanout shop 17 23 --hop user:buys:item=5 --hop "
-        "item:bought_by:user=3"
+    epilog=examples(
+        "asterism sample fanout shop 17 23 --hop user:buys:item=5 --hop item:bought_by:user=3"
     )
 )
 @expand_option_groups
@@ -238,22 +235,33 @@ def fanout(
     run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
-for _name, _command, _examples in (
-    ("like", negatives.like, "Example: asterism sample like shop 17 23 --node-type item -n 5"),
+_SHORT_HELP = {
+    "like": "Sample nodes of the types of the given nodes.",
+    "pairs": "Sample skip-gram pairs of random walks.",
+    "subgraph": "Sample the k-hop neighborhood of the given nodes.",
+    "ego": "Sample an ego subgraph (ShaDow) around each given node.",
+    "labor": "Sample a k-hop neighborhood by LABOR.",
+    "hgt": "Sample layers of fixed sizes around the given nodes (HGT).",
+    "layer": "Sample one layer for all given nodes (LADIES, FastGCN).",
+    "top": "Return the heaviest edges of each given node.",
+    "pagerank": "Return nodes by personalized PageRank.",
+    "degrees": "Count the edges of each given node.",
+}
+"""Lines of the list of commands, where the first line of the help is longer."""
+
+for _name, _command, _example in (
+    ("like", negatives.like, "asterism sample like shop 17 23 --node-type item -n 5"),
     (
         "negatives",
         negatives.negatives,
-        (
-            "Example: asterism sample negatives shop 17,3 23,40 -n 5 --type item --exclude "
-            "user:buys:item"
-        ),
+        ("asterism sample negatives shop 17,3 23,40 -n 5 --type item --exclude user:buys:item"),
     ),
-    ("labels", negatives.labels, "Example: asterism sample labels molecules -n 32"),
+    ("labels", negatives.labels, "asterism sample labels molecules -n 32"),
     (
         "walk",
         walks.walk,
         (
-            'Example: asterism sample walk shop 17 --metapath "user2buys2item-item2bought_by2user" '
+            'asterism sample walk shop 17 --metapath "user2buys2item-item2bought_by2user" '
             "--length 24 --walks 10"
         ),
     ),
@@ -261,7 +269,7 @@ for _name, _command, _examples in (
         "pinsage",
         walks.pinsage,
         (
-            "Example: asterism sample pinsage shop 17 --metapath "
+            "asterism sample pinsage shop 17 --metapath "
             '"item2bought_by2user-user2buys2item" -n 10 --walks 200 --uniform'
         ),
     ),
@@ -269,80 +277,73 @@ for _name, _command, _examples in (
         "pairs",
         walks.pairs,
         (
-            'Example: asterism sample pairs shop "user2follows2user" --length 8 --window 3 '
+            'asterism sample pairs shop "user2follows2user" --length 8 --window 3 '
             "--negatives 2 --json"
         ),
     ),
-    ("pglbox", pglbox.pglbox, pglbox.EXAMPLES),
     (
         "subgraph",
         subgraphs.subgraph,
         (
-            "Example: asterism sample subgraph shop 17 23 --fanout 15,10 --type "
+            "asterism sample subgraph shop 17 23 --fanout 15,10 --type "
             "user:follows:user --direction in"
         ),
     ),
     (
         "ego",
         subgraphs.ego,
-        (
-            "Example: asterism sample ego shop 17 23 --fanout 10,5 --type user:follows:user "
-            "--direction in"
-        ),
+        ("asterism sample ego shop 17 23 --fanout 10,5 --type user:follows:user --direction in"),
     ),
     (
         "induced",
         subgraphs.induced,
-        "Example: asterism sample induced shop 17 23 31 --type user:follows:user",
+        "asterism sample induced shop 17 23 31 --type user:follows:user",
     ),
     (
         "labor",
         subgraphs.labor,
         (
-            "Example: asterism sample labor shop 17 23 --fanout 15,10 --type user:follows:user "
+            "asterism sample labor shop 17 23 --fanout 15,10 --type user:follows:user "
             "--direction in --importance 1"
         ),
     ),
     (
         "hgt",
         hgt.hgt,
-        (
-            "Example: asterism sample hgt shop 17 23 --node-type user --count user=64,64 --count "
-            "item=64,64"
-        ),
+        ("asterism sample hgt shop 17 23 --node-type user --count user=64,64 --count item=64,64"),
     ),
     (
         "layer",
         layers.layer,
         (
-            "Example: asterism sample layer shop 17 23 31 --type user:buys:item -n 64 --measure "
+            "asterism sample layer shop 17 23 31 --type user:buys:item -n 64 --measure "
             "squares --no-replace"
         ),
     ),
     (
         "adjacency",
         layers.adjacency,
-        "Example: asterism sample adjacency shop --rows 17,23 --cols 3,40,41 --type user:buys:item",
+        "asterism sample adjacency shop --rows 17,23 --cols 3,40,41 --type user:buys:item",
     ),
-    ("top", reads.top, "Example: asterism sample top shop 17 23 --type user:buys:item -k 3"),
+    ("top", reads.top, "asterism sample top shop 17 23 --type user:buys:item -k 3"),
     (
         "pagerank",
         reads.pagerank,
-        (
-            "Example: asterism sample pagerank shop 17 23 --type user:follows:user -k 32 "
-            "--epsilon 1e-5"
-        ),
+        ("asterism sample pagerank shop 17 23 --type user:follows:user -k 32 --epsilon 1e-5"),
     ),
     (
         "all",
         reads.all_neighbors,
-        "Example: asterism sample all shop 17 --type user:buys:item --sort weight",
+        "asterism sample all shop 17 --type user:buys:item --sort weight",
     ),
     (
         "degrees",
         reads.degrees,
-        "Example: asterism sample degrees shop 17 23 --type user:buys:item --weight weight",
+        "asterism sample degrees shop 17 23 --type user:buys:item --weight weight",
     ),
-    ("graphs", reads.graphs, "Example: asterism sample graphs molecules benzene toluene"),
+    ("graphs", reads.graphs, "asterism sample graphs molecules benzene toluene"),
 ):
-    app.command(_name, epilog=_examples)(expand_option_groups(_command))
+    app.command(_name, short_help=_SHORT_HELP.get(_name), epilog=examples(_example))(
+        expand_option_groups(_command)
+    )
+app.command("pglbox", epilog=pglbox.EXAMPLES)(expand_option_groups(pglbox.pglbox))

@@ -46,8 +46,8 @@ def run_sample_call(
         sample, lambda: explanation_tables(sample, schema) if explain else render(sample, schema)
     )
     command.output.print_note(
-        f"[dim]{milliseconds:.1f} ms, version {sample.version}, --seed {sample.seed} repeats "
-        "it[/dim]"
+        f"{milliseconds:.1f} ms, version {sample.version}, --seed {sample.seed} repeats it",
+        dim=True,
     )
 
 

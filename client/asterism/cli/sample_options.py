@@ -9,30 +9,50 @@ import typer
 
 from asterism.cli.option_groups import FormerName
 from asterism.cli.options import GraphVersion
+from asterism.cli.shell_completion import (
+    choices,
+    complete_edge_types,
+    complete_node_types,
+    complete_weights,
+)
 from asterism_proto.errors import InvalidRequest
 
 Nodes = Annotated[
     list[str],
     typer.Argument(
-        metavar="NODE...", help="Seed nodes: integers, or strings where the ids are strings."
+        metavar="NODE", help="Seed nodes: integers, or strings where the ids are strings."
     ),
 ]
-Count = Annotated[int, typer.Option("-n", "--count", min=0, help="Number of samples.")]
-TopK = Annotated[int, typer.Option("-k", min=1, help="Maximum number of results for each node.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=0, metavar="N", help="Number of samples.")]
+TopK = Annotated[
+    int, typer.Option("-k", min=1, metavar="N", help="Maximum number of results for each node.")
+]
 EdgeTypes = Annotated[
     list[str] | None,
-    typer.Option("--type", help="Edge type to follow. Repeatable. Default: all."),
-]
-RequiredEdgeTypes = Annotated[
-    list[str], typer.Option("--type", help="Edge type to follow. Repeatable.")
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="Edge type to follow. Repeatable. Default: all.",
+        autocompletion=complete_edge_types,
+    ),
 ]
 SampledNodeTypes = Annotated[
     list[str] | None,
-    typer.Option("--type", help="Node type to sample from. Repeatable. Default: all."),
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="Node type to sample from. Repeatable. Default: all.",
+        autocompletion=complete_node_types,
+    ),
 ]
 SampledEdgeTypes = Annotated[
     list[str] | None,
-    typer.Option("--type", help="Edge type to sample from. Repeatable. Default: all."),
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="Edge type to sample from. Repeatable. Default: all.",
+        autocompletion=complete_edge_types,
+    ),
 ]
 InducedTypes = Annotated[
     list[str] | None,
@@ -40,6 +60,7 @@ InducedTypes = Annotated[
         "--induced-type",
         metavar="TYPE",
         help="Edge type to return between the sampled nodes. Repeatable. Default: those followed.",
+        autocompletion=complete_edge_types,
     ),
     FormerName("--among"),
 ]
@@ -65,6 +86,7 @@ Weight = Annotated[
         "--weight",
         metavar="NAME",
         help="Weight column, present in all selected types. Default: the weight of each type.",
+        autocompletion=complete_weights,
     ),
 ]
 ReturnedWeight = Annotated[
@@ -73,6 +95,7 @@ ReturnedWeight = Annotated[
         "--weight",
         metavar="NAME",
         help="Weight column to return. Default: the weight of each type.",
+        autocompletion=complete_weights,
     ),
 ]
 Where = Annotated[
@@ -103,19 +126,28 @@ Probabilities = Annotated[
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option(help="Random seed; the same seed repeats the result. Default: random.")
+    int | None,
+    typer.Option(
+        metavar="N", help="Random seed; the same seed repeats the result. Default: random."
+    ),
 ]
 NodeType = Annotated[
     str | None,
-    typer.Option(help="Type of the seed nodes, required if the edge types do not determine it."),
+    typer.Option(
+        metavar="TYPE",
+        help="Type of the seed nodes, required if the edge types do not determine it.",
+        autocompletion=complete_node_types,
+    ),
 ]
 Direction = Annotated[
     str,
     typer.Option(
-        metavar="out|in", help="Follow edges from source to destination (out), or back (in)."
+        metavar="out|in",
+        help="Follow edges from source to destination (out), or back (in).",
+        autocompletion=choices("out", "in"),
     ),
 ]
-Batches = Annotated[int, typer.Option(min=1, help="Number of batches.")]
+Batches = Annotated[int, typer.Option(min=1, metavar="N", help="Number of batches.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +215,7 @@ class TemporalOptions:
         str,
         typer.Option(
             metavar="uniform|last",
+            autocompletion=choices("uniform", "last"),
             help="With --seed-time: sample from the visible edges, or take the latest ones.",
         ),
         FormerName("--last", value="last"),

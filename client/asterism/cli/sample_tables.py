@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from asterism.cli.node_ids import present_nodes
 from asterism.cli.output import table
+from asterism.cli.tables import sections
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,8 +93,6 @@ def pairs_table(batches: Any) -> RenderableType:
 
 def explanation_tables(explanation: Explanation, schema: Schema) -> RenderableType:
     """Return the tables of an explanation: shares of the types, requests, price and limits."""
-    from rich.console import Group
-
     types = schema.node_types if explanation.method == "sample_nodes" else schema.edge_types
     shares = [
         (
@@ -147,4 +146,4 @@ def explanation_tables(explanation: Explanation, schema: Schema) -> RenderableTy
             f"limit: {entry.setting} {entry.value:,} of {entry.limit:,} ({entry.share:.2%})"
             for entry in price.limits
         ]
-    return Group(*tables, *lines)
+    return sections(*tables, *lines)

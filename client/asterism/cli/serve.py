@@ -12,10 +12,13 @@ from typing import Annotated
 import typer
 
 from asterism.cli.context import command_context
+from asterism.cli.help_text import examples
 from asterism.cli.warm import compile_kernels
 from asterism.extras import required
 
-EXAMPLES = "Example: asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669"
+EXAMPLES = examples(
+    "asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669",
+)
 
 
 def serve(

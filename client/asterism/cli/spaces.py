@@ -7,56 +7,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli.confirmation import is_confirmed
 from asterism.cli.context import command_context
+from asterism.cli.exit_codes import ExitCode
+from asterism.cli.help_text import examples
 from asterism.cli.options import Space
 from asterism.cli.output import format_timestamp, table, to_json_value
-from asterism_proto.errors import InvalidRequest
+from asterism.cli.schema_difference import another_schema
+from asterism.cli.schema_files import read_schema
+from asterism.cli.tables import sections
+from asterism_proto.errors import Conflict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism.records.catalog import SpaceInfo
     from asterism.records.versions import PinInfo, VersionInfo
-    from asterism_model.schema import Schema
+    from asterism_model.schema import Feature
 
 app = typer.Typer(
     no_args_is_help=True, help="Manage graph spaces: one graph each, with schema and versions."
 )
 
 
-def read_schema(file: Path) -> Schema:
-    """Return the schema in a YAML or JSON file; raise InvalidRequest if there is none."""
-    from asterism_model.schema import Schema
-
-    try:
-        text = file.read_text()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{file}: not a text file; a schema is YAML or JSON") from error
-    if file.suffix == ".json":
-        import json
-
-        try:
-            data: Any = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InvalidRequest(f"{file}: not JSON: {error}") from error
-    else:
-        import yaml
-
-        try:
-            data = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise InvalidRequest(f"{file}: not YAML: {error}") from error
-    if not isinstance(data, dict):
-        raise InvalidRequest(
-            f"{file}: expected a mapping with `nodes` and `edges`, found {type(data).__name__}"
-        )
-    try:
-        return Schema.from_dict(data)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{file}: {error.message}") from error
-
-
-@app.command(epilog="Example: asterism space create shop schema.yaml --if-not-exists")
+@app.command(
+    short_help="Create a space from a schema file.",
+    epilog=examples(
+        "asterism space create shop schema.yaml --if-not-exists",
+        "asterism space create shop data/metadata.json",
+    ),
+)
 def create(
     context: typer.Context,
     space: Space,
@@ -65,8 +45,7 @@ def create(
         typer.Argument(
             metavar="FILE",
             exists=True,
-            dir_okay=False,
-            help="YAML or JSON file of the schema: parts, direction, nodes, edges ...",
+            help="YAML or JSON file of the schema, or what `asterism load` takes as SOURCE.",
         ),
     ],
     *,
@@ -77,21 +56,32 @@ def create(
         ),
     ] = False,
 ) -> None:
-    """Create a space from a schema file."""
+    """Create a space from a schema file, or with the schema of graph files."""
     command = command_context(context)
     parsed_schema = read_schema(schema)
     with command.client(create=True) as client:
-        info = client.create_space(space, parsed_schema, if_not_exists=if_not_exists)
+        try:
+            info = client.create_space(space, parsed_schema, if_not_exists=if_not_exists)
+        except Conflict:
+            existing = client.describe(space).schema
+            if existing != parsed_schema:
+                raise another_schema(space, existing, parsed_schema) from None
+            raise
     command.output.result(
         info,
         lambda: (
-            f"space [bold]{info.name}[/bold] has {info.schema.parts} parts; `asterism load "
-            f"{info.name} SOURCE` loads files into it"
+            f"space {info.name} has {info.schema.parts} parts; "
+            f"`{command.command_line(f'load {info.name} SOURCE')}` loads files into it"
         ),
     )
 
 
-@app.command("list", epilog="Example: asterism space list --json")
+@app.command(
+    "list",
+    epilog=examples(
+        "asterism space list --json",
+    ),
+)
 def list_spaces(context: typer.Context) -> None:
     """List spaces."""
     command = command_context(context)
@@ -114,11 +104,19 @@ def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
         for i in sorted(infos, key=lambda i: i.name)
     ]
     return table(
-        "spaces", ("space", "parts", "node types", "edge types", "version", "created (UTC)"), rows
+        "spaces",
+        ("space", "parts", "node types", "edge types", "version", "created (UTC)"),
+        rows,
+        optional=("created (UTC)", "edge types", "node types"),
     )
 
 
-@app.command(epilog="Example: asterism space describe shop")
+@app.command(
+    short_help="Show a schema and the counts of a space.",
+    epilog=examples(
+        "asterism space describe shop",
+    ),
+)
 def describe(context: typer.Context, space: Space) -> None:
     """Show the schema of a space, and the counts of its current version."""
     command = command_context(context)
@@ -135,8 +133,6 @@ def describe(context: typer.Context, space: Space) -> None:
 def _description(
     info: SpaceInfo, versions: list[VersionInfo], manifest: VersionInfo | None
 ) -> RenderableType:
-    from rich.console import Group
-
     schema = info.schema
     types: list[tuple[str, str, Any, int]] = [
         ("node", t.name, t, i) for i, t in enumerate(schema.node_types)
@@ -144,38 +140,43 @@ def _description(
     types += [("edge", t.name, t, i) for i, t in enumerate(schema.edge_types)]
     rows = []
     for element, name, kind, type_id in types:
-        features = ", ".join(
-            (
-                f"{f.name} {f.dtype if f.kind != 'bytes' else ''}{list(f.shape) if f.shape else ''}"
-            ).strip()
-            for f in kind.features
-        )
-        count = manifest.count(element.upper(), type_id) if manifest else "-"
+        features = ", ".join(f"{f.name} {_feature_type(f)}" for f in kind.features)
+        count = f"{manifest.count(element.upper(), type_id):,}" if manifest else "-"
         weight = manifest.weight(element.upper(), type_id) if manifest else "-"
         rows.append((element, name, count, weight if kind.weighted else "-", features or "-"))
     head = (
-        f"[bold]{info.name}[/bold]: {schema.parts} parts, ids {schema.ids}, placement "
+        f"{info.name}: {schema.parts} parts, ids {schema.ids}, placement "
         f"{schema.placement}, direction {schema.direction}"
     )
     history = [
         (v.version, v.cut, v.job_id, format_timestamp(v.created_ms), v.digest[:12])
         for v in versions
     ]
-    return Group(
+    return sections(
         head,
-        table("types", ("", "name", "count", "weight", "features"), rows),
+        table("types", ("element", "name", "count", "weight", "features"), rows),
         table(
             "versions",
             ("version", "shows commits up to", "job", "published (UTC)", "digest"),
             history,
+            optional=("job", "digest"),
         ),
     )
 
 
+def _feature_type(feature: Feature) -> str:
+    """Return the type of a feature as statements name it, such as ``float32[16]``."""
+    if feature.kind == "bytes":
+        return "bytes"
+    if feature.kind == "ragged":
+        return f"list<{feature.dtype}>"
+    return f"{feature.dtype}{list(feature.shape) if feature.shape else ''}"
+
+
 @app.command(
-    epilog=(
-        "Examples: asterism space versions shop; asterism space versions shop --json | jq "
-        "'.[].pins[].owner'"
+    epilog=examples(
+        "asterism space versions shop",
+        "asterism space versions shop --json | jq '.[].pins[].owner'",
     )
 )
 def versions(context: typer.Context, space: Space) -> None:
@@ -192,6 +193,7 @@ def versions(context: typer.Context, space: Space) -> None:
             "versions",
             _VERSION_COLUMNS,
             [_version_row(i, pins_by_version[i.version]) for i in version_infos],
+            optional=("digest", "job"),
         ),
     )
 
@@ -220,7 +222,11 @@ def _version_row(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
     )
 
 
-@app.command(epilog="Example: asterism space drop shop --yes")
+@app.command(
+    epilog=examples(
+        "asterism space drop shop --yes",
+    )
+)
 def drop(
     context: typer.Context,
     space: Space,
@@ -232,8 +238,12 @@ def drop(
 ) -> None:
     """Drop a space with all its data."""
     command = command_context(context)
-    if not yes and not typer.confirm(f"Drop the space {space!r} with all its data?", err=True):
-        raise typer.Abort
     with command.client() as client:
+        if not yes:
+            if not if_exists:
+                client.describe(space)  # ask about an existing space only
+            if not is_confirmed(command.output, f"Drop the space {space!r} with all its data?"):
+                command.output.print_note(f"space {space} is not dropped")
+                raise typer.Exit(ExitCode.FAILED)
         client.drop_space(space, if_exists=if_exists)
     command.output.result({"dropped": space}, lambda: f"space {space} is dropped")

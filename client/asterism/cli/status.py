@@ -8,8 +8,10 @@ import typer
 
 from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
+from asterism.cli.help_text import examples
 from asterism.cli.output import format_timestamp, table
 from asterism.cli.spaces import spaces_table
+from asterism.cli.tables import sections
 from asterism_model import readiness
 from asterism_model.readiness import HostPresence
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 
     from asterism.records.samples import Host, SpaceInfo
 
-EXAMPLES = (
-    "Exits with 4 if a part has no host online. Example: until asterism status; do sleep 1; done"
+EXAMPLES = examples(
+    "until asterism status; do sleep 1; done",
+    before="Exits with 4 if a part has no host online.",
 )
 
 
@@ -57,27 +60,30 @@ def status(context: typer.Context) -> None:
 def _render_status(
     hosts: list[Host], spaces: list[SpaceInfo], problems: list[str]
 ) -> RenderableType:
-    from rich.console import Group
-
     rows = [
         (
             h.role.lower(),
             "in this process" if h.address.endswith(":0") else h.address,
             "online" if h.online else "offline",
             h.parts,
-            f"{h.free_bytes / 2**30:,.1f} GiB",
+            f"{h.free_bytes / 2**30:,.1f} GiB" if h.free_bytes else "-",
             format_timestamp(h.last_heartbeat_ms),
         )
         for h in sorted(hosts, key=lambda h: (h.role, h.address))
     ]
+    from rich.text import Text
+
     readiness = (
-        "[green]ready[/green]" if not problems else "[red]not ready[/red]: " + "; ".join(problems)
+        Text.assemble(("not ready", "red"), ": ", "; ".join(problems))
+        if problems
+        else Text("ready", style="green")
     )
-    return Group(
+    return sections(
         table(
             "hosts",
             ("daemon", "address", "state", "parts", "free", "last heartbeat (UTC)"),
             rows,
+            optional=("free", "parts"),
         ),
         spaces_table(spaces),
         readiness,

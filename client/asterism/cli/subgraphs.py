@@ -196,6 +196,7 @@ def labor(
     importance: Annotated[
         int,
         typer.Option(
+            metavar="N",
             min=-1,
             max=100,
             help="Importance sampling steps, which favor shared neighbors; -1 repeats them until "

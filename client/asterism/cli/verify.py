@@ -8,19 +8,21 @@ import typer
 
 from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
+from asterism.cli.help_text import examples
 from asterism.cli.option_groups import expand_option_groups
 from asterism.cli.options import GraphVersion, Space, TotalTimeout
 from asterism.cli.output import table
+from asterism.cli.tables import sections
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism.verification import Finding, VerificationReport
 
-EXAMPLES = (
-    "Exits with 1 if samples do not follow their weights. Examples: asterism verify shop "
-    "--draws 1000000 --alpha 1e-6; "
-    "asterism verify shop --weight popular"
+EXAMPLES = examples(
+    "asterism verify shop --draws 1000000 --alpha 1e-6",
+    "asterism verify shop --weight popular",
+    before="Exits with 1 if samples do not follow their weights.",
 )
 
 
@@ -40,22 +42,28 @@ def verify(
     draws: Annotated[
         int,
         typer.Option(
+            metavar="N",
             min=1000,
             help="Samples of each kind; the smallest detectable bias falls with the square root.",
         ),
     ] = 100_000,
     alpha: Annotated[
-        float, typer.Option(help="Probability of any false alarm in the whole report.")
+        float, typer.Option(metavar="X", help="Probability of any false alarm in the whole report.")
     ] = 1e-3,
     power: Annotated[
-        float, typer.Option(help="Probability of detecting a bias of the size in column `sees`.")
+        float,
+        typer.Option(
+            metavar="X", help="Probability of detecting a bias of the size in column `sees`."
+        ),
     ] = 0.9,
     buckets: Annotated[
-        int, typer.Option(min=1, help="Buckets of rows of equal mass per type.")
+        int, typer.Option(metavar="N", min=1, help="Buckets of rows of equal mass per type.")
     ] = 64,
     seed: Annotated[
         int | None,
-        typer.Option(help="Random seed; the same seed repeats the report. Default: random."),
+        typer.Option(
+            metavar="N", help="Random seed; the same seed repeats the report. Default: random."
+        ),
     ] = None,
     graph_version: GraphVersion = None,
     total_timeout: TotalTimeout = 3600.0,
@@ -104,28 +112,31 @@ def _row(finding: Finding) -> tuple[object, ...]:
 
 
 def _render_report(report: VerificationReport) -> RenderableType:
-    from rich.console import Group
-    from rich.markup import escape
+    from rich.text import Text
 
     columns = ("draws of", "test", "draws", "cells", "G", "freedom", "p", "corrected", "sees", "")
     exact = sum(check.passed for check in report.checks)
     verdict = (
-        "[green]draws follow their weights[/green]"
+        ("draws follow their weights", "green")
         if report.passed
-        else "[red]draws do not follow their weights[/red]"
+        else ("draws do not follow their weights", "red")
     )
-    return Group(
+    return sections(
         table(
             f"version {report.version} of {report.space}, {report.digest[:12]}",
             columns,
             [_row(finding) for finding in report.findings],
+            optional=("G", "freedom", "cells", "p"),
         ),
         (
             f"{exact} of {len(report.checks)} counts and sums of the manifest equal those "
             f"of {report.scanned:,} scanned rows"
         ),
-        *(f"[red]{escape(failure)}[/red]" for failure in report.failures),
-        f"{verdict}: {len(report.findings)} tests at alpha {report.alpha:g} over all "
-        f"({report.correction}), power {report.power:g} for column sees; "
-        f"{report.seconds:.1f} s, --seed {report.seed} repeats it",
+        *(Text(failure, style="red") for failure in report.failures),
+        Text.assemble(
+            verdict,
+            f": {len(report.findings)} tests at alpha {report.alpha:g} over all "
+            f"({report.correction}), power {report.power:g} for column sees; "
+            f"{report.seconds:.1f} s, --seed {report.seed} repeats it",
+        ),
     )

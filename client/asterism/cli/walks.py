@@ -57,7 +57,8 @@ class StepOptions:
     metapath: Annotated[
         str | None,
         typer.Option(
-            help="The steps in the notation of PGLBox: user2buys2item-item2bought_by2user."
+            metavar="METAPATH",
+            help="The steps in the notation of PGLBox: user2buys2item-item2bought_by2user.",
         ),
     ] = None
 
@@ -89,26 +90,35 @@ def walk(
     *,
     step_options: StepOptions,
     length: Annotated[
-        int | None, typer.Option(min=0, help="Steps of a walk. Default: the number of named steps.")
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Steps of a walk. Default: the number of named steps."
+        ),
     ] = None,
-    walks: Annotated[int | None, typer.Option(min=1, help="Walks from each node.")] = None,
+    walks: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Walks from each node.")
+    ] = None,
     first_step: Annotated[FirstStep, FormerName("--distinct", value="distinct")] = "independent",
     p: Annotated[
         float,
         typer.Option(
-            "-p", help="Return parameter of node2vec: a step back has 1 / p times its weight."
+            "-p",
+            metavar="X",
+            help="Return parameter of node2vec: a step back has 1 / p times its weight.",
         ),
     ] = 1.0,
     q: Annotated[
         float,
         typer.Option(
             "-q",
+            metavar="X",
             help="In-out parameter of node2vec: a step to a node that is not adjacent to the "
             "previous one has 1 / q times its weight.",
         ),
     ] = 1.0,
     restart: Annotated[
-        float, typer.Option(help="Probability that a step returns to the start instead.")
+        float,
+        typer.Option(metavar="X", help="Probability that a step returns to the start instead."),
     ] = 0.0,
     traversal: TraversalOptions,
     weights: WeightOptions,
@@ -154,13 +164,18 @@ def pinsage(
     *,
     step_options: StepOptions,
     count: Count = 10,
-    walks: Annotated[int, typer.Option(min=1, help="Walks from each node.")] = 100,
+    walks: Annotated[int, typer.Option(metavar="N", min=1, help="Walks from each node.")] = 100,
     traversals: Annotated[
-        int, typer.Option(min=1, help="Maximum number of times that a walk runs through all steps.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Maximum number of times that a walk runs through all steps."
+        ),
     ] = 2,
     termination: Annotated[
         float,
-        typer.Option(help="Probability that a walk ends before each traversal after the first."),
+        typer.Option(
+            metavar="X", help="Probability that a walk ends before each traversal after the first."
+        ),
     ] = 0.5,
     traversal: TraversalOptions,
     weights: WeightOptions,
@@ -214,21 +229,26 @@ def pairs(
         ),
     ],
     *,
-    length: Annotated[int, typer.Option(min=1, help="Steps of a walk.")] = 8,
-    walks: Annotated[int, typer.Option(min=1, help="Walks from each node.")] = 1,
+    length: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of a walk.")] = 8,
+    walks: Annotated[int, typer.Option(metavar="N", min=1, help="Walks from each node.")] = 1,
     window: Annotated[
-        int, typer.Option(min=1, help="Size of the context window, in steps to each side.")
+        int,
+        typer.Option(metavar="N", min=1, help="Size of the context window, in steps to each side."),
     ] = 1,
     negatives: Annotated[
         int,
-        typer.Option(min=0, help="Negative samples per pair, of the type of its second node."),
+        typer.Option(
+            metavar="N", min=0, help="Negative samples per pair, of the type of its second node."
+        ),
     ] = 0,
     exclude_pairs: Annotated[
         str,
         typer.Option(metavar="PAIRS", help="Pairs of types to leave out: user2item;item2item."),
         FormerName("--excluded"),
     ] = "",
-    batch_size: Annotated[int, typer.Option(min=1, help="Start nodes of a batch.")] = 1024,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Start nodes of a batch.")
+    ] = 1024,
     batches: Batches = 1,
     first_step: Annotated[FirstStep, FormerName("--independent", value="independent")] = "distinct",
     weights: WeightOptions,

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asterism.cli.context import command_context
+from asterism.cli.help_text import examples
 from asterism.cli.output import Output
 from asterism.extras import required
 
 if TYPE_CHECKING:
     from asterism_standalone.kernel_compiler import CompileProgress
 
-EXAMPLES = "Example: asterism warm --jobs 4"
+EXAMPLES = examples("asterism warm --jobs 4")
 _NOTE_INTERVAL_S = 2.0
 """Seconds between two lines of progress where standard error is no terminal."""
 

@@ -53,16 +53,17 @@ class Command:
         self.address: str = self.startup["address"]
 
     def __call__(self, *arguments: object, expect: ExitCode = ExitCode.DONE) -> Any:
-        """Run a command; return its JSON document, or the error line if it fails."""
+        """Run a command; return its JSON document, or the message of its error."""
         completed = zygote.run(
             "asterism.cli", "--address", self.address, "--json", *map(str, arguments)
         )
         assert completed.returncode == expect, completed.stderr + completed.stdout
         if expect not in (ExitCode.DONE, ExitCode.FAILED):
             assert completed.stdout == ""
-            assert completed.stderr.startswith("asterism: ")
-            assert completed.stderr.count("\n") == 1
-            return completed.stderr
+            (line,) = completed.stderr.splitlines()
+            error = json.loads(line)
+            assert error["exit_code"] == expect
+            return error["message"]
         return json.loads(completed.stdout)
 
     def close(self) -> int:

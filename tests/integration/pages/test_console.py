@@ -123,6 +123,45 @@ def test_an_error_shows_its_caret_and_the_console_continues(terminal: Terminal) 
     assert terminal.wait_exit_code() == 0
 
 
+def test_drop_asks_and_help_needs_no_colon(terminal: Terminal, address: str) -> None:
+    with asterism.connect(address) as client:
+        client.create_space("dropped", {"nodes": {"n": {}}}, if_not_exists=True)
+    terminal.type("DROP SPACE dropped;\r")
+    terminal.wait_for_text(r"Drop the space 'dropped' with all its data\? \[y/N\]")
+    terminal.type("n\r")
+    terminal.wait_for_text(r"space dropped is not dropped\n.*shop>$")
+    terminal.type("DROP SPACE dropped;\r")
+    terminal.wait_for_text(r"\[y/N\]")
+    terminal.type("\x03")
+    terminal.wait_for_text(r"cancelled\n.*shop>$")
+    with asterism.connect(address) as client:
+        assert "dropped" in {info.name for info in client.spaces()}
+    terminal.type("DROP SPACE dropped;\r")
+    terminal.wait_for_text(r"\[y/N\]")
+    terminal.type("y\r")
+    terminal.wait_for_text(r"done, .*\n.*shop>$")
+    with asterism.connect(address) as client:
+        assert "dropped" not in {info.name for info in client.spaces()}
+    terminal.type("help\r")
+    terminal.wait_for_text(
+        r"(?s):export csv\|json\|parquet FILE .*SAMPLE 5 VERTICES ON item.*shop>$"
+    )
+    terminal.type("SAMPL 3 VERTICES ON item;\r")
+    terminal.wait_for_text(r"line 1, column 1: .*\n.*\n {2}\^\n +did you mean SAMPLE\?\n.*shop>$")
+    terminal.type("\x04")
+    assert terminal.wait_exit_code() == 0
+
+
+def test_carets_point_at_the_edge_type_that_does_not_fit(address: str) -> None:
+    statement = "GO FROM 7 ON item OVER buys YIELD id"
+    arguments = ("--address", address, "console", "shop", "-e", f"SHOW TAGS; {statement}")
+    _, errors = run(*arguments, code=ExitCode.USAGE)
+    column = f"SHOW TAGS; {statement}".index("buys") + 1
+    assert errors.startswith(f"asterism: -e:1: column {column}: ")
+    caret = errors.splitlines()[-1]
+    assert caret.index("^") - 2 == statement.index("buys")
+
+
 def test_keywords_and_live_schema_names_complete_in_colours(
     terminal: Terminal, address: str
 ) -> None:

@@ -141,6 +141,7 @@ def test_endless_statement_is_refused_before_it_is_in_memory(
         ("SHOW\n", "ngql", True),
         (":use x", "ngql", True),
         ("quit", "ngql", True),
+        ("help", "ngql", True),
         ("  ", "ngql", True),
         ("v(1).outV(e)", "euler", True),
         ("v('", "euler", False),

@@ -19,6 +19,7 @@ from asterism.cli.console.results import Format
 from asterism.cli.console.session import LANGUAGES, Console, QuitConsole
 from asterism.cli.context import DEFAULT_ADDRESS, CommandContext, command_context
 from asterism.cli.exit_codes import ExitCode, exit_code_of
+from asterism.cli.help_text import examples
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 if TYPE_CHECKING:
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
 LineSource = Callable[[], Iterable[str]]
 _STDIN = Path("-")
-EXAMPLES = (
-    "Examples: asterism console shop; asterism console -e 'SHOW SPACES'; asterism console "
-    "shop -f nightly.ngql --format csv > out.csv; "
-    "asterism console --path data/ < file.ngql"
+EXAMPLES = examples(
+    "asterism console shop",
+    "asterism console -e 'SHOW SPACES'",
+    "asterism console shop -f nightly.ngql --format csv > out.csv",
+    "asterism console --path data/ < file.ngql",
 )
 
 
@@ -59,7 +61,11 @@ def console(
     ] = None,
     form: Annotated[
         Format | None,
-        typer.Option("--format", help="Output format. Default: table; json with --json."),
+        typer.Option(
+            "--format",
+            metavar="table|csv|json|tsv",
+            help="Output format. Default: table; json with --json.",
+        ),
     ] = None,
     keep_going: Annotated[
         bool,
@@ -81,7 +87,9 @@ def console(
     no_history: Annotated[
         bool, typer.Option("--no-history", help="Do not save the typed statements.")
     ] = False,
-    state_home: Annotated[Path | None, typer.Option(envvar="XDG_STATE_HOME", hidden=True)] = None,
+    state_home: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", envvar="XDG_STATE_HOME", hidden=True)
+    ] = None,
 ) -> None:
     """Run statements: at a prompt, or from a file, the command line or standard input.
 
@@ -101,6 +109,7 @@ def console(
             timing=for_terminal if timing is None else timing,
             language=language,
             run_file=scripts.run_file,
+            as_json=session.output.as_json,
         )
         if space is not None:
             statement_console.space = client.describe(space).name
@@ -167,6 +176,6 @@ def _run_scripts(
         pass
     except scripts.ScriptError as failed:
         statement_console.out.flush()
-        print(f"asterism: {failed}", file=sys.stderr)
+        scripts.report_script_error(statement_console, failed)
         return exit_code_of(failed.error)
     return exit_code_of(first) if first is not None else ExitCode.DONE

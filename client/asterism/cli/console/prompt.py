@@ -27,7 +27,13 @@ from rich.text import Text
 from asterism.cli.console import history
 from asterism.cli.console.completion import SchemaNameCache, candidates
 from asterism.cli.console.scripts import ScriptError
-from asterism.cli.console.session import LANGUAGES, Console, QuitConsole
+from asterism.cli.console.session import (
+    LANGUAGES,
+    Console,
+    Declined,
+    QuitConsole,
+    suggestion,
+)
 from asterism.cli.console.tokens import is_blank, statement_spans, tokenize
 from asterism_proto.errors import AsterismError
 
@@ -107,7 +113,7 @@ def is_complete(text: str, language: str) -> bool:
     if (
         is_blank(text)
         or text.lstrip().startswith(":")
-        or text.strip().lower() in ("exit", "quit")
+        or text.strip().lower() in ("exit", "quit", "help")
         or text.endswith("\n")
     ):
         return True
@@ -160,6 +166,7 @@ def run_prompt(console: Console, history_file: Path | None, greeting: str) -> No
     greeting : str
         First line to print.
     """
+    console.confirm = _confirm
     name_cache = SchemaNameCache(console.client, lambda: console.space)
     console.on_schema_change = name_cache.invalidate
     file = None if history_file is None else history.prepare_file(history_file)
@@ -209,6 +216,9 @@ def _run_statements(console: Console, text: str) -> str:
         except KeyboardInterrupt:
             _print_error(console, "cancelled")
             return ""
+        except Declined as declined:
+            _print_error(console, str(declined))
+            return ""
         except AsterismError as error:
             if (
                 statement is statements[-1]
@@ -217,12 +227,23 @@ def _run_statements(console: Console, text: str) -> str:
                 and not text.rstrip().endswith(";")
             ):
                 return text.rstrip("\n") + "\n"
-            _print_error(console, error.message)
+            meant = suggestion(statement, error.place)
+            hint = f"\n  did you mean {meant}?" if meant else ""
+            _print_error(console, error.message + hint)
             return ""
         except (ScriptError, OSError) as error:
             _print_error(console, str(error))
             return ""
     return ""
+
+
+def _confirm(question: str) -> bool:
+    """Ask a question at the terminal; the end of the input is a no."""
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False
 
 
 def _print_error(console: Console, message: str) -> None:

@@ -10,20 +10,25 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from itertools import islice
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from asterism.cli.output import to_json_value
+from asterism.cli.output import format_timestamp, to_json_value
+from asterism.cli.tables import TextTable
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from asterism.records.query_result import QueryResult
+    from asterism.records.query_result import QueryResult, Value
 
 MAX_TABLE_ROWS = 100
 """Maximum rows of a table at a terminal."""
-_UNLIMITED_WIDTH = 10_000
-"""Width of tables that are not printed at a terminal."""
+_TIME_SUFFIX = "_ms"
+"""Suffix of columns of times in milliseconds since the epoch."""
+_KINDS_WITH_TIMES = frozenset({"show", "submit", "stop", "recover"})
+"""Statements about the catalog; columns of a graph may have the same suffix."""
+_MAX_VECTOR_LENGTH, _SHOWN_OF_VECTOR = 4, 3
+"""Elements of a list that a table at a terminal shows whole, and shows of a longer one."""
 _MAX_CELL_LENGTH = 200
 """Maximum characters of a cell of a table at a terminal."""
 
@@ -37,9 +42,28 @@ class Format(StrEnum):
     TSV = "tsv"
 
 
-def plain_rows(result: QueryResult) -> Iterator[list[Any]]:
-    """Return the rows as plain values: numbers, strings, booleans, None, and lists of these."""
-    return ([to_json_value(value) for value in row] for row in result)
+def plain_rows(result: QueryResult, limit: int | None = None) -> Iterator[Sequence[Any]]:
+    """Return the rows as plain values: numbers, strings, booleans, None, and lists of these.
+
+    A float32 is the shortest number that denotes it.
+    """
+    if result.length < 0:  # columns of their own lengths are one row
+        return iter([[to_json_value(result.values[name]) for name in result.columns]])
+    columns = (
+        _plain_column(result.values[name], kind, limit)
+        for name, kind in zip(result.columns, result.types, strict=True)
+    )
+    return zip(*columns, strict=True)
+
+
+def _plain_column(value: Value, kind: str, limit: int | None) -> Iterator[Any]:
+    """Return the plain values of a column, up to a number of rows."""
+    if not isinstance(value, tuple):
+        return iter(to_json_value(value[:limit]))
+    indptr, values = value
+    bounds = pairwise(indptr[: None if limit is None else limit + 1].tolist())
+    rows = (values[start:stop] for start, stop in bounds)
+    return (to_json_value(row.tobytes() if kind == "bytes" else row) for row in rows)
 
 
 def to_json_document(result: QueryResult) -> dict[str, Any]:
@@ -97,67 +121,87 @@ def _write_table(result: QueryResult, out: IO[str], for_terminal: bool) -> None:
     from rich.console import Console
 
     console = Console(
-        file=out,
-        highlight=False,
-        width=None if for_terminal else _UNLIMITED_WIDTH,
-        no_color=None if for_terminal else True,
+        file=out, highlight=False, markup=False, no_color=None if for_terminal else True
     )
     if result.plan:
-        console.print(result.plan, markup=False, soft_wrap=True)
+        console.print(result.plan, soft_wrap=True)
     if result.columns:
-        rows = plain_rows(result)
-        console.print(
-            _build_table(
-                result.columns,
-                islice(rows, MAX_TABLE_ROWS) if for_terminal else rows,
-                _MAX_CELL_LENGTH if for_terminal else None,
-            )
+        rows = plain_rows(result, MAX_TABLE_ROWS if for_terminal else None)
+        table = build_table(
+            result.columns, rows, shorten=for_terminal, has_times=result.kind in _KINDS_WITH_TIMES
         )
+        console.print(table, soft_wrap=True)
         if for_terminal and len(result) > MAX_TABLE_ROWS:
             console.print(
                 f"... and {len(result) - MAX_TABLE_ROWS:,} more rows; :export csv FILE has all",
-                markup=False,
+                soft_wrap=True,
             )
     if result.stages:
         steps = (
             [stage.name, stage.rows if stage.rows >= 0 else None, f"{stage.took_s * 1e3:.3f}"]
             for stage in result.stages
         )
-        console.print(_build_table(("step", "rows", "ms"), steps, None))
+        console.print(build_table(("step", "rows", "ms"), steps, shorten=False), soft_wrap=True)
 
 
-def _build_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], max_length: int | None
-) -> Any:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+def build_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    shorten: bool,
+    has_times: bool = False,
+) -> TextTable:
+    """Return the table of a result.
 
-    all_rows = list(rows)
-    table = Table(box=box.SIMPLE_HEAD)
-    for index, name in enumerate(columns):
-        is_numeric = bool(all_rows) and all(
-            isinstance(row[index], int | float) and not isinstance(row[index], bool)
-            for row in all_rows
-        )
-        table.add_column(
-            Text(name),
-            justify="right" if is_numeric else "left",
-            overflow="fold",
-            no_wrap=max_length is None,
-        )
-    for row in all_rows:
-        table.add_row(
-            *(
-                Text(_truncate(_escape_control_characters(format_value(value, "NULL")), max_length))
-                for value in row
-            )
-        )
-    return table
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of the columns.
+    rows : iterable of sequence
+        Plain values.
+    shorten : bool
+        Shorten vectors and long texts, and fit the width of the terminal.
+    has_times : bool
+        Show columns of milliseconds as times in UTC.
+    """
+    times = {i for i, name in enumerate(columns) if has_times and name.endswith(_TIME_SUFFIX)}
+
+    def cell(index: int, value: Any) -> str:
+        if index in times and isinstance(value, int):
+            return format_timestamp(value)
+        if shorten and isinstance(value, list):
+            return shorten_vector(value)
+        text = _escape_control_characters(format_value(value, "NULL"))
+        return _truncate(text, _MAX_CELL_LENGTH) if shorten else text
+
+    return TextTable(
+        title="",
+        columns=tuple(
+            f"{name.removesuffix(_TIME_SUFFIX)} (UTC)" if i in times else name
+            for i, name in enumerate(columns)
+        ),
+        rows=tuple(tuple(cell(i, value) for i, value in enumerate(row)) for row in rows),
+        fit_terminal=shorten,
+    )
 
 
-def _truncate(text: str, max_length: int | None) -> str:
-    return text if max_length is None or len(text) <= max_length else text[: max_length - 1] + "…"
+def shorten_vector(values: Sequence[Any]) -> str:
+    """Return a list of at most a few elements, rounded, and its length if it has more."""
+    shown = values if len(values) <= _MAX_VECTOR_LENGTH else values[:_SHOWN_OF_VECTOR]
+    texts = [
+        shorten_vector(value)
+        if isinstance(value, list)
+        else f"{value:.6g}"
+        if isinstance(value, float)
+        else _truncate(_escape_control_characters(format_value(value, "NULL")), _MAX_CELL_LENGTH)
+        for value in shown
+    ]
+    more = "" if shown is values else f", … {len(values):,} values"
+    return f"[{', '.join(texts)}{more}]"
+
+
+def _truncate(text: str, max_length: int) -> str:
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def _escape_control_characters(text: str) -> str:

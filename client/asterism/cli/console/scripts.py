@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from asterism.cli.console.session import Console
+from asterism.cli.console.session import Console, suggestion
 from asterism.cli.console.tokens import ScriptStatement, StatementSplitter
+from asterism.cli.error_output import print_error
+from asterism.cli.exit_codes import exit_code_of
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 
@@ -87,9 +89,24 @@ def run_script(
             if not keep_going:
                 raise failed from error
             console.out.flush()
-            print(f"asterism: {failed}", file=sys.stderr)
+            report_script_error(console, failed)
             first = first or failed.error
     return first
+
+
+def report_script_error(console: Console, failed: ScriptError) -> None:
+    """Print the failure of a statement of a script on standard error."""
+    if console.as_json:
+        error = failed.error
+        print_error(
+            str(failed),
+            name=type(error).__name__,
+            code=exit_code_of(error),
+            place=error.place,
+            as_json=True,
+        )
+    else:
+        print(f"asterism: {failed}", file=sys.stderr)
 
 
 def run_file(console: Console, path: Path) -> None:
@@ -101,5 +118,11 @@ def located_message(error: AsterismError, name: str, statement: ScriptStatement)
     """Return the message of an error, prefixed with its file and line."""
     if error.place is None:
         return f"{name}:{statement.line}: {error.message}"
-    message = error.message.removeprefix(f"line {error.place.line}, column {error.place.column}: ")
-    return f"{name}:{statement.line + error.place.line - 1}: column {error.place.column}: {message}"
+    place = error.place
+    message = error.message.removeprefix(f"line {place.line}, column {place.column}: ")
+    column = place.column + (statement.column - 1 if place.line == 1 else 0)
+    meant = suggestion(statement.text, place)
+    hint = f"; did you mean {meant}?" if meant else ""
+    first, newline, excerpt = message.partition("\n")
+    at = f"{name}:{statement.line + place.line - 1}: column {column}"
+    return f"{at}: {first}{hint}{newline}{excerpt}"

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from asterism.cli.console.results import (
     format_value,
     write_result,
 )
-from asterism_proto.errors import InvalidRequest
+from asterism.cli.console.tokens import tokenize
+from asterism_proto.errors import InvalidRequest, SourceLocation
 
 if TYPE_CHECKING:
     from asterism import Client
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 LANGUAGES = ("ngql", "euler")
 HELP: Mapping[str, str] = {
-    ":help": "show this list",
+    ":help": "show this list, like help",
     ":use SPACE": "use a graph space for the next statements, like USE",
     ":param NAME = VALUE": (
         "set $NAME to a JSON value; numbers in brackets are an array; null removes it"
@@ -43,13 +45,33 @@ HELP: Mapping[str, str] = {
     ":clear": "clear the screen",
     ":quit": "exit, like Ctrl-D, exit and quit",
 }
+STATEMENTS: Mapping[str, str] = {
+    "SHOW SPACES": "list spaces; also HOSTS, TAGS, EDGES, PARTS, STATS, VERSIONS, PINS, JOBS",
+    "USE shop": "use a space for the next statements",
+    "DESCRIBE TAG item": "show the columns of a type; also EDGE, SPACE",
+    "SAMPLE 5 VERTICES ON item YIELD id, price": "sample nodes; also EDGES, NEIGHBORS, LAYER",
+    "TOP 5 NEIGHBORS FROM 17 OVER buys": "the heaviest edges of a node",
+    "GO FROM 17 OVER buys YIELD $$.id": "follow edges",
+    "WALK 4 STEPS FROM 17 OVER follows": "random walks",
+    "FETCH PROP ON item 3 YIELD id, price": "features of nodes or edges",
+    "SUBMIT JOB BUILD": "start a job; also SHOW JOB 7, STOP JOB 7, RECOVER JOB 7",
+    "CREATE SPACE shop (parts = 4) TAG item": "create a space; DROP SPACE shop drops it",
+    "EXPLAIN statement": "show the plan; PROFILE statement runs it and shows its costs",
+}
+"""Forms of statements that :help lists, with what they do."""
 _SCHEMA_STATEMENT = re.compile(r"\s*(use|create|drop)\b", re.IGNORECASE)
+_MIN_SIMILARITY = 0.7
+"""Similarity of a word to a keyword that was probably meant."""
 _MAX_SOURCE_DEPTH = 8
 """Depth of files that source each other."""
 
 
 class QuitConsole(Exception):
     """Raised to leave the console."""
+
+
+class Declined(Exception):
+    """Raised if the user does not confirm a statement; the message says what did not happen."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,6 +92,10 @@ class Console:
     """Called after a statement that may have changed the spaces or a schema."""
     run_file: Callable[[Console, Path], None] | None = None
     """Runs the statements of a file."""
+    confirm: Callable[[str], bool] | None = None
+    """Asks before a statement that drops a space; None: do not ask."""
+    as_json: bool = False
+    """True if errors are printed as JSON."""
     depth: int = 0
 
     def run(self, text: str) -> None:
@@ -81,15 +107,25 @@ class Console:
             If it fails; the state of the console is unchanged.
         QuitConsole
             If it is a request to leave.
+        Declined
+            If the user does not confirm it.
         """
+        word = text.strip().lower()
         if text.startswith(":"):
             self._command(text)
-        elif text.strip().lower() in ("exit", "quit"):
+        elif word in ("exit", "quit"):
             raise QuitConsole
+        elif word == "help":
+            self._help("")
         else:
             self._run_statement(text)
 
     def _run_statement(self, text: str) -> None:
+        space = dropped_space(text)
+        if space and self.confirm is not None:
+            question = f"Drop the space {space!r} with all its data?"
+            if not self.confirm(question):
+                raise Declined(f"space {space} is not dropped")
         started = time.perf_counter()
         result = self.client.query(
             text, self.parameters or None, space=self.space or None, language=self.language
@@ -127,16 +163,12 @@ class Console:
         do(rest.strip().rstrip(";").rstrip())
 
     def _help(self, rest: str) -> None:
-        width = max(map(len, HELP))
-        self.print_note(
-            "\n".join(
-                [
-                    *(f"{name:{width}}  {description}" for name, description in HELP.items()),
-                    "",
-                    "A statement ends with ; and may take several lines.",
-                ]
-            )
-        )
+        lines = [f"{name:{_HELP_WIDTH}}  {description}" for name, description in HELP.items()]
+        statements = [
+            f"{form:{_HELP_WIDTH}}  {description}" for form, description in STATEMENTS.items()
+        ]
+        ending = "A statement ends with ; and may take several lines."
+        self.print_note("\n".join([*lines, "", ending, *statements]))
 
     def _use(self, rest: str) -> None:
         self.space = self.client.describe(rest.strip("`")).name if rest else ""
@@ -214,6 +246,34 @@ class Console:
 
     def _quit(self, rest: str) -> None:
         raise QuitConsole
+
+
+_HELP_WIDTH = max(map(len, (*HELP, *STATEMENTS)))
+
+
+def dropped_space(text: str) -> str:
+    """Return the space that a statement drops; empty if it drops none."""
+    words = [
+        text[token.start : token.end]
+        for token in tokenize(text)
+        if token.kind not in ("blank", "comment")
+    ]
+    is_drop = [word.upper() for word in words[:2]] == ["DROP", "SPACE"] and len(words) > 2
+    return words[-1].strip("`") if is_drop else ""
+
+
+def suggestion(text: str, place: SourceLocation | None) -> str:
+    """Return the word that was probably meant at the position of a syntax error, or \"\"."""
+    if place is None or not place.expected:
+        return ""
+    lines = text.split("\n")
+    line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
+    word = re.match(r"[A-Za-z_]+", line[place.column - 1 :])
+    if word is None:
+        return ""
+    expected = {name.upper() for name in place.expected if name.isalpha()}
+    similar = get_close_matches(word[0].upper(), sorted(expected), 1, _MIN_SIMILARITY)
+    return similar[0] if similar and similar[0] != word[0].upper() else ""
 
 
 def parse_parameter(text: str) -> Any:

@@ -65,6 +65,8 @@ class ScriptStatement:
     """Text from its first word on, without the semicolon."""
     line: int
     """Line of the text where it starts, from 1."""
+    column: int = 1
+    """Column of that line where it starts, from 1."""
 
 
 def tokenize(text: str) -> Iterator[Token]:
@@ -107,6 +109,8 @@ class StatementSplitter:
         self._text = ""
         self._line = 1
         """Line where the pending text starts."""
+        self._column = 1
+        """Column where it starts."""
 
     def feed(self, line: str) -> list[ScriptStatement]:
         """Return the statements that a line completes; the line includes its line ending."""
@@ -137,8 +141,15 @@ class StatementSplitter:
         return [self._statement(text, start, end) for start, end in spans]
 
     def _statement(self, text: str, start: int, end: int) -> ScriptStatement:
-        return ScriptStatement(text=text[start:end], line=self._line + text.count("\n", 0, start))
+        column = start - (text.rfind("\n", 0, start) + 1) + 1
+        if "\n" not in text[:start]:
+            column += self._column - 1
+        return ScriptStatement(
+            text=text[start:end], line=self._line + text.count("\n", 0, start), column=column
+        )
 
     def _discard_before(self, text: str, rest: int) -> None:
         self._line += text.count("\n", 0, rest)
+        line_start = text.rfind("\n", 0, rest) + 1
+        self._column = rest - line_start + 1 + (self._column - 1 if line_start == 0 else 0)
         self._text = text[rest:]

@@ -1,0 +1,28 @@
+"""Help texts of commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def examples(*command_lines: str, before: str = "") -> str:
+    """Return the end of a help text: a sentence, and examples that can be copied line by line."""
+    # click wraps paragraphs, except those that begin with a line of \b.
+    lines = ["Example:" if len(command_lines) == 1 else "Examples:"]
+    lines += [f"  {line}" for line in command_lines]
+    paragraph = "\n".join(["\b", *lines])
+    return f"{before}\n\n{paragraph}" if before else paragraph
+
+
+def simplify_parameters(command: Any) -> None:
+    """Leave Python types and ranges such as ``x>=0`` out of the help of a command and its group.
+
+    Options have words for their values; errors state ranges. Typer has no setting for either.
+    """
+    for subcommand in getattr(command, "commands", {}).values():
+        simplify_parameters(subcommand)
+    for parameter in command.params:
+        if hasattr(parameter, "_get_number_range_help_str"):
+            parameter._get_number_range_help_str = lambda: None
+        if parameter.param_type_name == "argument" and hasattr(parameter, "display_type_rich"):
+            parameter.display_type_rich = lambda ctx: None
