@@ -8,7 +8,13 @@ from html import escape
 MAX_CELL_CHARS = 200
 
 
-def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(
+    title: str,
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    separators: bool = True,
+) -> str:
     """Return an HTML table.
 
     Parameters
@@ -18,8 +24,9 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) 
     headers : sequence of str
         Column headers.
     rows : iterable of sequence of object
-        Cells are shown as text of at most `MAX_CELL_CHARS` characters. Numbers are right-aligned;
-        integers have thousands separators.
+        Cells are shown as text of at most `MAX_CELL_CHARS` characters. Numbers are right-aligned.
+    separators : bool, default True
+        Write numbers with thousands separators. False: for columns that may hold ids.
 
     Examples
     --------
@@ -27,21 +34,18 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) 
     False
     """
     head = "".join(f'<th style="text-align:left">{_text(name)}</th>' for name in headers)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(_cell(value, separators) for value in row)}</tr>" for row in rows)
     return (
         f"<table><caption style='text-align:left'><b>{_text(title)}</b></caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, separators: bool) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f'<td style="text-align:left">{_text(value)}</td>'
-    return (
-        f'<td style="text-align:right">{value:,}</td>'
-        if isinstance(value, int)
-        else f'<td style="text-align:right">{value:,.6g}</td>'
-    )
+    precision = "" if isinstance(value, int) else ".6g"
+    return f'<td style="text-align:right">{value:{"," if separators else ""}{precision}}</td>'
 
 
 def _text(value: object) -> str:

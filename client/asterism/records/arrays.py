@@ -14,6 +14,9 @@ from asterism_model.html import table
 MAX_SHOWN_VALUES = 8
 """Maximum number of values of an array that a notebook displays."""
 
+MAX_TOKEN_CHARS = 16
+"""Maximum number of characters of a token that a representation has."""
+
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
 Weights = NDArray[np.float32]
@@ -46,6 +49,13 @@ def _format_value(value: object) -> str:
     return repr(value)
 
 
+def _format_field(name: str, value: object) -> str:
+    """Return a field as text; a token, which may have thousands of characters, is cut."""
+    if name == "token" and isinstance(value, str) and len(value) > MAX_TOKEN_CHARS:
+        return f"{value[:MAX_TOKEN_CHARS]!r}..."
+    return _format_value(value)
+
+
 def _first_values(value: object) -> str:
     """Return the first values of an array as text."""
     if not isinstance(value, np.ndarray):
@@ -61,7 +71,7 @@ class ArrayRecord:
 
     def __repr__(self) -> str:
         parts = ", ".join(
-            f"{f.name}={_format_value(getattr(self, f.name))}"
+            f"{f.name}={_format_field(f.name, getattr(self, f.name))}"
             for f in fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
         )
         return f"{type(self).__name__}({parts})"
@@ -78,7 +88,7 @@ class ArrayRecord:
         return table(
             type(self).__name__,
             ["", "holds", "begins with"],
-            [(name, _format_value(value), _first_values(value)) for name, value in lines],
+            [(name, _format_field(name, value), _first_values(value)) for name, value in lines],
         )
 
 

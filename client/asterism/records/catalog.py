@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from asterism.records.display import graph_html
+from asterism.records.display import counted, graph_html, short_list, short_text
 from asterism_model.html import table
 from asterism_model.schema import Schema
 from asterism_model.task_results import TaskResult
@@ -30,6 +30,15 @@ class SpaceInfo:
     created_ms: int
     hosts: tuple[tuple[str, ...], ...]
     """Uuids of the storageds that hold each partition: ``hosts[p]`` for partition p."""
+
+    def __repr__(self) -> str:
+        hosts = {uuid for uuids in self.hosts for uuid in uuids}
+        return (
+            f"SpaceInfo(name={self.name!r}, space_id={self.space_id}, version={self.version}, "
+            f"{counted(self.schema.parts, 'partition')} on {counted(len(hosts), 'host')}, "
+            f"node_types={short_list([t.name for t in self.schema.node_types])}, "
+            f"edge_types={short_list([t.name for t in self.schema.edge_types])})"
+        )
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks display."""
@@ -76,6 +85,13 @@ class Task:
     finished_ms: int
     result: TaskResult | None
     """Result of a finished task that publishes nothing."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Task(task_id={self.task_id}, host={self.host!r}, state={self.state!r}, "
+            f"phase={self.phase!r}, {self.rows_done:,} of {counted(self.rows_total, 'row')}, "
+            f"attempt={self.attempt}, {counted(len(self.parts), 'partition')})"
+        )
 
     @classmethod
     def from_proto(cls, message: common_pb.Task) -> Task:
@@ -134,6 +150,16 @@ class Job:
     """Estimated seconds to the end at the rate of the slowest task; 0: unknown."""
     tasks: tuple[Task, ...]
 
+    def __repr__(self) -> str:
+        details: list[tuple[str, object]] = [("version", self.version), ("cause", self.cause)]
+        return (
+            f"Job(job_id={self.job_id}, space={self.space!r}, kind={self.kind!r}, "
+            f"state={self.state!r}, {self.rows_done:,} of {counted(self.rows_total, 'row')}, "
+            f"{counted(len(self.tasks), 'task')}"
+            + "".join(f", {name}={short_text(value)}" for name, value in details if value)
+            + ")"
+        )
+
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks display: a table of the job and one of its tasks."""
         rows: list[tuple[str, object]] = [
@@ -142,13 +168,13 @@ class Job:
             ("rows", f"{self.rows_done:,} of {self.rows_total:,}"),
         ]
         rows += [
-            (name, value)
+            (name, str(value))
             for name, value in (("version", self.version), ("cause", self.cause))
             if value
         ]
         tasks = [
             [
-                task.task_id,
+                str(task.task_id),
                 task.host,
                 ", ".join(map(str, task.parts)),
                 task.state,
@@ -233,6 +259,6 @@ def parse_job_state(name: str) -> str:
     """Return a job state in its wire form, or raise InvalidRequest."""
     if name.upper() not in common_pb.JobState.keys()[1:]:
         raise InvalidRequest(
-            f"job state {name!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED"
+            f"state={name!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED"
         )
     return name.upper()

@@ -130,7 +130,9 @@ class QueryResult:
             If there is no such column.
         """
         if name not in self.values:
-            raise KeyError(f"no column {name!r}; there are {', '.join(self.columns) or 'none'}")
+            raise KeyError(
+                f"column {name!r}: expected one of {', '.join(self.columns) or 'no columns'}"
+            )
         return self.values[name]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -214,15 +216,15 @@ class QueryResult:
     def _check_rows(self) -> None:
         if self.length < 0:
             raise InvalidRequest(
-                "these outputs have lengths of their own, and are no table; take them one by "
-                "one, by name"
+                f"columns {', '.join(self.columns)}: expected equal lengths; read these columns "
+                "one by one, as result[name]"
             )
 
     def __repr__(self) -> str:
         columns = ", ".join(
             f"{name} {kind}" for name, kind in zip(self.columns, self.types, strict=True)
         )
-        head = f"Result({len(self):,} rows, {columns or 'no columns'}"
+        head = f"QueryResult({len(self):,} rows, {columns or 'no columns'}"
         details = [("space", self.space), ("version", self.version), ("seed", self.seed)]
         head += (
             "".join(f", {name}={value!r}" for name, value in details if value not in ("", 0, None))
@@ -257,6 +259,7 @@ class QueryResult:
                 [cell if isinstance(cell, int | float) else _shorten(cell) for cell in row]
                 for row in self.rows(MAX_SHOWN_ROWS)
             ),
+            separators=False,
         )
 
 

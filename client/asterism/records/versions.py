@@ -60,6 +60,13 @@ class VersionInfo:
     indexes: tuple[Index, ...] = ()
     """Indexes for filtered sampling."""
 
+    def __repr__(self) -> str:
+        return (
+            f"VersionInfo(space_id={self.space_id}, version={self.version}, cut={self.cut}, "
+            f"job_id={self.job_id}, created_ms={self.created_ms}, digest={self.digest!r}, "
+            f"{len(self.totals)} totals, {len(self.named)} named, {len(self.indexes)} indexes)"
+        )
+
     @classmethod
     def from_proto(cls, message: common_pb.Manifest) -> VersionInfo:
         """Build a record from its protobuf message."""

@@ -123,12 +123,12 @@ class Schema:
         """Return the types as HTML tables, for notebooks."""
         return "".join(
             html_table(
-                f"{label}, in {self.parts} parts, ids {self.ids}",
+                f"{label}, in {self.parts} partitions, ids {self.ids}",
                 ["type", "weighted", "features", "tables"],
                 [
                     [
                         t.name,
-                        t.weighted,
+                        "yes" if t.weighted else "no",
                         ", ".join(f.name for f in t.features),
                         ", ".join(w.name for w in t.tables),
                     ]

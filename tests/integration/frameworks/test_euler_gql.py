@@ -265,5 +265,5 @@ def test_outputs_have_lengths_of_their_own(euler: Euler) -> None:
         1,
     )
     assert "x:1 int64" in repr(found)
-    with pytest.raises(InvalidRequest, match="lengths of their own"):
+    with pytest.raises(InvalidRequest, match="expected equal lengths"):
         found.to_pandas()

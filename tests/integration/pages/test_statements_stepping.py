@@ -291,11 +291,11 @@ def test_results_convert_to_pandas_and_arrow(graph: Graph) -> None:
     assert frame["id"].tolist() == [row[0] for row in rows]
     assert frame["words"].tolist() == [row[5] for row in rows]
     assert repr(result).startswith(
-        "Result(9 rows, id int64, type text, age int16, name bytes, vec float32, words "
+        "QueryResult(9 rows, id int64, type text, age int16, name bytes, vec float32, words "
         "list<int64>, space='cases', version=1"
     )
     assert result._repr_html_().count("<tr>") == 10
-    with pytest.raises(KeyError, match="no column 'nope'; there are id"):
+    with pytest.raises(KeyError, match="column 'nope': expected one of id"):
         result["nope"]
 
 
