@@ -75,6 +75,21 @@ _HOMES = {
 }
 
 
+_OPTIONAL_MODULES = {
+    "aio",
+    "backup",
+    "dgl",
+    "export",
+    "graphbolt",
+    "ingest",
+    "pyg",
+    "saint",
+    "tensorflow",
+    "torch",
+}
+"""Public modules that are attributes once they are imported; most of them need extras."""
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name on first access."""
     if name in ("euler", "ops", "pglbox", "records"):
@@ -86,7 +101,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(_OPTIONAL_MODULES & globals().keys())})
 
 
 @overload
