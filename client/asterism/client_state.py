@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from asterism.records.catalog import SpaceInfo
 from asterism.records.versions import VersionInfo
 from asterism.transport.fork_guard import FORK_GUARD
-from asterism.transport.grpc import ClientTransport
+from asterism.transport.grpc import ClientClosed, ClientTransport
 from asterism.transport.waiting import THREAD_WAITER, Waiter
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import check_reply
@@ -67,6 +67,7 @@ class Session:
         self._schemas: dict[str, Schema] = {}
         self._newest: dict[str, int] = {}
         self._manifests: dict[str, VersionInfo] = {}
+        self._closed = False
         self.leases: WeakSet[Stoppable] = WeakSet()
         """Leases with a renewal thread; they are stopped when the session closes."""
         FORK_GUARD.add_lock_owner(self)
@@ -91,6 +92,7 @@ class Session:
 
     def catalog(self, name: str, request: Message) -> Any:
         """Call the catalog and return the reply message."""
+        self._require_open()
         return self.transport.call(CATALOG[name], request, self.timeout_s)
 
     def graph(
@@ -117,7 +119,10 @@ class Session:
         InvalidRequest
             Before anything is sent, if the reply is certain to exceed the maximum message size,
             whatever the limits of the service.
+        ClientClosed
+            If the session is closed.
         """
+        self._require_open()
         price = price_request(head, section_sizes(arrays or {}))
         if price is not None:
             check_reply(price)
@@ -172,8 +177,8 @@ class Session:
                 break
             if time.monotonic() >= deadline:
                 raise Stale(
-                    f"space {space!r}: graphd answers version {reply_version}, this client "
-                    f"has seen {floor}; it lags behind, try again"
+                    f"space {space!r}: expected version {floor} or newer, which this client has "
+                    f"read before; graphd is still at {reply_version}, try again"
                 )
             self.waiter.sleep(0.02)
         if not pinned:
@@ -272,8 +277,13 @@ class Session:
         self._manifests[space] = info
         return info
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClientClosed
+
     def close(self) -> None:
-        """Stop the leases and close the transport."""
+        """Stop the leases and close the transport; later calls raise ClientClosed."""
+        self._closed = True
         for lease in list(self.leases):
             lease.stop()
         self.transport.close()
@@ -283,7 +293,7 @@ def seconds_left(deadline: float) -> float:
     """Return the seconds until a monotonic ``deadline``, or raise Deadline."""
     remaining = deadline - time.monotonic()
     if remaining <= 0:
-        raise Deadline("the time given is up; ask with a longer timeout_s")
+        raise Deadline("timeout_s: expired before the call ended; pass a longer timeout_s")
     return remaining
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from asterism.extras import required
 from asterism.transport.fork_guard import FORK_GUARD
-from asterism.transport.grpc import GrpcTransport
-from asterism_proto.errors import Deadline, Unavailable
+from asterism.transport.grpc import ClientClosed, GrpcTransport
+from asterism_proto.errors import Deadline
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, Method
 from asterism_proto.transport import Content
@@ -72,7 +72,7 @@ class DirectTransport(GrpcTransport):
             return reply
         remaining = deadline - time.monotonic()
         if remaining <= 0:
-            raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
+            raise Deadline(f"{method.python_name}: timed out; pass a longer timeout_s")
         try:
             return super().call(method, request, remaining)
         finally:
@@ -92,7 +92,7 @@ class DirectTransport(GrpcTransport):
     def _process_local(self) -> InProcessGraphd:
         with self._lock:
             if self._closed:
-                raise Unavailable("this client is closed; connect again")
+                raise ClientClosed
             if self._direct is None or self._direct_pid != os.getpid():
                 if self._direct is not None:
                     self._parents.append(self._direct)

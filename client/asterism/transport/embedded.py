@@ -47,9 +47,11 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
         from asterism_standalone.app import embed
         from asterism_standalone.transport import FolderTransport
 
-    service = embed(Path(path), mode=mode, **settings)
+    # The service works in the background, where a later os.chdir would change a relative path.
+    folder = Path(path).absolute()
+    service = embed(folder, mode=mode, **settings)
     return EmbeddedService(
-        transport=FolderTransport(Path(path), service.handlers, service.limits), stop=service.stop
+        transport=FolderTransport(folder, service.handlers, service.limits), stop=service.stop
     )
 
 

@@ -29,6 +29,7 @@ from asterism_proto.errors import (
     Busy,
     Deadline,
     InvalidRequest,
+    Retry,
     Stale,
     Unavailable,
 )
@@ -37,6 +38,7 @@ from asterism_proto.methods import CATALOG, GRAPH, Method
 from asterism_proto.transport import MAX_MESSAGE_BYTES, Content, Transport
 
 DEFAULT_PORT = 9669
+_URL_SCHEMES = ("http://", "https://", "grpc://")
 NON_IDEMPOTENT_METHODS = frozenset(
     [
         *(
@@ -99,6 +101,12 @@ Further requests wait here, because graphd would reject them.
 """
 
 
+class ClientClosed(Unavailable):
+    """The client is closed; make a new one with asterism.connect or asterism.open."""
+
+    retry = Retry.NEVER
+
+
 class ClientTransport(Transport, Protocol):
     """Transport of a client, which reads large replies in chunks."""
 
@@ -122,16 +130,21 @@ def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
     for part in (part.strip() for part in parts):
         if not part:
             continue
+        if part.startswith(_URL_SCHEMES):
+            raise InvalidRequest(
+                f"addresses={part!r}: expected host:port of a graphd's gRPC port, "
+                f"{DEFAULT_PORT} by default; leave out {part.partition('://')[0]}://"
+            )
         host, colon, port = part.rpartition(":")
         if not colon or part.endswith("]"):
             parsed.append(f"{part}:{DEFAULT_PORT}")
         elif host and port.isdigit() and 0 < int(port) < 1 << 16:
             parsed.append(part)
         else:
-            raise InvalidRequest(f"address {part!r}: expected host:port")
+            raise InvalidRequest(f"addresses={part!r}: expected host:port")
     if not parsed:
         raise InvalidRequest(
-            f"addresses {addresses!r}: expected host:port, or several of them with commas between"
+            f"addresses={addresses!r}: expected host:port, or several separated by commas"
         )
     return tuple(parsed)
 
@@ -245,15 +258,15 @@ class GrpcTransport:
         data = method.pack(request)
         if len(data) > MAX_MESSAGE_BYTES:
             raise InvalidRequest(
-                f"{method.name}: the request is {len(data)} bytes, a message at most "
-                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+                f"request of {len(data)} bytes: expected at most {MAX_MESSAGE_BYTES} bytes in "
+                f"{method.python_name}; split it into smaller requests"
             )
         self._count(calls=1)
         for attempt in range(_ATTEMPTS):
             try:
                 return method.unpack_reply(self._send_queued(method, data, deadline))
             except (Unavailable, Stale, Busy) as error:
-                retryable = not isinstance(error, Deadline) and (
+                retryable = not isinstance(error, Deadline | ClientClosed) and (
                     method.path not in NON_IDEMPOTENT_METHODS
                     or (isinstance(error, Unavailable) and error.never_arrived)
                 )
@@ -293,8 +306,8 @@ class GrpcTransport:
             return self._send_once(method, data, deadline)
         if not self._slots.acquire(max(deadline - time.monotonic(), 0.0)):
             raise Deadline(
-                f"{method.name}: the call's time was up before its turn; give it a longer "
-                "timeout, or make fewer calls at a time"
+                f"{method.python_name}: timed out before it was sent; pass a longer timeout_s, or "
+                "make fewer calls at a time"
             )
         try:
             return self._send_once(method, data, deadline)
@@ -306,7 +319,7 @@ class GrpcTransport:
         address_index, stub = self._stub(method.path)
         started_at = time.monotonic()
         if started_at >= deadline:
-            raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
+            raise Deadline(f"{method.python_name}: timed out; pass a longer timeout_s")
         hedged = (
             self._delays is not None and method.path in HEDGED_METHODS and len(self.addresses) > 1
         )
@@ -384,7 +397,7 @@ class GrpcTransport:
         """Return the next address that is not skipped, and its stub for ``path``."""
         with self._lock:
             if self._closed:
-                raise Unavailable("this client is closed; connect again")
+                raise ClientClosed
             if self._pid != os.getpid():
                 # In a forked child, the threads of the parent's channels do not exist. The channels
                 # are left alone, not closed.

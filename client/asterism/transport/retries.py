@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from asterism.transport.grpc import ClientClosed
 from asterism_proto.errors import Busy, InvalidRequest, NotReady, Stale, Unavailable
 
 Value = TypeVar("Value")
@@ -18,7 +19,7 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.2, 5.0
 def check_patience(seconds: float) -> float:
     """Return ``seconds`` if it is 0 or more; raise InvalidRequest otherwise."""
     if not seconds >= 0:
-        raise InvalidRequest(f"patience_s {seconds!r}: expected a number of seconds, 0 or more")
+        raise InvalidRequest(f"patience_s={seconds!r}: expected seconds, 0 or more")
     return float(seconds)
 
 
@@ -48,6 +49,8 @@ def retry_read(operation: Callable[[], Value], seconds: float) -> Value:
     while True:
         try:
             return operation()
+        except ClientClosed:
+            raise
         except (Unavailable, Busy, NotReady, Stale):
             wait = pause * random.uniform(0.5, 1.0)
             if time.monotonic() + wait >= deadline:

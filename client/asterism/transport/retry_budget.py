@@ -122,7 +122,7 @@ class HedgeDelays:
     def __init__(self, hedge: float | str) -> None:
         if isinstance(hedge, str) or not hedge > 0:
             if hedge != "p95":
-                raise InvalidRequest(f"hedge {hedge!r}: expected seconds above 0, or 'p95'")
+                raise InvalidRequest(f"hedge={hedge!r}: expected seconds above 0, or 'p95'")
             self._fixed = None
         else:
             self._fixed = float(hedge)

@@ -47,5 +47,5 @@ def test_permanent_errors_raise_at_once_others_at_timeout() -> None:
     assert calls[-1] - calls[1] < 0.5
     with pytest.raises(Unavailable):
         retry_read(lambda: call(Unavailable("gone")), 0)
-    with pytest.raises(InvalidRequest, match="patience_s -1"):
+    with pytest.raises(InvalidRequest, match="patience_s=-1"):
         check_patience(-1)
