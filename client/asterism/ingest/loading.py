@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,8 +17,10 @@ from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS, BadRow
+from asterism.formats.tabular import TabularSource
 from asterism.graph import Client
 from asterism.ingest.pipeline import ReadAhead
+from asterism.records.catalog import SpaceInfo
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
 
@@ -59,6 +62,8 @@ class LoadReport:
     already: bool = False
     """True if these files were in the space already.
     Nothing was written then, and ``commit`` is that of their load."""
+    notes: tuple[str, ...] = ()
+    """Remarks on a space without a version that are easier to act on before its first build."""
 
 
 def schema_of(
@@ -172,14 +177,16 @@ def load(
     ... )
     """
     if on_bad_rows not in ("fail", "skip"):
-        raise InvalidRequest(f"on_bad_rows {on_bad_rows!r}: expected 'fail' or 'skip'")
+        raise InvalidRequest(f"on_bad_rows={on_bad_rows!r}: expected 'fail' or 'skip'")
     started = time.monotonic()
     opened_source = open_source(
         source, chunk_rows=chunk_rows, weights=weights, rename=rename, root=root
     )
     if schema is not None:
         client.create_space(space, schema, if_not_exists=True)
-    check_schema_compatible(opened_source.schema, client.describe(space).schema)
+    info = client.describe(space)
+    check_schema_compatible(opened_source.schema, info.schema)
+    notes = _space_notes(info, opened_source)
     open_load = _begin_load(
         client,
         space,
@@ -189,7 +196,8 @@ def load(
         again=again,
     )
     if open_load.commit_number:
-        return _already_loaded_report(open_load, time.monotonic() - started)
+        report = _already_loaded_report(open_load, time.monotonic() - started)
+        return dataclasses.replace(report, notes=notes)
     rejects_file = RejectsFile(
         Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None
     )
@@ -203,6 +211,19 @@ def load(
         load_id=open_load.load_id,
         commit=commit,
         seconds=time.monotonic() - started,
+        notes=notes,
+    )
+
+
+def _space_notes(info: SpaceInfo, source: GraphSource) -> tuple[str, ...]:
+    """Return a note if the space has no in-edges, unless the source asks for that."""
+    declared = isinstance(source, TabularSource) and "direction" in source.spec.settings
+    if info.version or info.schema.has_in or not info.schema.edge_types or declared:
+        return ()
+    return (
+        f"space {info.name!r} keeps edges at their sources only (direction: out); samplers of "
+        "PyG, DGL and GraphBolt follow edges from their destinations, even with `symmetry`; for "
+        "these, drop the space, write direction: both in the schema, and load again",
     )
 
 
@@ -250,8 +271,8 @@ def _write_and_commit(
     except Conflict as error:
         load.abandon()
         raise Conflict(
-            f"{source} has changed since the load {load.load_id} was begun ({error}); that "
-            "load was given up: load again"
+            f"source={source}: expected the files that load {load.load_id} began with ({error}); "
+            "that load was abandoned, load again"
         ) from error
     except InvalidRequest:
         load.abandon()
@@ -320,7 +341,9 @@ class _LoadWriter:
         """Raise Conflict if the load has chunks that the source no longer yields."""
         registered_chunks = max(self._load.registered, default=-1) + 1
         if registered_chunks > self._index:
-            raise Conflict(f"it has {registered_chunks} chunks, the source makes {self._index} now")
+            raise Conflict(
+                f"the load has {registered_chunks} chunks, the source has {self._index} now"
+            )
 
     def report_progress(self, phase: str) -> None:
         """Report progress to the callback."""

@@ -163,7 +163,8 @@ def test_resuming_with_a_shrunk_source_is_a_conflict(client: Client, tmp_path: P
     interrupt_load(client, "shrunk", source, after=5)
     write_source(tmp_path / "files", "s,d\n1,2\n")
     with pytest.raises(
-        Conflict, match=r"has changed since .* \(it has 5 chunks, the source makes 4 now\)"
+        Conflict,
+        match=r"expected the files that load .* \(the load has 5 chunks, the source has 4 now\)",
     ):
         ingest.load(client, "shrunk", source, chunk_rows=1)
     assert summary(ingest.load(client, "shrunk", source, chunk_rows=1)) == (3, 1, False)

@@ -313,7 +313,7 @@ def test_source_that_does_not_fit_the_space_is_refused(client: Client, tmp_path:
         (
             "nodes: {a: {files: a.csv, id: id, weight: w}}",
             InvalidRequest,
-            "has weights in the source",
+            "with weights in the source",
         ),
         ("nodes: {a: {files: a.csv, id: id, features: {x: int8}}}", NotFound, "no feature 'x'"),
     ):
@@ -399,7 +399,7 @@ def test_changed_source_conflicts_once_and_then_loads_afresh(
     pairs = shop.column("user:clicks:item", "edges", 0, 500)
     pairs[0] = 49, 8
     np.save(tmp_path / "shop" / "user_clicks_item-edges-0.npy", pairs)
-    with pytest.raises(Conflict, match=r"has changed since .* that load was given up"):
+    with pytest.raises(Conflict, match=r"expected the files that load .* that load was abandoned"):
         ingest.load(client, "changed", source, chunk_rows=100)
     assert ingest.load(client, "changed", source, chunk_rows=100).edges == 509
     graph = client.graph("changed")
