@@ -272,6 +272,7 @@ def _render_report(
         if report.already
         else _load_summary(report)
     )
+    summary = "\n".join([*(f"note: {note}" for note in report.notes), summary])
     if job is None:
         build = command.command_line(f"job submit {space} --wait")
         return f"{summary}; `{build}` publishes it"
