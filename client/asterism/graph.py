@@ -19,17 +19,18 @@ from asterism.calls.explain import Explainer
 from asterism.calls.loads import find_nodes
 from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
 from asterism.calls.query import query
+from asterism.calls.string_ids import as_string_array
 from asterism.calls.string_ids import ids_and_names as written_ids
 from asterism.calls.writes import NO_FEATURES, WriteRows
 from asterism.catalog_client import CatalogClient, build_space
 from asterism.client_state import Session
 from asterism.records.catalog import Job, SpaceInfo
 from asterism.records.query_result import QueryResult
-from asterism.records.samples import Features, FeatureValue
+from asterism.records.samples import Features, FeatureValue, Ids
 from asterism.records.versions import VersionInfo
 from asterism_model import unicode_text
 from asterism_model.schema import NodeType
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ class Graph(AllCalls):
         names: str | Iterable[str],
         ntype: str | None = None,
         *,
+        strict: bool = False,
         version: int | None = None,
     ) -> dict[str, FeatureValue]:
         """Return feature columns of nodes of one type.
@@ -252,6 +254,9 @@ class Graph(AllCalls):
             Names of features; ``"weight"`` is the node's weight.
         ntype : str, optional
             Node type. Not needed if only one node type has these features.
+        strict : bool, default False
+            Raise NotFound for unknown ids, at the cost of another request. -1, "no node", still has
+            zeros.
         version : int, optional
             Version to read. None: the version of this graph, or the current one.
 
@@ -266,7 +271,7 @@ class Graph(AllCalls):
         InvalidRequest
             If ``ntype`` is needed.
         NotFound
-            If there is no such type, feature or version.
+            If there is no such type, feature or version; with ``strict``, if there is no such node.
         """
         feature_names = validation.names(names)
         type_id = (
@@ -278,12 +283,36 @@ class Graph(AllCalls):
             space=self.space, version=self._version(version), type_id=type_id, names=feature_names
         )
         owner = self.schema.node_types[type_id]
+        ids = self._ids("nodes", nodes, [type_id], version)
+        if strict:
+            head.version = self._require_nodes(nodes, ids, owner.name, type_id, head.version)
         request = feature_columns.ColumnRequest(
             method="node_features", head=head, section="nodes", owner=owner, names=feature_names
         )
-        return feature_columns.read_columns(
-            self._session, request, self._ids("nodes", nodes, [type_id], version)
-        )
+        return feature_columns.read_columns(self._session, request, ids)
+
+    def _require_nodes(
+        self, nodes: ArrayLike, ids: Ids, ntype: str, type_id: int, version: int
+    ) -> int:
+        """Raise NotFound for the first node that does not exist; return the version read.
+
+        ``ids`` has -1 both for "no node" and for a string that no node has as its name.
+        """
+        head = graphd_pb.NodeTypesRequest(space=self.space, version=version, node_type=type_id)
+        reply = self._session.read("node_types", head, {"nodes": ids})
+        unknown = (reply.array("types", "int32") < 0) & (ids >= 0)
+        strings = as_string_array("nodes", nodes)
+        if strings is not None:
+            unknown |= (ids < 0) & (strings != "")
+        if unknown.any():
+            position = int(np.argmax(unknown))
+            value = ids[position] if strings is None else repr(strings[position])
+            raise NotFound(
+                f"nodes[{position}]={value}: expected a node of type {ntype!r} in version "
+                f"{reply.head.version} ({int(unknown.sum()) - 1} more); leave such nodes out, or "
+                "pass strict=False to get zeros"
+            )
+        return reply.head.version
 
     def edge_features(
         self,
@@ -520,13 +549,10 @@ class Graph(AllCalls):
         types = self.schema.node_types
         owners = [i for i, node_type in enumerate(types) if _has_features(node_type, names)]
         if len(owners) != 1:
-            reason = (
-                f"{', '.join(types[i].name for i in owners)} have them"
-                if owners
-                else "no node type has them"
-            )
+            found = " and ".join(types[i].name for i in owners) or "none"
             raise InvalidRequest(
-                f"features {names}: {reason}; say ntype, one of {', '.join(t.name for t in types)}"
+                f"names={names}: expected features that one node type has, found {found}; pass "
+                f"ntype, one of {', '.join(t.name for t in types)}"
             )
         return owners[0]
 

@@ -114,13 +114,15 @@ class MultiHot:
         """
         if not isinstance(column, tuple):
             raise InvalidRequest(
-                f"a dense column of shape {list(column.shape)}: expected (indptr, indices), "
-                "of a ragged feature"
+                f"column of shape {list(column.shape)}: expected (indptr, indices), a ragged "
+                f"feature"
             )
         indptr, indices = column
         wrong = np.flatnonzero((indices < 0) | (indices >= self.width))
         if wrong.size:
-            raise InvalidRequest(f"index {indices[wrong[0]]}: expected 0 to {self.width - 1}")
+            raise InvalidRequest(
+                f"column with index {indices[wrong[0]]}: expected 0 to {self.width - 1}"
+            )
         out = torch.zeros(len(indptr) - 1, self.width)
         out[
             tensor(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))),
@@ -397,8 +399,8 @@ class BatchLoader:
         )
         if reserved:
             raise InvalidRequest(
-                f"{', '.join(reserved)}: a loader of batches makes, shuffles and shares them "
-                "itself; leave this out"
+                f"{', '.join(reserved)}: expected other options of DataLoader, because this loader "
+                "sets these itself; leave them out"
             )
         self.batches, self._workers, self._more = batches, num_workers, loader_options
 
@@ -560,8 +562,11 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
         ------
         InvalidRequest
             If the state of a rank is missing or repeats, or the states are of different epochs or
-            orders.
+            orders, or of another number of positions.
         """
+        rank_states = list(states)
+        for state in rank_states:
+            self._cursor.check_size(state)
         self._cursor = EpochCursor.resharded(
-            states, rank=self._cursor.rank, world=self._cursor.world
+            rank_states, rank=self._cursor.rank, world=self._cursor.world
         )

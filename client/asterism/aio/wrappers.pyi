@@ -354,6 +354,7 @@ class AsyncGraph(ClosingWrapper[Graph]):
         names: str | Iterable[str],
         ntype: str | None = None,
         *,
+        strict: bool = False,
         version: int | None = None,
     ) -> dict[str, FeatureValue]: ...
     async def node_ids(

@@ -105,8 +105,8 @@ class GraphCalls:
             return requested
         if requested:
             raise InvalidRequest(
-                f"version {requested}: this graph is at version {self.version}; ask the "
-                "graph that it came from"
+                f"version={requested}: expected {self.version}, the version of this graph; "
+                "pass it to a graph without a version, such as client.graph(...)"
             )
         return self.version
 
@@ -172,9 +172,10 @@ class GraphCalls:
             }
         if schema.ids == "global":
             return TYPE_PER_NODE, {"nodes": self._ids(argument, nodes, None, version)}
-        raise InvalidRequest(
-            f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several "
-            "node types; say ntype, one or per node"
+        end = "start" if direction == common_pb.OUT else "end"
+        raise validation.node_type_required(
+            f"etypes={[schema.edge_types[e].name for e in edge_types]}: expected edge types that "
+            f"{end} at one node type, found {', '.join(sorted(local_types))}"
         )
 
     @staticmethod
@@ -189,7 +190,8 @@ class GraphCalls:
         if types.size and types.max() >= type_count:
             position = int(np.argmax(types >= type_count))
             raise InvalidRequest(
-                f"ntype[{position}] = {types[position]}: there are node types 0 to {type_count - 1}"
+                f"ntype[{position}]={types[position]}: expected the id of a node type, 0 to "
+                f"{type_count - 1}"
             )
         return types.astype(np.int32)
 
@@ -208,8 +210,8 @@ class GraphCalls:
             if conflicts.size:
                 row = int(conflicts[0])
                 raise InvalidRequest(
-                    f"ids: {ids[rows[row]]} is {names[rows[row]]!r} and, of another type, "
-                    f"{decoded[row]!r}; say ntype"
+                    f"ids with {ids[rows[row]]}: expected one node, found "
+                    f"{names[rows[row]]!r} and {decoded[row]!r} of different types; pass ntype"
                 )
             if decoded.dtype.itemsize > names.dtype.itemsize:
                 names = names.astype(decoded.dtype)
@@ -275,20 +277,17 @@ class GraphCalls:
 
         -1 marks a missing node: as given, or for a name that no node has.
         """
-        strings = as_string_array(nodes)
+        strings = as_string_array(argument, nodes)
         if strings is None:
             return validation.ids(argument, nodes, minimum=-1)
-        if strings.ndim != 1:
-            raise InvalidRequest(
-                f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}"
-            )
+        validation.require_one_dimension(argument, strings)
         return self._ids_of_names(argument, strings, ntype, version)
 
     def _require_ids(
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
     ) -> Ids:
         """Return nodes as ndarray of int64, shape (n,); a name that no node has raises."""
-        strings = as_string_array(nodes)
+        strings = as_string_array(argument, nodes)
         return (
             validation.ids(argument, nodes)
             if strings is None
@@ -299,7 +298,7 @@ class GraphCalls:
         self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
     ) -> ArrayLike:
         """Replace names by ids in an array of any shape; return other arrays unchanged."""
-        strings = as_string_array(nodes)
+        strings = as_string_array(argument, nodes)
         return (
             nodes
             if strings is None
@@ -338,10 +337,13 @@ class GraphCalls:
         """Return the edge type ids of each step."""
         if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
             raise InvalidRequest(
-                f"metapath {metapath!r}: expected a list with the edge types of each step"
+                f"metapath={metapath!r}: expected a list with the edge types of each step"
             )
         if length is None and metapath is None:
-            raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
+            raise InvalidRequest(
+                "metapath=None, length=None: expected one of them; pass the number of steps as "
+                "length"
+            )
         return [
             self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
             for step in ([None] if metapath is None else metapath)
@@ -357,9 +359,8 @@ class GraphCalls:
         if ntype is not None:
             return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
         if self.schema.ids != "global":
-            raise InvalidRequest(
-                "ids of this space are per type, so that an id alone has no type; say ntype, "
-                "one or per node"
+            raise validation.node_type_required(
+                f"{argument}: expected nodes with a type, because ids of this space are per type"
             )
         return TYPE_PER_NODE, {"nodes": ids}
 
@@ -375,8 +376,8 @@ class GraphCalls:
             if set(by_type) != set(edge_types):
                 type_names = [self.schema.edge_types[etype].name for etype in edge_types]
                 raise InvalidRequest(
-                    f"fanouts of {sorted(fanouts)} for edge types {type_names}: expected a "
-                    "list of counts for each"
+                    f"fanouts with {sorted(fanouts)}: expected a list of counts for each of the "
+                    f"edge types {type_names}"
                 )
             lists = [by_type[etype] for etype in edge_types]
         else:
@@ -384,7 +385,8 @@ class GraphCalls:
         for hops in lists:
             if not hops or len(hops) != len(lists[0]):
                 raise InvalidRequest(
-                    f"fanouts {fanouts!r}: expected one count per hop, as many for every edge type"
+                    f"fanouts={fanouts!r}: expected a count for each hop, equally many for each "
+                    f"type"
                 )
             for hop, count in enumerate(hops):
                 validation.count(f"fanouts[{hop}]", count, minimum=-1)
@@ -431,7 +433,7 @@ class GraphCalls:
 def parse_direction(direction: str) -> common_pb.Direction:
     """Return a direction in its wire form."""
     if direction not in ("out", "in"):
-        raise InvalidRequest(f"direction {direction!r}: expected out or in")
+        raise InvalidRequest(f"direction={direction!r}: expected 'out' or 'in'")
     return common_pb.OUT if direction == "out" else common_pb.IN
 
 

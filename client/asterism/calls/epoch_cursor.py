@@ -60,8 +60,8 @@ class EpochCursor:
     ) -> None:
         if size < 0 or epoch < 0 or not 0 <= rank < world:
             raise InvalidRequest(
-                f"size {size}, epoch {epoch}, rank {rank} of {world}: expected 0 or more, "
-                "and a rank below world"
+                f"size={size}, epoch={epoch}, rank={rank}, world={world}: expected a size and an "
+                "epoch of 0 or more, and a rank from 0 to world - 1"
             )
         self.size, self.seed, self.rank, self.world = size, seed, rank, world
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
@@ -169,6 +169,14 @@ class EpochCursor:
             "runs": [list(run) for run in self._runs],
         }
 
+    def check_size(self, state: Mapping[str, Any]) -> None:
+        """Raise InvalidRequest if a saved state belongs to a cursor of another size."""
+        if state["size"] != self.size:
+            raise InvalidRequest(
+                f"state={{'size': {state['size']}}}: expected the state of an epoch of "
+                f"{self.size} rows; read the version that the state was saved with"
+            )
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state.
 
@@ -182,11 +190,7 @@ class EpochCursor:
         InvalidRequest
             If the state has another size, which means that it belongs to another version.
         """
-        if state["size"] != self.size:
-            raise InvalidRequest(
-                f"the state is of {state['size']} places, there are {self.size}; read the "
-                "version that it was made with"
-            )
+        self.check_size(state)
         self.seed, self.rank, self.world = state["seed"], state["rank"], state["world"]
         self._begin(
             state["epoch"],
@@ -222,15 +226,13 @@ class EpochCursor:
         ordered = sorted(states, key=lambda state: int(state["rank"]))
         if not ordered or [state["rank"] for state in ordered] != list(range(ordered[0]["world"])):
             ranks = [state["rank"] for state in ordered]
-            raise InvalidRequest(
-                f"states of ranks {ranks}: expected one of every rank"
-                + (f" below {ordered[0]['world']}" if ordered else "")
-            )
+            wanted = f"ranks 0 to {ordered[0]['world'] - 1}" if ordered else "every rank"
+            raise InvalidRequest(f"states of ranks {ranks}: expected one state of {wanted}")
         for name in ("size", "seed", "epoch", "world"):
             if len({state[name] for state in ordered}) > 1:
                 raise InvalidRequest(
-                    f"states of different {name}: {[state[name] for state in ordered]}; they "
-                    "must be of one epoch of one cursor"
+                    f"states with {name}={[state[name] for state in ordered]}: expected equal "
+                    "values; pass the states that all ranks saved at the same step"
                 )
         cursor = cls(
             ordered[0]["size"],

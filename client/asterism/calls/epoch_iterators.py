@@ -130,13 +130,13 @@ class _RowPasses(ABC, Generic[Batch]):
         }
         if (state["version"], recorded) != (self.version, current):
             recorded_text, current_text = (
-                " ".join(repr(value) for value in description.values() if value) or "something else"
+                " ".join(repr(value) for value in description.values() if value) or "other rows"
                 for description in (recorded, current)
             )
             raise InvalidRequest(
-                f"the state is of {recorded_text} in version {state['version']}, this reads "
-                f"{current_text} in version {self.version}; "
-                "make it with the version that the state is of, and pin that version"
+                f"state of {recorded_text} in version {state['version']}: expected the state of "
+                f"{current_text} in version {self.version}; iterate over the same rows of the "
+                "version that the state was saved with, and pin it"
             )
 
 
@@ -220,7 +220,11 @@ class EdgePasses(_RowPasses[EdgeRows]):
         )
 
     def _description(self) -> dict[str, Any]:
-        return {"etype": self.etype, "where": self._where}
+        return {
+            "etype": self.etype,
+            "where": self._where,
+            **({"weight": self._weight} if self._weight else {}),
+        }
 
 
 class ClusterPasses(_RowPasses[ClusterBatch]):
@@ -288,7 +292,7 @@ class PairPasses:
         starts: Mapping[str, ArrayLike],
     ) -> None:
         if not metapaths:
-            raise InvalidRequest("no metapath to walk; name at least one")
+            raise InvalidRequest(f"metapaths={metapaths!r}: expected at least one metapath")
         schema = reader.schema
         self._reader, self._metapaths = reader, tuple(metapaths)
         self._length, self._walks = (
@@ -402,6 +406,21 @@ class PairPasses:
                 out[chunk] = sample.nodes.reshape(len(chunk), self._negatives)
         return out
 
+    def _description(self) -> dict[str, Any]:
+        """Return the arguments that determine the pairs of an epoch, in plain values."""
+        return {
+            "metapaths": [path.text for path in self._metapaths],
+            "walk_length": self._length,
+            "walks": self._walks,
+            "window": self._window,
+            "first_step": self._first_step,
+            "weighted": self._weighted,
+            "weight": self._weight,
+            "where": self._where,
+            "negatives": self._negatives,
+            "excluded": [list(pair) for pair in self._excluded],
+        }
+
     def state_dict(self) -> dict[str, Any]:
         """Return the position in plain values; batches already returned count as visited.
 
@@ -413,7 +432,7 @@ class PairPasses:
         return {
             "seed": self.seed,
             "turn": self._turn,
-            "metapaths": [path.text for path in self._metapaths],
+            **self._description(),
             "starts": {name: starts.state_dict() for name, starts in self._starts.items()},
         }
 
@@ -428,7 +447,7 @@ class PairPasses:
         Raises
         ------
         InvalidRequest
-            If the metapaths or the version differ.
+            If the metapaths, another argument or the version differ.
         """
         self._check(state)
         for name, starts in self._starts.items():
@@ -447,7 +466,7 @@ class PairPasses:
         Raises
         ------
         InvalidRequest
-            If the metapaths or the version differ, or a rank's state is missing.
+            If the metapaths, another argument or the version differ, or a rank's state is missing.
         """
         rank_states = list(states)
         for state in rank_states:
@@ -457,9 +476,10 @@ class PairPasses:
         self.seed, self._turn = rank_states[0]["seed"], 0
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        metapaths = [path.text for path in self._metapaths]
-        if state["metapaths"] != metapaths:
-            raise InvalidRequest(
-                f"the state is of metapaths {state['metapaths']}, these are {metapaths}; go "
-                "on with the same ones"
-            )
+        for name, value in self._description().items():
+            # States of earlier releases have metapaths only.
+            if (saved := state.get(name, value)) != value:
+                raise InvalidRequest(
+                    f"state with {name}={saved!r}: expected {value!r}, as here; pass the same "
+                    "arguments to walk_pairs as when the state was saved"
+                )

@@ -59,11 +59,11 @@ class StringIdCalls(GraphCalls):
         array([5405137366318178033, 3107341164023113263])
         """
         if missing not in ("fail", "none"):
-            raise InvalidRequest(f"missing {missing!r}: expected 'fail' or 'none'")
-        strings = as_string_array(names)
+            raise InvalidRequest(f"missing={missing!r}: expected 'fail' or 'none'")
+        strings = as_string_array("names", names)
         if strings is None:
             if np.size(np.asarray(names)):
-                raise InvalidRequest(f"names: expected strings, not {np.asarray(names).dtype}")
+                raise InvalidRequest(f"names of {np.asarray(names).dtype}: expected strings")
             return np.zeros(np.shape(np.asarray(names)), np.int64)
         ids = self._ids_of_names("names", strings, ntype, version)
         unknown = np.flatnonzero((ids < 0) & (strings.reshape(-1) != ""))
@@ -71,8 +71,9 @@ class StringIdCalls(GraphCalls):
             position = int(unknown[0])
             description = f"node of type {ntype!r}" if isinstance(ntype, str) else "node"
             raise NotFound(
-                f"names[{position}] = {strings.reshape(-1)[position]!r}: no {description} of "
-                f"space {self.space!r} is called so ({len(unknown) - 1} more)"
+                f"names[{position}]={strings.reshape(-1)[position]!r}: expected a "
+                f"{description} of space {self.space!r} ({len(unknown) - 1} more); pass "
+                "missing='none' to get -1 for unknown names"
             )
         return ids.reshape(strings.shape)
 
@@ -111,8 +112,8 @@ class StringIdCalls(GraphCalls):
         """
         if not self.schema.has_string_ids:
             raise InvalidRequest(
-                f"ids of space {self.space!r} are integers: nothing is called by a "
-                "string; `ids: string` makes a space of those"
+                f"space={self.space!r}: expected a space with string ids, this one has integer "
+                "ids; create the space with ids: string"
             )
         shape = np.shape(np.asarray(ids))
         flat = validation.ids("ids", np.asarray(ids).reshape(-1), minimum=-1)
@@ -129,7 +130,7 @@ class StringIdCalls(GraphCalls):
         if unknown.size:
             position = int(first[unknown].min())
             raise NotFound(
-                f"ids[{position}] = {flat[position]}: no such node in space {self.space!r}; "
-                "give the version that the ids are of"
+                f"ids[{position}]={flat[position]}: expected a node of space {self.space!r}; "
+                "pass the version that the ids come from"
             )
         return names[inverse.reshape(-1)].reshape(shape)

@@ -111,7 +111,7 @@ class PageRankCalls(GraphCalls):
             node_type=node_type,
             direction=wire_direction,
             uniform=not weighted,
-            alpha=validation.number("alpha", alpha, 0, 1),
+            alpha=validation.number("alpha", alpha, 0, 1, above=True),
             epsilon=validation.number("epsilon", epsilon, 1e-12, 1),
             top=validation.count("k", k, minimum=1),
             weight=weight,

@@ -23,9 +23,9 @@ choice.
 """
 
 
-def as_string_array(values: ArrayLike) -> NDArray[Any] | None:
+def as_string_array(argument: str, values: ArrayLike) -> NDArray[Any] | None:
     """Return ``values`` as an array of strings of any shape; None if they are not strings."""
-    array = np.asarray(values)
+    array = validation.as_array(argument, values, "ids")
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         return np.asarray(
             values,
@@ -49,8 +49,8 @@ def hash_names(
     """Return the id of each string, existing or not, and the strings as a column of bytes."""
     if not schema.has_string_ids:
         raise InvalidRequest(
-            f"{argument}: ids are integers here, not strings such as "
-            f"{strings.reshape(-1)[0]!r}; `ids: string` makes a space of those"
+            f"{argument}[0]={strings.reshape(-1)[0]!r}: expected an integer, because ids of this "
+            "space are integers; pass integers, or create the space with ids: string"
         )
     encoded = contract.encode_strings(argument, strings.reshape(-1).tolist())
     return contract.hash_strings(*encoded, schema.salt), encoded
@@ -60,11 +60,8 @@ def ids_and_names(
     argument: str, values: ArrayLike, schema: Schema
 ) -> tuple[Ids, contract.StringColumn | None]:
     """Return ids for a write, and the names if the ids were given as strings."""
-    strings = as_string_array(values)
+    strings = as_string_array(argument, values)
     if strings is None:
         return validation.ids(argument, values), None
-    if strings.ndim != 1:
-        raise InvalidRequest(
-            f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}"
-        )
+    validation.require_one_dimension(argument, strings)
     return hash_names(argument, strings, schema)

@@ -28,59 +28,124 @@ MAX_COUNT = 1 << 31
 
 def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
     """Return ids as ndarray of int64, shape (n,); all must be at least ``minimum``."""
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise InvalidRequest(
-            f"{argument}: expected one dimension, got an array of shape {list(array.shape)}"
-        )
+    array = as_array(argument, values, "integers")
+    require_one_dimension(argument, array)
     if array.size == 0:
         return np.zeros(0, np.int64)
-    if array.dtype.kind == "O":
-        raise InvalidRequest(
-            f"{argument}: {_first_invalid_id(array)!r} is not an integer below 2^63"
-        )
     if array.dtype.kind not in "iu":
+        position = _first_invalid_id(array)
+        value = array[position]
+        if _is_missing(value):
+            raise InvalidRequest(
+                f"{argument}[{position}]={value}: expected an integer, found a missing value; "
+                "drop or fill such rows"
+            )
+        if _is_id(value):
+            raise InvalidRequest(
+                f"{argument} of dtype {array.dtype}: expected integers; convert it with "
+                "astype('int64')"
+            )
+        if isinstance(value, int) and not isinstance(value, bool):
+            raise InvalidRequest(f"{argument}[{position}]={value}: expected an id below 2^63")
         raise InvalidRequest(
-            f"{argument}: ids are integers, not {array.dtype} such as {array[0].item()!r}"
+            f"{argument}[{position}]={value.item() if isinstance(value, np.generic) else value!r}: "
+            "expected an integer"
+            + ("" if array.dtype.kind == "O" else f"; convert the {array.dtype} array")
         )
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         over = np.flatnonzero(array > np.uint64(np.iinfo(np.int64).max))
         if over.size:
-            raise InvalidRequest(f"{argument}[{over[0]}] = {array[over[0]]}: ids are below 2^63")
+            raise InvalidRequest(
+                f"{argument}[{over[0]}]={array[over[0]]}: expected an id below 2^63"
+            )
     array = array.astype(np.int64, copy=False)
     if array.min() < minimum:
         position = int(np.argmax(array < minimum))
         raise InvalidRequest(
-            f"{argument}[{position}] = {array[position]}: expected {minimum} or more"
+            f"{argument}[{position}]={array[position]}: expected {minimum} or more"
         )
     return array
 
 
-def _first_invalid_id(array: NDArray[Any]) -> object:
-    """Return the first element that is not an integer in range, for an error message."""
-    for value in array:
-        if (
-            not isinstance(value, int)
-            or isinstance(value, bool)
-            or not -(1 << 63) <= value < 1 << 63
-        ):
-            return value
-    return array[0]
+def as_array(argument: str, values: ArrayLike, description: str = "numbers") -> NDArray[Any]:
+    """Return ``values`` as an array, or raise InvalidRequest if NumPy cannot convert them.
+
+    ``description`` names what the array may hold, for the message.
+    """
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        if getattr(values, "requires_grad", False):
+            reason = "found a tensor that requires grad; pass tensor.detach()"
+        elif hasattr(values, "device"):
+            reason = f"found a tensor on {values.device}; pass tensor.cpu()"
+        elif isinstance(values, Sequence):
+            reason = f"found {_describe_rows(values)}; pass rows of one length"
+        else:
+            reason = f"found {type(values).__name__} ({error})"
+        raise InvalidRequest(f"{argument}: expected an array of {description}, {reason}") from error
+
+
+def _describe_rows(rows: Sequence[Any]) -> str:
+    """Return what makes a sequence ragged, for an error message."""
+    lengths = [len(row) if isinstance(row, Sequence | np.ndarray) else -1 for row in rows]
+    odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if odd is None:
+        return "lists of different depths"
+    first, other = (
+        f"row {i} of length {lengths[i]}" if lengths[i] >= 0 else f"row {i} without a length"
+        for i in (0, odd)
+    )
+    return f"{first} and {other}"
+
+
+def require_one_dimension(argument: str, array: NDArray[Any]) -> None:
+    """Reject an array that does not have one dimension."""
+    if array.ndim != 1:
+        raise InvalidRequest(
+            f"{argument} of shape {list(array.shape)}: expected one dimension, shape [n]"
+        )
+
+
+def _first_invalid_id(array: NDArray[Any]) -> int:
+    """Return the position of the first missing value, or of the first that is no id, or 0.
+
+    A missing value comes first, because it is what turned the others into floats.
+    """
+    if array.dtype.kind == "f":
+        return int(np.argmax(np.isnan(array)))
+    if array.dtype.kind != "O":
+        return 0
+    missing = next((i for i, value in enumerate(array) if _is_missing(value)), None)
+    if missing is not None:
+        return missing
+    return next((i for i, value in enumerate(array) if not _is_id(value)), 0)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _is_missing(value: object) -> bool:
+    """Return True for None, NaN and the missing values of pandas."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+    )
 
 
 def times(values: ArrayLike, rows: int) -> Values:
     """Return ``values`` as ndarray of int64 or float64, shape (rows,), without NaN."""
-    array = np.asarray(values)
+    array = as_array("times", values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
         raise InvalidRequest(
-            f"times: expected numbers [{rows}], got {array.dtype}{list(array.shape)}"
+            f"times of {array.dtype}{list(array.shape)}: expected {rows} numbers, shape [{rows}]"
         )
     require_length("times", array, rows)
     if array.dtype.kind == "f":
         if np.isnan(array).any():
-            raise InvalidRequest(
-                f"times[{int(np.argmax(np.isnan(array)))}] = nan: a time is a number"
-            )
+            raise InvalidRequest(f"times[{int(np.argmax(np.isnan(array)))}]=nan: expected a number")
         return array.astype(np.float64, copy=False)
     return array.astype(np.int64, copy=False) if array.dtype != np.uint64 else ids("times", array)
 
@@ -90,12 +155,13 @@ def temporal_filter(
 ) -> tuple[common_pb.TemporalFilter | None, dict[str, Values]]:
     """Return the temporal filter of a request and its section; (None, {}) without times."""
     if strategy not in ("uniform", "last"):
-        raise InvalidRequest(f"strategy {strategy!r}: expected 'uniform' or 'last'")
+        raise InvalidRequest(f"strategy={strategy!r}: expected 'uniform' or 'last'")
     if values is None:
         if strict or strategy == "last" or edge_times:
             raise InvalidRequest(
-                f"strict={strict}, strategy={strategy!r}, edge_times={edge_times} without "
-                "times; say the time of each node"
+                f"times=None with strict={strict}, strategy={strategy!r}, "
+                f"edge_times={edge_times}: expected the time of each node; pass times, or leave "
+                "the others at their defaults"
             )
         return None, {}
     return common_pb.TemporalFilter(
@@ -106,7 +172,9 @@ def temporal_filter(
 def require_length(argument: str, array: NDArray[Any], rows: int) -> None:
     """Reject an array that does not have one entry per row."""
     if len(array) != rows:
-        raise InvalidRequest(f"{argument} has {len(array)} entries for {rows} rows")
+        raise InvalidRequest(
+            f"{argument} of length {len(array)}: expected {rows}, one value for each row"
+        )
 
 
 def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> Weights | None:
@@ -118,18 +186,21 @@ def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> 
         return None
     if not owner.weighted:
         raise InvalidRequest(
-            f"{owner.name!r} was declared without weights; leave them out, or declare it weighted"
+            f"weights: expected None, because type {owner.name!r} was declared without weights; "
+            "leave them out, or declare the type with weight: true"
         )
-    raw = np.asarray(values)
+    raw = as_array("weights", values)
     if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iuf"):
-        raise InvalidRequest(f"weights: expected numbers [n], got {raw.dtype}{list(raw.shape)}")
+        raise InvalidRequest(
+            f"weights of {raw.dtype}{list(raw.shape)}: expected {rows} numbers, shape [{rows}]"
+        )
     require_length("weights", raw, rows)
     with np.errstate(over="ignore"):
         array = raw.astype(np.float32, copy=False)
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
         raise InvalidRequest(
-            f"weights[{bad[0]}] = {raw[bad[0]]}: a weight is finite, not negative, and fits float32"
+            f"weights[{bad[0]}]={raw[bad[0]]}: expected a finite float32, 0 or more"
         )
     return array
 
@@ -162,25 +233,25 @@ def _cast(feature: Feature, values: Values) -> Values:
     )
     if not fits:
         raise InvalidRequest(
-            f"feature {feature.name!r}: values are {values.dtype}, the schema says {target}"
+            f"feature {feature.name!r} of {values.dtype}: expected {target}, as in the schema"
         )
     if target.kind in "iu" and not np.can_cast(values.dtype, target, "safe"):
         bounds = np.iinfo(target)
         low, high = int(values.min()), int(values.max())
         if low < bounds.min or high > bounds.max:
             raise InvalidRequest(
-                f"feature {feature.name!r}: the value {low if low < bounds.min else high} "
-                f"does not fit {target}"
+                f"feature {feature.name!r} with value {low if low < bounds.min else high}: "
+                f"expected {bounds.min} to {bounds.max}, the range of {target}"
             )
     with np.errstate(over="ignore"):
         return values.astype(target)
 
 
 def _dense(feature: Feature, column: Any, rows: int) -> Values:
-    values = np.asarray(column)
+    values = as_array(f"feature {feature.name!r}", column)
     if values.shape != (rows, *feature.shape):
         raise InvalidRequest(
-            f"feature {feature.name!r}: shape {list(values.shape)}; expected "
+            f"feature {feature.name!r} of shape {list(values.shape)}: expected shape "
             f"{[rows, *feature.shape]}"
         )
     return _cast(feature, values)
@@ -188,7 +259,7 @@ def _dense(feature: Feature, column: Any, rows: int) -> Values:
 
 def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
     if isinstance(column, tuple) and len(column) == 2:
-        indptr, values = np.asarray(column[0]), np.asarray(column[1])
+        indptr, values = (as_array(f"feature {feature.name!r}", part) for part in column)
     elif isinstance(column, Sequence | np.ndarray):
         indptr, values = _from_rows(feature, column)
     else:
@@ -198,8 +269,8 @@ def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
         )
     if indptr.dtype.kind not in "iu" or indptr.shape != (rows + 1,):
         raise InvalidRequest(
-            f"feature {feature.name!r}: indptr is {indptr.dtype}{list(indptr.shape)}; "
-            f"expected int64[{rows + 1}]"
+            f"feature {feature.name!r} with indptr of {indptr.dtype}{list(indptr.shape)}: "
+            f"expected int64[{rows + 1}], one more than there are rows"
         )
     indptr = indptr.astype(np.int64, copy=False)
     if (
@@ -209,13 +280,13 @@ def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
         or bool((np.diff(indptr) < 0).any())
     ):
         raise InvalidRequest(
-            f"feature {feature.name!r}: indptr must rise from 0 to {len(values)}, the number "
-            "of values"
+            f"feature {feature.name!r}: expected indptr to rise from 0 to {len(values)}, the "
+            "number of values"
         )
     if feature.kind == "bytes":
         if values.size and values.dtype != np.uint8:
             raise InvalidRequest(
-                f"feature {feature.name!r}: bytes are uint8 values, not {values.dtype}"
+                f"feature {feature.name!r} of {values.dtype}: expected uint8, for bytes"
             )
         return indptr, values.astype(np.uint8, copy=False)
     return indptr, _cast(feature, values)
@@ -228,7 +299,10 @@ def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
         lengths = [len(piece) for piece in pieces]
         values: Values = np.frombuffer(b"".join(pieces), np.uint8)
     else:
-        arrays = [np.asarray(row) for row in rows]
+        arrays = [
+            as_array(f"feature {feature.name!r}, row {row}", value)
+            for row, value in enumerate(rows)
+        ]
         lengths = [array.size for array in arrays]
         non_empty = [array.reshape(-1) for array in arrays if array.size]
         values = np.concatenate(non_empty) if non_empty else np.zeros(0, feature.dtype)
@@ -240,16 +314,16 @@ def seed(value: int | None) -> int:
     if value is None:
         return secrets.randbits(63)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidRequest(f"seed {value!r}: expected an integer")
+        raise InvalidRequest(f"seed={value!r}: expected an integer")
     return int(value) & 0xFFFFFFFFFFFFFFFF
 
 
 def count(argument: str, value: int, *, minimum: int = 0) -> int:
     """Return a count after checking its range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidRequest(f"{argument} {value!r}: expected an integer")
+        raise InvalidRequest(f"{argument}={value!r}: expected an integer")
     if not minimum <= value < MAX_COUNT:
-        raise InvalidRequest(f"{argument} {value}: expected {minimum} to {MAX_COUNT - 1}")
+        raise InvalidRequest(f"{argument}={value}: expected {minimum} to {MAX_COUNT - 1}")
     return int(value)
 
 
@@ -258,9 +332,7 @@ def version(value: int | None) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidRequest(
-            f"version {value!r}: expected an integer from 1, or None for the current one"
-        )
+        raise InvalidRequest(f"version={value!r}: expected 1 or more, or None for the current one")
     return int(value)
 
 
@@ -288,23 +360,27 @@ def type_names(argument: str, values: str | Iterable[str] | None) -> list[str]:
     for name in selected:
         if not isinstance(name, str):
             raise InvalidRequest(
-                f"{argument} {name!r}: expected the name of a type, or a list of names"
+                f"{argument}={name!r}: expected the name of a type, or a list of names"
             )
     if not selected:
         raise InvalidRequest(
-            f"{argument} {values!r}: a list of no types; name one at least, or give None for all"
+            f"{argument}={values!r}: expected at least one type; pass None for all types"
         )
     return selected
 
 
-def number(argument: str, value: float, minimum: float, maximum: float) -> float:
-    """Return a float after checking its range."""
+def number(
+    argument: str, value: float, minimum: float, maximum: float, *, above: bool = False
+) -> float:
+    """Return a float after checking its range; with ``above``, it excludes the minimum."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float | np.integer | np.floating)
         or not minimum <= value <= maximum
+        or (above and value == minimum)
     ):
-        raise InvalidRequest(f"{argument} {value!r}: expected {minimum:g} to {maximum:g}")
+        lowest = f"above {minimum:g} and at most" if above else f"{minimum:g} to"
+        raise InvalidRequest(f"{argument}={value!r}: expected {lowest} {maximum:g}")
     return float(value)
 
 
@@ -331,6 +407,20 @@ def decode_columns(
     }
 
 
+class NodeTypeRequired(InvalidRequest):
+    """A node type is needed, because the request does not determine it."""
+
+    problem = ""
+    """The message without the remedy, for callers that offer another remedy than ``ntype``."""
+
+
+def node_type_required(problem: str) -> NodeTypeRequired:
+    """Return the error of a request that needs a node type."""
+    error = NodeTypeRequired(f"{problem}; pass ntype: a type's name, or the type id of each node")
+    error.problem = problem
+    return error
+
+
 Exclusions = RaggedNeighbors | tuple[ArrayLike, ArrayLike] | ArrayLike | None
 """Nodes that rows of negatives leave out.
 
@@ -343,7 +433,8 @@ def indptr(values: ArrayLike, rows: int) -> Ids:
     array = ids("indptr", values)
     if not array.size or array[0] != 0 or array[-1] != rows or bool((np.diff(array) < 0).any()):
         raise InvalidRequest(
-            f"indptr of {len(array)} entries for {rows} nodes: it must rise from 0 to {rows}"
+            f"indptr of length {len(array)}: expected offsets that rise from 0 to {rows}, the "
+            "number of nodes"
         )
     return array
 
@@ -352,10 +443,10 @@ def exclusion_sections(
     pairs: ArrayLike, exclude: Exclusions, *, shared: bool
 ) -> dict[str, NDArray[Any]]:
     """Return what rows of negatives leave out as sections of a request; {} if that is nothing."""
-    raw = np.asarray(pairs)
+    raw = as_array("pairs", pairs, "integers")
     if raw.ndim not in (1, 2) or (raw.ndim == 2 and raw.shape[1] != 2):
         raise InvalidRequest(
-            f"pairs has shape {list(raw.shape)}; expected sources [m], or pairs [m, 2]"
+            f"pairs of shape {list(raw.shape)}: expected sources, shape [m], or pairs, [m, 2]"
         )
     columns = raw.reshape(len(raw), 1) if raw.ndim == 1 else raw
     checked = ids("pairs", columns.reshape(-1), minimum=-1).reshape(columns.shape)
@@ -382,7 +473,7 @@ def exclusion_sections(
 
 def pair_sources(pairs: ArrayLike) -> Ids:
     """Return the sources of pairs, shape (m, 2), or of sources alone."""
-    raw = np.asarray(pairs)
+    raw = as_array("pairs", pairs, "integers")
     return ids("pairs", raw if raw.ndim == 1 else raw[:, 0], minimum=-1)
 
 
@@ -393,7 +484,8 @@ def _explicit_exclusions(exclude: Exclusions, rows: int) -> tuple[Ids, Ids] | tu
     if isinstance(exclude, RaggedNeighbors):
         exclude = (exclude.indptr, exclude.nodes)
     if isinstance(exclude, tuple):
-        indptr, nodes = np.asarray(exclude[0]), ids("exclude", exclude[1], minimum=-1)
+        indptr = as_array("exclude", exclude[0], "integers")
+        nodes = ids("exclude", exclude[1], minimum=-1)
         if (
             indptr.shape != (rows + 1,)
             or indptr[0] != 0
@@ -401,14 +493,14 @@ def _explicit_exclusions(exclude: Exclusions, rows: int) -> tuple[Ids, Ids] | tu
             or bool((np.diff(indptr) < 0).any())
         ):
             raise InvalidRequest(
-                f"exclude: indptr has shape {list(indptr.shape)}; expected {rows + 1} "
-                f"entries that rise from 0 to {len(nodes)}"
+                f"exclude with indptr of shape {list(indptr.shape)}: expected {rows + 1} offsets "
+                f"that rise from 0 to {len(nodes)}, the number of nodes to leave out"
             )
         return np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)), nodes
-    table = np.asarray(exclude)
+    table = as_array("exclude", exclude, "integers")
     if table.ndim not in (1, 2) or len(table) != rows:
         raise InvalidRequest(
-            f"exclude has shape {list(table.shape)}; expected a row for each of {rows}"
+            f"exclude of shape {list(table.shape)}: expected {rows} rows, one for each of pairs"
         )
     table = table.reshape(rows, -1)
     return np.repeat(np.arange(rows, dtype=np.int64), table.shape[1]), ids(

@@ -11,7 +11,9 @@ from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.metapaths import Metapath, parse_metapaths
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import WalkSample
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
@@ -75,7 +77,8 @@ class WalkCalls(GraphCalls):
         metapath : list of (str or list of str), optional
             Edge types of each step, repeated if the walk is longer; or one of `metapaths`. None:
             every edge type at every step. A step with edge types that do not start at the walk's
-            current node is a dead end.
+            current node is a dead end. Each step has to start at a node type where the step before
+            may end.
         length : int, optional
             Number of steps. None: as many as ``metapath`` has.
         ntype : str, or array_like of int, shape (m,), optional
@@ -121,7 +124,8 @@ class WalkCalls(GraphCalls):
         Raises
         ------
         InvalidRequest
-            If there is neither metapath nor length, or a parameter is out of range.
+            If there is neither metapath nor length, no walk can take a step of ``metapath``, or a
+            parameter is out of range.
         NotFound
             If there is no such edge type, weight table or version.
 
@@ -141,6 +145,12 @@ class WalkCalls(GraphCalls):
         steps = self._steps(metapath, length)
         _check_walk_options(walks, first_step)
         wire_direction = parse_direction(direction)
+        restart = validation.number("restart", restart, 0, 1)
+        step_count = len(steps) if length is None else validation.count("length", length)
+        if first_step == "distinct" and not step_count:
+            raise InvalidRequest("length=0 with first_step='distinct': expected 1 or more steps")
+        if metapath is not None:
+            self._check_connected(steps[:step_count], ntype, wire_direction, restarts=restart > 0)
         node_type, arrays = self._seed_sections(
             nodes, ntype, steps[0], wire_direction, version=version
         )
@@ -149,13 +159,13 @@ class WalkCalls(GraphCalls):
             version=self._version(version),
             seed=validation.seed(seed),
             steps=[storaged_pb.Step(edge_types=step) for step in steps],
-            length=len(steps) if length is None else validation.count("length", length),
+            length=step_count,
             node_type=node_type,
             uniform=not weighted,
             weight=weight,
             where=where,
             direction=wire_direction,
-            restart=validation.number("restart", restart, 0, 1),
+            restart=restart,
             p=validation.number("p", p, 1e-3, 1e3),
             q=validation.number("q", q, 1e-3, 1e3),
             want_edge_ids=edge_ids,
@@ -164,12 +174,80 @@ class WalkCalls(GraphCalls):
         )
         return self._call("random_walk", decoding.walk_sample, head, arrays)
 
+    def _check_connected(
+        self,
+        steps: Sequence[Sequence[int]],
+        ntype: NodeTypes,
+        direction: common_pb.Direction,
+        *,
+        restarts: bool,
+    ) -> None:
+        """Reject a metapath with a step that no walk can take.
+
+        The service reports a first step that does not start at the nodes.
+        """
+        start = ntype if isinstance(ntype, str) else None
+        reached = reachable_types(self.schema, steps, start, direction, restarts=restarts)
+        position = len(reached)
+        if 0 < position < len(steps):
+            names = [self.schema.edge_types[e].name for e in steps[position]]
+            verb = "starts" if direction == common_pb.OUT else "ends"
+            raise InvalidRequest(
+                f"metapath[{position}]={names}: expected an edge type that {verb} at "
+                f"{' or '.join(sorted(reached[-1]))}, where metapath[{position - 1}] leads"
+            )
+
+
+def reachable_types(
+    schema: Schema,
+    steps: Sequence[Sequence[int]],
+    start: str | None,
+    direction: common_pb.Direction,
+    *,
+    restarts: bool = False,
+) -> list[set[str]]:
+    """Return the node types that walks may reach, for each step that some walk can take.
+
+    Parameters
+    ----------
+    schema : Schema
+        Schema of the edge types.
+    steps : list of list of int
+        Edge type ids of each step.
+    start : str, optional
+        Node type of the start nodes. None: any type at which the first step's edge types start.
+    direction : Direction
+        Direction in which edges are followed.
+    restarts : bool, default False
+        A step may return to the start node.
+
+    Returns
+    -------
+    list of set of str
+        Node types after each step. It is shorter than ``steps`` if no edge type of the next step
+        starts at the types reached so far.
+    """
+    origin = None if start is None else {start}
+    reached: list[set[str]] = []
+    for step in steps:
+        ends = [(schema.edge_types[e].src_type, schema.edge_types[e].dst_type) for e in step]
+        if direction != common_pb.OUT:
+            ends = [(dst, src) for src, dst in ends]
+        if origin is None:
+            origin = {near for near, _ in ends}
+        current = reached[-1] if reached else origin
+        following = {far for near, far in ends if near in current}
+        if not following:
+            break
+        reached.append(following | origin if restarts else following)
+    return reached
+
 
 def _check_walk_options(walks: int | None, first_step: str) -> None:
     """Reject walk options that do not fit together."""
     if first_step not in ("independent", "distinct"):
-        raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
+        raise InvalidRequest(f"first_step={first_step!r}: expected 'independent' or 'distinct'")
     if first_step == "distinct" and walks is None:
         raise InvalidRequest(
-            "first_step 'distinct' needs to know how many walks from each node; say walks"
+            "walks=None with first_step='distinct': expected the number of walks from each node"
         )

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asterism.calls.walks import reachable_types
 from asterism.euler.base import EulerCalls, flat_ids
 from asterism.euler.conditions import edge_filter, node_filter
 from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.euler.values import fill_missing, ragged_to_sparse
 from asterism.records.samples import NeighborSample, RaggedNeighbors, TopNeighbors
+from asterism_proto.v1 import common_pb2 as common_pb
 
 
 class EulerSamplingCalls(EulerCalls):
@@ -365,10 +367,19 @@ class EulerSamplingCalls(EulerCalls):
             Nodes of each walk, starting with the given node; ``default_node`` after a dead end.
         """
         steps = self._types.path("edge_types", edge_types)
+        schema, ntype = self.graph.schema, self._types.single_node_type
+        type_ids = [
+            range(len(schema.edge_types)) if step is None else list(map(schema.edge_type_id, step))
+            for step in steps
+        ]
+        # As in Euler, steps that no walk can take are dead ends, not errors.
+        possible = max(len(reachable_types(schema, type_ids, ntype, common_pb.OUT)), 1)
         walks = self.graph.random_walk(
-            flat_ids(nodes), steps, p=p, q=q, ntype=self._types.single_node_type, seed=seed
+            flat_ids(nodes), steps[:possible], p=p, q=q, ntype=ntype, seed=seed
         )
-        return self._framework.dense(fill_missing(walks.nodes, default_node))
+        dead_ends = np.full((len(walks), len(steps[possible:])), -1, np.int64)
+        walk_nodes = np.concatenate([walks.nodes, dead_ends], axis=1)
+        return self._framework.dense(fill_missing(walk_nodes, default_node))
 
     def _padded_neighbors(
         self, sample: NeighborSample | TopNeighbors, default_node: int

@@ -8,6 +8,7 @@ from typing import Any
 from asterism.graph import Graph
 from asterism.pyg.subgraphs import SeedNodeSampler
 from asterism.records.samples import Ids, Subgraph
+from asterism.training.message_flow import require_in_edges
 from asterism.transport.retries import DEFAULT_PATIENCE_S
 from asterism_proto.errors import InvalidRequest
 
@@ -42,8 +43,8 @@ class HGTSampler(SeedNodeSampler):
     Raises
     ------
     InvalidRequest
-        If a node type is unknown, or the graph is not of one version. A batch raises it if a seed
-        repeats.
+        If a node type is unknown, or the graph is not of one version or has no in-edges. A batch
+        raises it if a seed repeats.
 
     Notes ----- PyG considers at most 50 neighbors of each node, and samples these separately for
     budgets and for edges. Here all neighbors count, and all edges between the sampled nodes are
@@ -61,11 +62,12 @@ class HGTSampler(SeedNodeSampler):
         patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
         super().__init__(graph, seed, hetero, patience_s)
+        require_in_edges(graph)
         if isinstance(num_samples, Mapping):
             unknown = sorted(set(num_samples) - set(self._view.node_types))
             if unknown:
                 raise InvalidRequest(
-                    f"num_samples of {unknown}: there are node types "
+                    f"num_samples with {unknown}: expected node types, of "
                     f"{', '.join(self._view.node_types)}"
                 )
             self._counts: Any = {name: list(counts) for name, counts in num_samples.items()}

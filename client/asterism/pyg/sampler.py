@@ -20,6 +20,7 @@ from asterism.graph import Graph
 from asterism.pyg.view import GraphView, Triple
 from asterism.records.samples import Ids, Subgraph, Values
 from asterism.torch import batch_seed, tensor
+from asterism.training.message_flow import require_in_edges
 from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
@@ -73,8 +74,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
     ------
     InvalidRequest
         If ``time_attr`` is not the only time that the followed types declare, ``subgraph_type`` is
-        induced, or the graph is not of one version. A batch raises it if a seed repeats and trees
-        are not disjoint, or if times are missing or unexpected.
+        induced, or the graph is not of one version or has no in-edges. A batch raises it if a seed
+        repeats and trees are not disjoint, or if times are missing or unexpected.
     """
 
     def __init__(
@@ -95,9 +96,14 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
     ) -> None:
         if subgraph_type not in ("directional", "bidirectional"):
             raise InvalidRequest(
-                f"subgraph_type {subgraph_type!r}: expected 'directional' or 'bidirectional'"
+                f"subgraph_type={subgraph_type!r}: expected 'directional' or 'bidirectional'"
+            )
+        if temporal_strategy not in ("uniform", "last"):
+            raise InvalidRequest(
+                f"temporal_strategy={temporal_strategy!r}: expected 'uniform' or 'last'"
             )
         self._view = GraphView(graph, hetero, patience_s)
+        require_in_edges(graph)
         self._fanouts = self._fanouts_of(num_neighbors)
         self._timed, self._strategy = time_attr is not None, temporal_strategy
         if time_attr is not None:
@@ -187,10 +193,6 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
 
     def _require_time(self, time_attr: str) -> None:
         """Raise InvalidRequest unless all followed types with a time declare ``time_attr``."""
-        if self._strategy not in ("uniform", "last"):
-            raise InvalidRequest(
-                f"temporal_strategy {self._strategy!r}: expected 'uniform' or 'last'"
-            )
         schema, declared = self._view.graph.schema, {}
         for name in self._fanouts:
             edge = schema.edge_types[schema.edge_type_id(name)]
@@ -201,8 +203,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
                 for name, times in declared.items()
             )
             raise InvalidRequest(
-                f"time_attr {time_attr!r}: expected the time that edge types, or the nodes "
-                f"they come from, have declared; these are {details}"
+                f"time_attr={time_attr!r}: expected the time that the followed edge types, or "
+                f"their source types, declare; these are {details}"
             )
 
     def _time_of(self, node_type: str) -> str:
@@ -227,11 +229,13 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
     def _check_times(self, argument: str, times: Any) -> None:
         if times is not None and not self._timed:
             raise InvalidRequest(
-                f"{argument} to a sampler without times; name the edges' time: time_attr"
+                f"{argument}: expected None, because this sampler has no time_attr; pass time_attr "
+                "to the sampler"
             )
         if times is None and self._timed:
             raise InvalidRequest(
-                f"a sampler with time_attr, and no {argument}; give the loader the time of each"
+                f"{argument}=None: expected the time of each seed, because this sampler has a "
+                f"time_attr; pass {argument} to the loader"
             )
 
     def _fanouts_of(self, num_neighbors: NumNeighbors) -> dict[str, list[int]]:
@@ -244,7 +248,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         unknown = [triple for triple in num_neighbors if tuple(triple) not in self._view.edge_types]
         if unknown:
             raise InvalidRequest(
-                f"num_neighbors of {unknown}: there are edge types {list(self._view.edge_types)}"
+                f"num_neighbors with {unknown}: expected edge types, of "
+                f"{list(self._view.edge_types)}"
             )
         return {self._view.edge_types[triple]: list(hops) for triple, hops in num_neighbors.items()}
 
@@ -264,10 +269,7 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         Seeds are a tensor, or tensors by node type. Times have the same form, or are None.
         """
         if self._view.hetero != isinstance(seeds, Mapping):
-            raise InvalidRequest(
-                f"seeds {'without' if self._view.hetero else 'with'} a type: this sampler is "
-                f"{'' if self._view.hetero else 'not '}hetero"
-            )
+            raise seed_type_error(hetero=self._view.hetero)
         by_type = seeds if isinstance(seeds, Mapping) else {self._view.node_types[0]: seeds}
         ids: Ids = np.concatenate(
             [np.asarray(type_seeds, np.int64) for type_seeds in by_type.values()]
@@ -316,6 +318,16 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         )
 
 
+def seed_type_error(*, hetero: bool) -> InvalidRequest:
+    """Return the error for seeds with or without a node type, where the other is expected."""
+    return InvalidRequest(
+        "input_nodes without a type: expected (node type, nodes), because the graph is hetero"
+        if hetero
+        else "input_nodes with a type: expected nodes alone, because the graph is not hetero; pass "
+        "hetero=True to the sampler and the stores to name types"
+    )
+
+
 def require_unique_seeds(node_type: str, seeds: Ids, node_count: int) -> None:
     """Raise InvalidRequest if a seed repeats or is missing.
 
@@ -326,8 +338,8 @@ def require_unique_seeds(node_type: str, seeds: Ids, node_count: int) -> None:
         unique_seeds, counts = np.unique(seeds, return_counts=True)
         wrong = unique_seeds[(counts > 1) | (unique_seeds < 0)]
         raise InvalidRequest(
-            f"seed {wrong[0]} of {node_type!r} is no node, or twice in a batch of "
-            f"{len(seeds)}; sample with disjoint=True, or each once"
+            f"seeds with {wrong[0]} of {node_type!r}: expected existing nodes, each once in a "
+            "batch; leave it out, or sample with disjoint=True"
         )
 
 
@@ -404,8 +416,8 @@ class _GraphNegativeSampling(pyg.NegativeSampling):  # type: ignore[misc]  # PyG
         count = self._view.require_dense_ids(node_type, f"{endpoint}_weight")
         if len(node_weights) != count:
             raise InvalidRequest(
-                f"{endpoint}_weight has {len(node_weights)} entries for {count} nodes of "
-                f"type {node_type!r}"
+                f"{endpoint}_weight of length {len(node_weights)}: expected {count}, one value for "
+                f"each node of type {node_type!r}"
             )
         return torch.multinomial(
             node_weights.double(),

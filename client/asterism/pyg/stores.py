@@ -92,12 +92,14 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
                         and name not in self._encode
                     ):
                         raise InvalidRequest(
-                            f"feature {name!r} of {node_type.name!r} is "
-                            f"{node_type.feature(name).kind}: encode it as a tensor"
+                            f"feature {name!r} of {node_type.name!r}: expected a dense feature, "
+                            f"this one is {node_type.feature(name).kind}; pass encode with a "
+                            "function that returns a tensor"
                         )
         if features is not None and (unknown := set(features) - set(self._view.node_types)):
             raise NotFound(
-                f"node types {sorted(unknown)}: there are {', '.join(self._view.node_types)}"
+                f"features with {sorted(unknown)}: expected node types, of "
+                f"{', '.join(self._view.node_types)}"
             )
 
     def get_all_tensor_attrs(self) -> list[Any]:
@@ -148,7 +150,7 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
         name = self._columns.get(node_type, {}).get(attr_name)
         if name is None:
             raise NotFound(
-                f"{node_type!r} has no {attr_name!r} here; it has "
+                f"attribute {attr_name!r} of {node_type!r}: expected one of "
                 f"{sorted(self._columns.get(node_type, {}))}"
             )
         return name
@@ -314,6 +316,6 @@ def nodes(graph: Graph, node_type: str) -> Any:
 
 def _refuse_writes() -> NoReturn:
     raise InvalidRequest(
-        "PyG's stores read a published version; write with graph.upsert_nodes and "
-        "graph.upsert_edges, and build"
+        "stores: expected reads only; write with graph.upsert_nodes and graph.upsert_edges, and "
+        "build a version"
     )

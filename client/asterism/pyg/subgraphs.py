@@ -13,7 +13,12 @@ from torch_geometric.sampler.neighbor_sampler import node_sample
 
 from asterism.calls import validation
 from asterism.graph import Graph
-from asterism.pyg.sampler import require_unique_seeds, to_hetero_output, to_homogeneous_output
+from asterism.pyg.sampler import (
+    require_unique_seeds,
+    seed_type_error,
+    to_hetero_output,
+    to_homogeneous_output,
+)
 from asterism.pyg.view import GraphView, Triple
 from asterism.records.samples import Ids, Subgraph
 from asterism.torch import batch_seed
@@ -62,23 +67,21 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         """
         if index.time is not None:
             raise InvalidRequest(
-                "input_time to a sampler without times; leave it out, or give "
-                "NeighborSampler a time_attr"
+                "input_time: expected None, because this sampler has no times; leave it out, or "
+                "use NeighborSampler with time_attr"
             )
         return node_sample(index, lambda seeds, _: self._sampler_output(seeds))
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None, **_: Any) -> Any:
         """Raise InvalidRequest: batches consist of nodes."""
         raise InvalidRequest(
-            "links to a sampler of subgraphs around nodes: it takes nodes; give it to a NodeLoader"
+            "link_sampler: expected a NeighborSampler, because this sampler takes nodes; pass it "
+            "to a NodeLoader"
         )
 
     def _sampler_output(self, seeds: Any) -> Any:
         if self._view.hetero != isinstance(seeds, Mapping):
-            raise InvalidRequest(
-                f"seeds {'without' if self._view.hetero else 'with'} a type: this sampler is "
-                f"{'' if self._view.hetero else 'not '}hetero"
-            )
+            raise seed_type_error(hetero=self._view.hetero)
         ((node_type, nodes),) = (
             seeds.items() if isinstance(seeds, Mapping) else ((self._view.node_types[0], seeds),)
         )
@@ -89,8 +92,8 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         )
         if subgraph.edge_ids is None:
             raise InvalidRequest(
-                "a subgraph without edge ids: PyG's loaders give each edge's; have the call "
-                "give them, by edge_ids=True"
+                "sample: expected a function that returns a subgraph with edge ids; pass "
+                "edge_ids=True in it"
             )
         require_unique_seeds(node_type, ids, len(np.unique(subgraph.seeds[subgraph.seeds >= 0])))
         subgraph = move_seeds_first(

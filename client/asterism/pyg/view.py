@@ -37,16 +37,16 @@ class GraphView:
     ) -> None:
         if graph.version is None:
             raise InvalidRequest(
-                f"space {graph.space!r} is read at its current version, so that nodes and "
-                "features of a batch could be of two; hold one: "
-                "with graph.pin() as held"
+                f"graph of space {graph.space!r} without a version: expected a graph of one "
+                "version, so that the nodes and features of a batch belong together; use "
+                "graph.pin() or graph.at(...)"
             )
         schema = graph.schema
         several = len(schema.node_types) > 1 or len(schema.edge_types) > 1
         if several and hetero is False:
             raise InvalidRequest(
-                f"space {graph.space!r} has {len(schema.node_types)} node types and "
-                f"{len(schema.edge_types)} edge types: it is hetero"
+                f"hetero=False: expected True, because space {graph.space!r} has "
+                f"{len(schema.node_types)} node types and {len(schema.edge_types)} edge types"
             )
         self.graph = graph
         self.patience_s = check_patience(patience_s)
@@ -93,9 +93,8 @@ class GraphView:
         """
         if not self.has_dense_ids(node_type):
             raise InvalidRequest(
-                f"{description}: ids of {node_type!r} are not the numbers from 0 to "
-                f"{self.count(node_type) - 1}; name the nodes by their ids, as "
-                "asterism.pyg.nodes gives them"
+                f"{description}: expected ids of {node_type!r} to be the integers from 0 to "
+                f"{self.count(node_type) - 1}; pass the ids, as asterism.pyg.nodes returns them"
             )
         return self.count(node_type)
 

@@ -67,8 +67,8 @@ class EpochBatches(ABC):
     ) -> None:
         if graph.version is None:
             raise InvalidRequest(
-                f"space {graph.space!r} is read at its current version, which may change in "
-                "an epoch; hold one: with graph.pin() as held"
+                f"graph of space {graph.space!r} without a version: expected a graph of one "
+                "version, which does not change during an epoch; use graph.pin() or graph.at(...)"
             )
         self.graph, self.seed = graph, validation.seed(seed)
         self.batch_size, self._prefetch = (
@@ -190,7 +190,7 @@ class EpochBatches(ABC):
         if not rank_states or len({(state["epoch"], state["seed"]) for state in rank_states}) > 1:
             raise InvalidRequest(
                 f"states of epochs {[state['epoch'] for state in rank_states]}: expected one "
-                "of every rank, of one epoch of one order"
+                "state of every rank, of one epoch and one seed"
             )
         worker_states = [worker_state for state in rank_states for worker_state in state["parts"]]
         renumbered = [
@@ -203,16 +203,17 @@ class EpochBatches(ABC):
 
     def _check(self, state: Mapping[str, Any]) -> None:
         current = self._description()
-        recorded = {name: state.get(name) for name in current}
+        # States of earlier releases have no weight.
+        recorded = {name: state.get(name, "") for name in current}
         if (state["version"], recorded) != (self.graph.version, current):
             recorded_text, current_text = (
-                " ".join(repr(value) for value in description.values() if value) or "something else"
+                " ".join(repr(value) for value in description.values() if value) or "other rows"
                 for description in (recorded, current)
             )
             raise InvalidRequest(
-                f"the state is of {recorded_text} in version {state['version']}, this reads "
-                f"{current_text} in version {self.graph.version}; "
-                "make it with a graph of the version that the state is of"
+                f"state of {recorded_text} in version {state['version']}: expected the state of "
+                f"{current_text} in version {self.graph.version}; pass the same arguments and a "
+                "graph of the version that the state was saved with"
             )
 
     def _resume(self, cursor: EpochCursor, state: Mapping[str, Any]) -> None:
@@ -362,7 +363,8 @@ class LinkEpochBatches(EpochBatches):
         reserved = sorted({"seed", "version", "edges", "etype"} & set(negatives or ()))
         if reserved:
             raise InvalidRequest(
-                f"negatives of {', '.join(reserved)}: these are the batches' own; leave this out"
+                f"negatives with {', '.join(reserved)}: expected other arguments of link_seeds, "
+                "because the batches determine these; leave them out"
             )
         super().__init__(
             graph,
@@ -376,7 +378,7 @@ class LinkEpochBatches(EpochBatches):
         )
 
     def _description(self) -> dict[str, Any]:
-        return {"etype": self.etype, "where": self._where}
+        return {"etype": self.etype, "where": self._where, "weight": self._weight}
 
     def _make_batch(self, positions: Ids, key: int) -> Any:
         edges = self.graph.edges_at(self.etype, positions, weight=self._weight, where=self._where)
@@ -450,7 +452,8 @@ class ClusterEpochBatches(EpochBatches):
         reserved = sorted({"nodes", "indptr", "ntype", "version"} & set(options))
         if reserved:
             raise InvalidRequest(
-                f"reading with {', '.join(reserved)}: these are the batches' own; leave this out"
+                f"reading with {', '.join(reserved)}: expected other arguments of "
+                "induced_subgraph, because the batches determine these; leave them out"
             )
 
         def size() -> int:

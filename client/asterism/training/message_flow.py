@@ -38,18 +38,22 @@ class MessageFlowSampler:
     Raises
     ------
     InvalidRequest
-        If the graph is not of one version, or ``fanouts`` names an unknown edge type.
+        If the graph is not of one version or has no in-edges, or ``fanouts`` names an unknown edge
+        type.
     """
 
     def __init__(
         self, graph: Graph, fanouts: HopFanouts, *, replace: bool, prob: str | None, weights: bool
     ) -> None:
         require_version(graph)
+        require_in_edges(graph)
         types = {(t.src_type, t.relation, t.dst_type): t.name for t in graph.schema.edge_types}
         if isinstance(fanouts, Mapping):
             unknown = [triple for triple in fanouts if tuple(triple) not in types]
             if unknown:
-                raise InvalidRequest(f"fanouts of {unknown}: there are edge types {list(types)}")
+                raise InvalidRequest(
+                    f"fanouts with {unknown}: expected edge types, of {list(types)}"
+                )
             self._hops = {types[triple]: list(hops)[::-1] for triple, hops in fanouts.items()}
         else:
             self._hops = {name: list(fanouts)[::-1] for name in types.values()}
@@ -65,8 +69,8 @@ class MessageFlowSampler:
         if not isinstance(seeds, Mapping):
             if len(schema.node_types) > 1:
                 raise InvalidRequest(
-                    "seeds without a type: there are "
-                    f"{', '.join(t.name for t in schema.node_types)}; give a dict"
+                    "seeds: expected a dict of node type to nodes, because the graph has the types "
+                    f"{', '.join(t.name for t in schema.node_types)}"
                 )
             seeds = {schema.node_types[0].name: seeds}
         return {
@@ -101,8 +105,9 @@ class MessageFlowSampler:
             if subgraph.num_sampled_nodes[name][0] != len(nodes):
                 unique, counts = np.unique(nodes, return_counts=True)
                 raise InvalidRequest(
-                    f"seed {unique[counts > 1][0]} of {name!r} is twice in a batch of "
-                    f"{len(nodes)}; give each once"
+                    f"seeds with {unique[counts > 1][0]} of {name!r} twice: expected each node "
+                    f"once "
+                    "in a batch"
                 )
         return subgraph
 
@@ -148,8 +153,18 @@ def require_version(graph: Graph) -> None:
     """Raise InvalidRequest if the graph follows the current version."""
     if graph.version is None:
         raise InvalidRequest(
-            f"space {graph.space!r} is read at its current version, which may change in an "
-            "epoch; hold one: with graph.pin() as held"
+            f"graph of space {graph.space!r} without a version: expected a graph of one version, "
+            "which does not change during an epoch; use graph.pin() or graph.at(...)"
+        )
+
+
+def require_in_edges(graph: Graph) -> None:
+    """Raise InvalidRequest if the space does not store the edges that lead to a node."""
+    if not graph.schema.has_in:
+        raise InvalidRequest(
+            f"space {graph.space!r} with direction: out: expected direction: both, because this "
+            "sampler follows edges from their destinations; create a space with direction: both "
+            "in its schema, and load the graph into it"
         )
 
 

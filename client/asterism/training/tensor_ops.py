@@ -64,12 +64,12 @@ def scatter_softmax(updates: Tensor, indices: Any, size: int) -> Tensor:
 
 def _places(updates: Tensor, indices: Any, size: int) -> Tensor:
     if size < 0:
-        raise InvalidRequest(f"size {size}: expected 0 or more")
+        raise InvalidRequest(f"size={size}: expected 0 or more")
     index = _index("indices", indices, updates, size)
     if updates.dim() < 1 or updates.shape[0] != index.shape[0]:
         raise InvalidRequest(
-            f"updates {list(updates.shape)} and indices {list(index.shape)}: expected one "
-            "index per update"
+            f"updates of shape {list(updates.shape)}, indices of shape {list(index.shape)}: "
+            "expected one index for each update"
         )
     return index
 
@@ -78,11 +78,11 @@ def _index(name: str, indices: Any, like: Tensor, size: int) -> Tensor:
     torch = sys.modules["torch"]
     index = torch.as_tensor(indices, dtype=torch.int64, device=like.device)
     if index.dim() != 1:
-        raise InvalidRequest(f"{name} has shape {list(index.shape)}; expected one dimension")
+        raise InvalidRequest(
+            f"{name} of shape {list(index.shape)}: expected one dimension, shape [n]"
+        )
     wrong = torch.nonzero((index < 0) | (index >= size))
     if len(wrong):
         position = int(wrong[0])
-        raise InvalidRequest(
-            f"{name}[{position}] = {int(index[position])}: expected 0 or more, and less than {size}"
-        )
+        raise InvalidRequest(f"{name}[{position}]={int(index[position])}: expected 0 to {size - 1}")
     return index

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from asterism.calls.validation import NodeTypeRequired
 from asterism.graph import Client, Graph
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -54,14 +55,16 @@ class _QuerySession:
         except CallSkipped:
             plan, table = self.plan(statement)
             return StatementResult(table=table, kind="explain", plan=plan)
+        except NodeTypeRequired as error:
+            message = f"{error.problem}; write ON and the type after the nodes"
+            raise located_error(
+                InvalidRequest, self.bindings.text, statement.at, message
+            ) from error
         except (InvalidRequest, NotFound) as error:
             if error.place is not None:
                 raise
-            message = error.message.replace(
-                "say ntype, one or per node", "say which with ON, behind the nodes"
-            )
-            position = fault_position(statement, message)
-            raise located_error(type(error), self.bindings.text, position, message) from error
+            position = fault_position(statement, error.message)
+            raise located_error(type(error), self.bindings.text, position, error.message) from error
 
     def run_euler(self) -> StatementResult:
         """Return the result of a query in Euler's GQL, at one version."""

@@ -465,7 +465,12 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
             "two columns are called 'id'",
         ),
         ("SAMPLE 5 VERTICES ON person YIELD src", NotFound, 35, "no feature 'src'"),
-        ("SAMPLE 5 NEIGHBORS FROM $people OVER *", InvalidRequest, 1, "say which with ON"),
+        (
+            "SAMPLE 5 NEIGHBORS FROM $people OVER *",
+            InvalidRequest,
+            1,
+            "write ON and the type after the nodes",
+        ),
         (
             "SAMPLE 5 NEIGHBORS FROM $people OVER writes THEN by",
             InvalidRequest,

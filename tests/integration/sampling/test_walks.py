@@ -254,19 +254,19 @@ def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
         (
             lambda: graph.random_walk([1], None),
             asterism.InvalidRequest,
-            "needs a metapath or a length",
+            "metapath=None, length=None: expected one of them",
         ),
         (lambda: graph.random_walk([1], "cites", 3), asterism.InvalidRequest, "'cites'"),
-        (lambda: graph.random_walk([1], ["cites"], -3), asterism.InvalidRequest, "length -3"),
+        (lambda: graph.random_walk([1], ["cites"], -3), asterism.InvalidRequest, "length=-3"),
         (
             lambda: graph.random_walk([1], ["cites"], 3, restart=1.5),
             asterism.InvalidRequest,
-            "restart 1.5",
+            "restart=1.5",
         ),
-        (lambda: graph.random_walk([1], ["cites"], 3, p=0.0), asterism.InvalidRequest, "p 0.0"),
-        (lambda: graph.random_walk([1], ["cites"], 3, q=1e4), asterism.InvalidRequest, "q 10000.0"),
+        (lambda: graph.random_walk([1], ["cites"], 3, p=0.0), asterism.InvalidRequest, "p=0.0"),
+        (lambda: graph.random_walk([1], ["cites"], 3, q=1e4), asterism.InvalidRequest, "q=10000.0"),
         (lambda: graph.random_walk([1], ["eats"], 3), asterism.NotFound, "'eats'"),
-        (lambda: graph.random_walk([1], [None], 3), asterism.InvalidRequest, "say ntype"),
+        (lambda: graph.random_walk([1], [None], 3), asterism.InvalidRequest, "pass ntype"),
         (
             lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 1000),
             asterism.InvalidRequest,
@@ -478,20 +478,23 @@ def test_a_hub_has_walks_over_many_different_neighbors(client: asterism.Client) 
 
 def test_invalid_distinct_walks_are_refused(graph: Graph) -> None:
     for call, message in (
-        (lambda: graph.random_walk([1], ["cites"], 3, first_step="distinct"), "how many walks"),
+        (
+            lambda: graph.random_walk([1], ["cites"], 3, first_step="distinct"),
+            "expected the number of walks",
+        ),
         (
             lambda: graph.random_walk([1], ["cites"], 3, walks=2, first_step="first"),
-            "first_step 'first'",
+            "first_step='first'",
         ),
-        (lambda: graph.random_walk([1], ["cites"], 3, walks=0), "walks 0"),
-        (lambda: graph.random_walk([1], ["cites"], 0, walks=2, first_step="distinct"), "length 0"),
+        (lambda: graph.random_walk([1], ["cites"], 3, walks=0), "walks=0"),
+        (lambda: graph.random_walk([1], ["cites"], 0, walks=2, first_step="distinct"), "length=0"),
         (
             lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 10, walks=100),
             r"walks=10000000 x \(length=10 \+ 1\)",
         ),
         (
             lambda: graph.metapaths("paper2cites2person"),
-            r"step 1 \('paper2cites2person', letter 1\): no such edge type",
+            r"step 1 \('paper2cites2person', character 1\): expected an edge type",
         ),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):

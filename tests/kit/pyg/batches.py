@@ -278,7 +278,8 @@ def test_epoch_stays_on_its_version(client: Client, workers: int) -> None:
         with (
             graph.pin() as newer_graph,
             pytest.raises(
-                InvalidRequest, match="of 'paper' in version 1, this reads 'paper' in version 2"
+                InvalidRequest,
+                match="of 'paper' in version 1: expected the state of 'paper' in version 2",
             ),
         ):
             NodeBatches(newer_graph, "paper", 40, seed=8).load_state_dict(loader.state_dict())
@@ -335,22 +336,28 @@ def test_invalid_iteration_is_rejected(papers: Graph, client: Client) -> None:
     for call, pattern in (
         (
             lambda: NodeBatches(client.graph("citations"), "paper", 10, seed=1),
-            r"hold one: with graph\.pin",
+            r"use graph\.pin",
         ),
-        (lambda: NodeBatches(papers, "paper", 0, seed=1), "batch_size 0"),
-        (lambda: NodeBatches(papers, "paper", 10, seed=1, rank=2, world=2), "rank 2 of 2"),
+        (lambda: NodeBatches(papers, "paper", 0, seed=1), "batch_size=0"),
+        (lambda: NodeBatches(papers, "paper", 10, seed=1, rank=2, world=2), "rank=2, world=2"),
         (
             lambda: BatchLoader(
                 NodeBatches(papers, "paper", 10, seed=1), 2, persistent_workers=True
             ),
-            "persistent_workers: a loader of batches",
+            "persistent_workers: expected other options",
         ),
         (
             lambda: NodeBatches(papers, "paper", 10, seed=1).reshard([]),
-            "expected one of every rank",
+            "expected one state of every rank",
         ),
-        (lambda: MultiHot(3)((np.array([0, 2]), np.array([1, 3]))), "index 3: expected 0 to 2"),
-        (lambda: MultiHot(3)(np.zeros((2, 3))), "a dense column"),
+        (
+            lambda: MultiHot(3)((np.array([0, 2]), np.array([1, 3]))),
+            "column with index 3: expected 0 to 2",
+        ),
+        (
+            lambda: MultiHot(3)(np.zeros((2, 3))),
+            r"column of shape \[2, 3\]: expected \(indptr, indices\)",
+        ),
     ):
         with pytest.raises(InvalidRequest, match=pattern):
             call()

@@ -104,18 +104,20 @@ def test_workers_give_the_batches_that_one_process_gives(shop: Graph) -> None:
 
 def test_options_missing_in_pyg_are_rejected(shop: Graph) -> None:
     with pytest.raises(
-        InvalidRequest, match=r"num_samples of \['shop'\]: there are node types user, item"
+        InvalidRequest, match=r"num_samples with \['shop'\]: expected node types, of user, item"
     ):
         HGTSampler(shop, {"shop": [2]})
     data, repeated_seeds = stores(shop), ("user", torch.tensor([3, 3]))
-    with pytest.raises(InvalidRequest, match="seed 3 of 'user' is no node, or twice"):
+    with pytest.raises(
+        InvalidRequest, match="seeds with 3 of 'user': expected existing nodes, each once"
+    ):
         next(
             iter(NodeLoader(data, HGTSampler(shop, [2]), input_nodes=repeated_seeds, batch_size=2))
         )
     links = LinkLoader(
         data, HGTSampler(shop, [2]), edge_label_index=(BUYS, torch.tensor([[1], [2]]))
     )
-    with pytest.raises(InvalidRequest, match="it takes nodes; give it to a NodeLoader"):
+    with pytest.raises(InvalidRequest, match="pass it to a NodeLoader"):
         next(iter(links))
     assert (
         NeighborSampler(shop, [2]).edge_permutation

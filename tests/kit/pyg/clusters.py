@@ -86,8 +86,8 @@ def test_batches_resume_with_more_ranks(papers: Graph, folder: Path) -> None:
 
 def test_options_set_by_batches_are_rejected(papers: Graph, folder: Path) -> None:
     with pytest.raises(
-        InvalidRequest, match="reading with indptr, version: these are the batches' own"
+        InvalidRequest, match="reading with indptr, version: expected other arguments"
     ):
         ClusterBatches(papers, folder, 1, reading={"version": 3, "indptr": [0]}, seed=1)
-    with pytest.raises(InvalidRequest, match="hold one: with"):
+    with pytest.raises(InvalidRequest, match=r"use graph.pin"):
         ClusterBatches(papers.client.graph("citations"), folder, 1, seed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from torch_geometric.sampler import NegativeSampling
 
 import asterism
 from asterism import Client, Graph
-from asterism.pyg import NeighborSampler, nodes, stores
+from asterism.pyg import HGTSampler, NeighborSampler, nodes, stores
 from asterism.torch import MultiHot
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 
 WORDS = 1433
@@ -392,7 +394,7 @@ def test_negatives_follow_node_weights_or_pyg(embedded: Client) -> None:
         sampled = negatives(NegativeSampling("triplet", 400, dst_weight=dst_weight))
         assert set(sampled) == {1, 3}
         assert abs(sampled.count(3) - 3000) < 5 * 750**0.5
-        with pytest.raises(InvalidRequest, match="dst_weight has 3 entries for 10 nodes"):
+        with pytest.raises(InvalidRequest, match="dst_weight of length 3: expected 10"):
             negatives(NegativeSampling("triplet", 1, dst_weight=torch.ones(3)))
 
 
@@ -404,7 +406,7 @@ def test_duplicate_seed_in_batch_is_rejected(papers: Graph) -> None:
         batch_size=3,
     )
     with pytest.raises(
-        InvalidRequest, match=r"seed 3 of 'paper' is no node, or twice in a batch of 3"
+        InvalidRequest, match=r"seeds with 3 of 'paper': expected existing nodes, each once"
     ):
         next(iter(loader))
 
@@ -412,16 +414,27 @@ def test_duplicate_seed_in_batch_is_rejected(papers: Graph) -> None:
 def test_graph_without_version_is_rejected(client: Client) -> None:
     graph = client.graph("citations")
     for call in (lambda: stores(graph), lambda: NeighborSampler(graph, [2])):
-        with pytest.raises(InvalidRequest, match=r"hold one: with graph\.pin\(\) as held"):
+        with pytest.raises(InvalidRequest, match=r"use graph\.pin\(\)"):
             call()
     assert NeighborSampler(graph.at(1), [2])._view.version == 1
+
+
+def test_graph_without_in_edges_is_rejected_when_made() -> None:
+    schema = Schema.from_dict({"nodes": {"paper": {}}, "edges": {"paper:cites:paper": {}}})
+    graph: Any = SimpleNamespace(version=1, space="s", schema=schema)
+    for make in (lambda: NeighborSampler(graph, [2]), lambda: HGTSampler(graph, [2])):
+        with pytest.raises(
+            InvalidRequest,
+            match=r"space 's' with direction: out: expected direction: both, .* create a space",
+        ):
+            make()
 
 
 def test_ids_with_gaps_are_named_not_counted(flights: Graph) -> None:
     data = stores(flights, {"airport": ["altitude"]})
     with pytest.raises(
         InvalidRequest,
-        match=r"all nodes of 'airport': ids of 'airport' are not the numbers from 0 to \d+",
+        match=r"all nodes of 'airport': expected ids of 'airport' to be the integers from 0 to \d+",
     ):
         NodeLoader(data, NeighborSampler(flights, [2]), input_nodes="airport")
     with pytest.raises(InvalidRequest, match="features of a whole type"):
@@ -447,14 +460,17 @@ def test_stores_return_full_columns_and_are_read_only(papers: Graph) -> None:
     assert Counter(zip(row.tolist(), col.tolist(), strict=True)) == Counter(
         edges(papers, "cites").values()
     )
-    with pytest.raises(InvalidRequest, match="read a published version"):
+    with pytest.raises(InvalidRequest, match="stores: expected reads only"):
         features.put_tensor(x, group_name=None, attr_name="x", index=None)
-    with pytest.raises(InvalidRequest, match="read a published version"):
+    with pytest.raises(InvalidRequest, match="stores: expected reads only"):
         graph.put_edge_index((row, col), edge_type=None, layout="coo")
-    with pytest.raises(NotFound, match="'paper' has no 'z' here; it has"):
+    with pytest.raises(NotFound, match="attribute 'z' of 'paper': expected one of"):
         features[None, "z", None]
-    with pytest.raises(InvalidRequest, match="feature 'words' of 'paper' is ragged: encode it"):
+    with pytest.raises(
+        InvalidRequest,
+        match="feature 'words' of 'paper': expected a dense feature, this one is ragged",
+    ):
         stores(papers, {"paper": ["words"]})
-    with pytest.raises(NotFound, match=r"node types \['author'\]"):
+    with pytest.raises(NotFound, match=r"features with \['author'\]: expected node types"):
         stores(papers, {"author": ["name"]})
     assert isinstance(papers.client, asterism.Client)

@@ -219,5 +219,7 @@ def test_pyg_loader_epoch_resumes_with_other_rank_count(papers: Graph) -> None:
         for seed in seeds_of(batch)
     ]
     assert Counter(seen) == EVERY
-    with pytest.raises(InvalidRequest, match="the state is of 1800 places, there are 10"):
+    with pytest.raises(InvalidRequest, match="'size': 1800}: expected the state of an epoch of 10"):
         BatchOrder(10, 5, seed=1).load_state_dict(before.state_dict())
+    with pytest.raises(InvalidRequest, match="expected the state of an epoch of 10 rows"):
+        BatchOrder(10, 5, seed=1).reshard([before.state_dict()])

@@ -126,7 +126,7 @@ def test_heterogeneous_batches_are_keyed_by_type(flights: Graph) -> None:
 
 def test_results_pyg_loaders_cannot_use_are_rejected(papers: Graph) -> None:
     data = stores(papers)
-    with pytest.raises(InvalidRequest, match="have the call give them, by edge_ids=True"):
+    with pytest.raises(InvalidRequest, match="pass edge_ids=True"):
         next(
             iter(
                 NodeLoader(
@@ -137,7 +137,9 @@ def test_results_pyg_loaders_cannot_use_are_rejected(papers: Graph) -> None:
                 )
             )
         )
-    with pytest.raises(InvalidRequest, match="seed 3 of 'paper' is no node, or twice"):
+    with pytest.raises(
+        InvalidRequest, match="seeds with 3 of 'paper': expected existing nodes, each once"
+    ):
         next(
             iter(
                 NodeLoader(
@@ -151,7 +153,7 @@ def test_results_pyg_loaders_cannot_use_are_rejected(papers: Graph) -> None:
     links = LinkLoader(
         data, SubgraphSampler(papers, ego), edge_label_index=(None, torch.tensor([[1], [2]]))
     )
-    with pytest.raises(InvalidRequest, match="it takes nodes; give it to a NodeLoader"):
+    with pytest.raises(InvalidRequest, match="pass it to a NodeLoader"):
         next(iter(links))
     ((batch,),) = [
         list(

@@ -136,21 +136,30 @@ def test_a_large_size_takes_no_memory() -> None:
 def test_invalid_states_and_ranks_are_refused() -> None:
     states = [EpochCursor(10, seed=1, rank=rank, world=3).state_dict() for rank in range(3)]
     for invalid, message in (
-        (states[:2], r"states of ranks \[0, 1\]: expected one of every rank below 3"),
+        (states[:2], r"states of ranks \[0, 1\]: expected one state of ranks 0 to 2"),
         ([states[0], states[1], states[1]], r"ranks \[0, 1, 1\]"),
         ([], r"ranks \[\]"),
         (
             [*states[:2], EpochCursor(10, seed=1, rank=2, world=3, epoch=1).state_dict()],
-            r"different epoch: \[0, 0, 1\]",
+            r"states with epoch=\[0, 0, 1\]",
         ),
-        ([*states[:2], EpochCursor(11, seed=1, rank=2, world=3).state_dict()], "different size"),
+        ([*states[:2], EpochCursor(11, seed=1, rank=2, world=3).state_dict()], "states with size="),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             EpochCursor.resharded(invalid, rank=0, world=1)
-    with pytest.raises(asterism.InvalidRequest, match="rank 3"):
+    with pytest.raises(asterism.InvalidRequest, match="rank=3"):
         EpochCursor(10, seed=1, rank=3, world=3)
-    with pytest.raises(asterism.InvalidRequest, match="of 10 places, there are 11"):
+    with pytest.raises(
+        asterism.InvalidRequest, match="'size': 10}: expected the state of an epoch of 11 rows"
+    ):
         EpochCursor(11, seed=1).load_state_dict(states[0])
+
+
+def test_a_state_of_another_size_is_refused() -> None:
+    cursor = EpochCursor(11, seed=1)
+    with pytest.raises(asterism.InvalidRequest, match="expected the state of an epoch of 11 rows"):
+        cursor.check_size(EpochCursor(10, seed=1).state_dict())
+    cursor.check_size(EpochCursor(11, seed=2).state_dict())
 
 
 @settings(deadline=None)

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from asterism.calls import validation
+from asterism.calls import string_ids, validation
 from asterism_model.schema import Feature, NodeType
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
@@ -25,7 +26,7 @@ OWNER = NodeType(
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([1, -3], r"ids\[1\] = -3"),
+        ([1, -3], r"ids\[1\]=-3"),
         ([1.5], "1.5"),
         ([True], "True"),
         (np.array([1 << 63], np.uint64), "9223372036854775808"),
@@ -38,6 +39,65 @@ OWNER = NodeType(
 def test_invalid_ids_are_refused_with_the_value(values: Any, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         validation.ids("ids", values)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (pd.Series([4, None, 7], dtype="Int64"), r"nodes\[1\]=(<NA>|nan): .* a missing value"),
+        ([4.0, float("nan")], r"nodes\[1\]=nan: expected an integer, found a missing value"),
+        ([4, None], r"nodes\[1\]=None: expected an integer, found a missing value"),
+        (np.array([1, 2], object), r"nodes of dtype object: .* astype\('int64'\)"),
+    ],
+)
+def test_a_missing_id_is_named_in_the_error(values: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        validation.ids("nodes", values)
+
+
+class GradTensor:
+    """Stand-in for a tensor that requires grad, which NumPy cannot read."""
+
+    requires_grad = True
+    device = "cpu"
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+class DeviceTensor(GradTensor):
+    """Stand-in for a tensor on an accelerator."""
+
+    requires_grad = False
+    device = "cuda:0"
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.")
+
+
+def test_values_that_numpy_cannot_read_are_refused_with_advice() -> None:
+    for check in (
+        lambda values: validation.ids("nodes", values),
+        lambda values: validation.weights(values, 2, OWNER),
+        lambda values: validation.times(values, 2),
+        lambda values: validation.features({"size": values}, 2, OWNER),
+        lambda values: string_ids.as_string_array("nodes", values),
+    ):
+        with pytest.raises(InvalidRequest, match=r"requires grad; pass tensor\.detach\(\)"):
+            check(GradTensor())
+        with pytest.raises(InvalidRequest, match=r"on cuda:0; pass tensor\.cpu\(\)"):
+            check(DeviceTensor())
+        with pytest.raises(InvalidRequest, match="found row 0 of length 2 and row 1 of length 1"):
+            check([[1, 2], [3]])
+    with pytest.raises(InvalidRequest, match="row 0 without a length and row 1 of length 2"):
+        validation.ids("nodes", [1, [2, 3]])
+
+
+def test_a_range_may_exclude_its_minimum() -> None:
+    assert validation.number("alpha", 0, 0, 1) == 0
+    with pytest.raises(InvalidRequest, match="alpha=0: expected above 0 and at most 1"):
+        validation.number("alpha", 0, 0, 1, above=True)
+    assert validation.number("alpha", 1, 0, 1, above=True) == 1
 
 
 def test_ids_may_be_any_integers() -> None:
@@ -69,12 +129,22 @@ def test_weights_of_a_type_without_them_are_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "column", "error", "said"),
     [
-        ("price", np.zeros(2), InvalidRequest, r"shape \[2\]; expected \[2, 2\]"),
-        ("price", np.array([["a", "b"]] * 2), InvalidRequest, "the schema says float32"),
-        ("size", [1, 300], InvalidRequest, "300 does not fit int8"),
-        ("size", [1.5, 2.5], InvalidRequest, "values are float64, the schema says int8"),
+        ("price", np.zeros(2), InvalidRequest, r"shape \[2\]: expected shape \[2, 2\]"),
+        (
+            "price",
+            np.array([["a", "b"]] * 2),
+            InvalidRequest,
+            "of <U1: expected float32, as in the schema",
+        ),
+        ("size", [1, 300], InvalidRequest, "with value 300: expected -128 to 127"),
+        ("size", [1.5, 2.5], InvalidRequest, "of float64: expected int8, as in the schema"),
         ("tags", (np.array([0, 2]), np.array([1, 2])), InvalidRequest, r"expected int64\[3\]"),
-        ("tags", (np.array([0, 2, 1]), np.array([1])), InvalidRequest, "must rise from 0 to 1"),
+        (
+            "tags",
+            (np.array([0, 2, 1]), np.array([1])),
+            InvalidRequest,
+            "expected indptr to rise from 0 to 1",
+        ),
         ("text", (np.array([0, 1, 2]), np.array([1, 2])), InvalidRequest, "uint8"),
         ("colour", [1, 2], NotFound, "price, size, tags, text"),
     ],
