@@ -50,7 +50,7 @@ class CatalogClient:
         waits: Waiter = THREAD_WAITER,
     ) -> None:
         if not timeout_s > 0:
-            raise InvalidRequest(f"timeout_s {timeout_s!r}: expected a number of seconds above 0")
+            raise InvalidRequest(f"timeout_s={timeout_s!r}: expected a number of seconds above 0")
         self.session = Session(transport, timeout_s, waits)
         self._on_close = on_close
         self._pid = os.getpid()
@@ -522,6 +522,6 @@ def build_space(client: CatalogClient, space: str, *, timeout_s: float = 3600.0)
     if job.state != "FINISHED":
         raise NotReady(
             f"build {job.job_id} of space {space!r} ended as {job.state}: "
-            f"{job.cause or 'no cause given'}; see recover_job"
+            f"{job.cause or 'no cause given'}; continue it with recover_job({job.job_id})"
         )
     return job

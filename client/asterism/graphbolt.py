@@ -126,12 +126,15 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
             seed repeats or is negative.
         """
         if seeds_timestamp is not None:
-            raise InvalidRequest("timestamps of seeds: times are not served yet; leave them out")
+            raise InvalidRequest(
+                "timestamp of seeds: expected None, because this sampler does not filter by time; "
+                "leave it out"
+            )
         is_hetero = isinstance(seeds, Mapping)
         if not is_hetero and len(self._sampler.graph.schema.edge_types) > 1:
             raise InvalidRequest(
-                "seeds without a type: there are "
-                f"{len(self._sampler.graph.schema.edge_types)} edge types; give a dict"
+                "seeds: expected a dict of node type to nodes, because the graph has "
+                f"{len(self._sampler.graph.schema.edge_types)} edge types"
             )
         by_type = self._sampler.seeds_by_type(seeds)
         key = batch_seed(self._seed, np.concatenate(list(by_type.values())))
@@ -230,8 +233,8 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
         """
         if ids is None:
             raise InvalidRequest(
-                f"all of {feature_name!r}: features are read for the nodes or edges of a "
-                "batch; give their ids"
+                f"ids=None: expected the ids of a batch, because {feature_name!r} is not read as a "
+                "whole; pass ids"
             )
         name, _ = self._column(domain, type_name, feature_name)
         read = self._graph.node_features if domain == "node" else self._graph.edge_features
@@ -304,8 +307,8 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
             Always.
         """
         raise InvalidRequest(
-            f"{feature_name!r} cannot be updated: what one trains on is published; write to "
-            "the space, and build it"
+            f"feature {feature_name!r}: expected reads only, because published versions do not "
+            "change; write with graph.upsert_nodes, and build a version"
         )
 
     def _column(
@@ -314,28 +317,29 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
         """Return the name of the type that has a feature, and the shape of the feature."""
         schema = self._graph.schema
         if domain not in ("node", "edge"):
-            raise InvalidRequest(f"domain {domain!r}: expected 'node' or 'edge'")
+            raise InvalidRequest(f"domain={domain!r}: expected 'node' or 'edge'")
         kinds: Sequence[NodeType | EdgeType] = (
             schema.node_types if domain == "node" else schema.edge_types
         )
         if type_name is None and len(kinds) > 1:
             raise InvalidRequest(
-                f"{feature_name!r} of no type: there are {', '.join(t.name for t in kinds)}; "
-                "name one"
+                f"type_name=None for feature {feature_name!r}: expected one of "
+                f"{', '.join(t.name for t in kinds)}"
             )
         kind = (
             kinds[0] if type_name is None else next((t for t in kinds if t.name == type_name), None)
         )
         if kind is None:
             raise NotFound(
-                f"{domain} type {type_name!r}: there are {', '.join(t.name for t in kinds)}"
+                f"type_name={type_name!r}: expected a {domain} type, one of "
+                f"{', '.join(t.name for t in kinds)}"
             )
         if feature_name == "weight" and domain == "node":
             return kind.name, ()
         feature = kind.feature(feature_name)
         if feature.kind != "dense" and feature_name not in self._encode:
             raise InvalidRequest(
-                f"feature {feature_name!r} of {kind.name!r} is {feature.kind}: encode it as "
-                "a tensor"
+                f"feature {feature_name!r} of {kind.name!r}: expected a dense feature, this one is "
+                f"{feature.kind}; pass encode with a function that returns a tensor"
             )
         return kind.name, tuple(feature.shape)

@@ -133,9 +133,11 @@ def pair_places(
     """
     walks = np.asarray(paths, np.int64)
     if walks.ndim != 2:
-        raise InvalidRequest(f"paths has shape {list(walks.shape)}; expected a row per walk")
+        raise InvalidRequest(
+            f"paths of shape {list(walks.shape)}: expected a row for each walk, shape [m, length]"
+        )
     if left < 0 or right < 0:
-        raise InvalidRequest(f"window {left} and {right}: expected 0 or more places on each side")
+        raise InvalidRequest(f"left={left}, right={right}: expected 0 or more")
     steps = walks.shape[1]
     offsets = np.concatenate([-np.arange(1, left + 1), np.arange(1, right + 1)]).astype(np.int64)
     neighbor = np.arange(steps)[:, None] + offsets
@@ -167,13 +169,14 @@ def _allowed(
         return None
     if types is None:
         raise InvalidRequest(
-            "excluded and within need the types of the walks' nodes; give types=walk_types(...)"
+            "types=None: expected the node types of the walks, because excluded or within is "
+            "given; pass types=walk_types(...)"
         )
     type_array = np.asarray(types, np.int64)
     if type_array.shape != walks.shape or (type_array.size and type_array.min() < -1):
         raise InvalidRequest(
-            f"types has shape {list(type_array.shape)}, walks {list(walks.shape)}: expected "
-            "a type for each node, or -1"
+            f"types of shape {list(type_array.shape)}: expected {list(walks.shape)}, the type of "
+            "each node of the walks, or -1"
         )
     chosen = None if within is None else list(within)
     size = (
@@ -337,8 +340,8 @@ def sparse_gather(
     )
     if coordinates.ndim != 2 or coordinates.shape != (len(data), len(shape)) or not len(shape):
         raise InvalidRequest(
-            f"indices {list(coordinates.shape)}, values {list(data.shape)}, shape "
-            f"{list(shape)}: expected [k, d], [k] and d numbers"
+            f"indices of shape {list(coordinates.shape)}, values of shape {list(data.shape)}, "
+            f"shape={list(shape)}: expected shapes [k, d] and [k], and d sizes"
         )
     for dimension, extent in enumerate(shape):
         _check_positions(f"indices[:, {dimension}]", coordinates[:, dimension], extent)
@@ -510,11 +513,11 @@ def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
 def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray[Any], Ids]:
     values, targets = np.asarray(updates), np.asarray(indices, np.int64)
     if size < 0:
-        raise InvalidRequest(f"size {size}: expected 0 or more")
+        raise InvalidRequest(f"size={size}: expected 0 or more")
     if targets.ndim != 1 or values.ndim < 1 or len(values) != len(targets):
         raise InvalidRequest(
-            f"updates {list(values.shape)} and indices {list(targets.shape)}: expected one "
-            "index per update"
+            f"updates of shape {list(values.shape)}, indices of shape {list(targets.shape)}: "
+            "expected one index for each update"
         )
     _check_positions("indices", targets, size)
     return values, targets
@@ -522,11 +525,13 @@ def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray
 
 def _check_positions(name: str, positions: Ids, size: int | None) -> None:
     if positions.ndim != 1:
-        raise InvalidRequest(f"{name} has shape {list(positions.shape)}; expected one dimension")
+        raise InvalidRequest(
+            f"{name} of shape {list(positions.shape)}: expected one dimension, shape [n]"
+        )
     bad = positions < 0 if size is None else (positions < 0) | (positions >= size)
     if bad.any():
         position = int(np.argmax(bad))
         raise InvalidRequest(
-            f"{name}[{position}] = {positions[position]}: expected 0 or more"
-            + ("" if size is None else f", and less than {size}")
+            f"{name}[{position}]={positions[position]}: expected "
+            + ("0 or more" if size is None else f"0 to {size - 1}")
         )

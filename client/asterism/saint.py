@@ -120,8 +120,7 @@ class Sampler(ABC):
         edge = graph.schema.edge_types[graph.schema.edge_type_id(etype)]
         if edge.src_type != edge.dst_type:
             raise InvalidRequest(
-                f"etype {edge.name!r} leads from {edge.src_type} to {edge.dst_type}: "
-                "expected one from a node type to itself"
+                f"etype={edge.name!r}: expected an edge type from a node type to itself"
             )
         self.graph = graph if graph.version is not None else graph.at(graph.manifest().version)
         self.etype, self.ntype = edge.name, edge.src_type
@@ -241,14 +240,14 @@ class Sampler(ABC):
             If ``known`` is from another version, or a subgraph has no nodes.
         """
         if to not in ("dst", "src"):
-            raise InvalidRequest(f"to {to!r}: expected 'dst' or 'src'")
+            raise InvalidRequest(f"to={to!r}: expected 'dst' or 'src'")
         target = validation.number("coverage", coverage, 0, 1e9)
         base = self._zero_counts(to) if known is None else known
         assert self.graph.version is not None
         if base.version != self.graph.version:
             raise InvalidRequest(
-                f"known is of version {base.version}, this sampler at {self.graph.version}; "
-                "count anew"
+                f"known of version {base.version}: expected {self.graph.version}, the version of "
+                "this sampler; leave known out to count again"
             )
         node_counts, edge_counts, i = base.node_counts.copy(), base.edge_counts.copy(), base.batches
         node_total = int(node_counts.sum())
@@ -256,7 +255,7 @@ class Sampler(ABC):
             nodes = self._nodes(_COUNTING, i)
             if not len(nodes):
                 raise InvalidRequest(
-                    f"batch {i} has no nodes: there is nothing to draw along {self.etype}"
+                    f"etype={self.etype!r}: expected edges to sample from, batch {i} has no nodes"
                 )
             edge_ids = self._induced(nodes).edge_ids
             assert edge_ids is not None
@@ -329,7 +328,7 @@ class NodeSampler(Sampler):
     ) -> None:
         super().__init__(graph, etype, size, seed=seed)
         if end not in ("src", "dst"):
-            raise InvalidRequest(f"end {end!r}: expected 'src' or 'dst'")
+            raise InvalidRequest(f"end={end!r}: expected 'src' or 'dst'")
         self.end = end
 
     def _description_fields(self) -> tuple[int | str, ...]:
@@ -373,8 +372,9 @@ class EdgeSampler(Sampler):
         super().__init__(graph, etype, size, seed=seed)
         if not graph.schema.has_in:
             raise InvalidRequest(
-                f"space {graph.space!r} keeps out-edges only: edges by the degrees of both "
-                "ends need `direction: both`"
+                f"space {graph.space!r} with direction: out: expected direction: both, because "
+                "this sampler reads edges from both ends; create a space with direction: both in "
+                "its schema, and load the graph into it"
             )
 
     def ends(self, key: int) -> tuple[Ids, Ids]:
@@ -425,8 +425,9 @@ class EdgeSampler(Sampler):
             missing -= len(accepted)
         if missing:
             raise InvalidRequest(
-                f"{self.size - missing} of {self.size} edges were found in {_MAX_BLOCKS} "
-                f"tries: few nodes have any of {self.etype}"
+                f"size={self.size}: found {self.size - missing} edges in {_MAX_BLOCKS} rounds, "
+                f"because few nodes have edges of {self.etype}; use NodeSampler or "
+                f"RandomWalkSampler"
             )
         return np.concatenate(src), np.concatenate(dst)
 

@@ -100,8 +100,8 @@ def backup(
         if existing[0].digest == manifest.digest:
             return _backup_info(folder, *existing)
         raise Conflict(
-            f"{folder.display_address} holds a backup of version {existing[0].version} of "
-            f"{existing[0].space!r}; give another address"
+            f"address={folder.display_address}: expected a folder without a backup, it has one of "
+            f"version {existing[0].version} of {existing[0].space!r}; pass another address"
         )
     with pin_version(client.session, space, manifest.version, owner="backup"):
         job = client.submit_job(
@@ -111,8 +111,8 @@ def backup(
     if job.state != "FINISHED":
         cause = job.cause or "no cause given"
         raise NotReady(
-            f"backup of space {space!r}: job {job.job_id} ended as {job.state}: {cause}; the "
-            "same call goes on with it"
+            f"backup of space {space!r}: job {job.job_id} ended as {job.state}: {cause}; repeat "
+            "the call to continue it"
         )
     files = [folder.put(CATALOG_FILE, entry.SerializeToString(deterministic=True))]
     images = {image.part: image.digest for image in manifest.images}
@@ -148,14 +148,14 @@ def _part_files(folder: RemoteFolder, part: int, image: str) -> list[StoredFile]
         content = folder.read(path)
     except NotFound as error:
         raise NotReady(
-            f"{folder.display_address}/{path}: not there, though its storaged has written "
-            "it; can this process see what storageds write?"
+            f"{folder.display_address}/{path}: no such file, although a storaged has written it; "
+            "pass an address that this process and the storageds share"
         ) from error
     record = PartManifest.from_bytes(content)
     if (record.part, record.image) != (part, image):
         raise Corrupt(
-            f"{folder.display_address}/{path}: of part {record.part}, image {record.image}; "
-            f"the version has image {image} of part {part}"
+            f"{folder.display_address}/{path}: expected image {image} of partition {part}, found "
+            f"image {record.image} of partition {record.part}; repeat the backup at another address"
         )
     return [
         *record.files,

@@ -73,8 +73,8 @@ def restore(
         content = folder.read(MANIFEST_FILE)
     except NotFound as error:
         raise NotFound(
-            f"{folder.display_address}: no {MANIFEST_FILE}: there is no backup, or one that "
-            "never became whole; ask for the backup again"
+            f"address={folder.display_address}: expected a finished backup, found no "
+            f"{MANIFEST_FILE}; check the address, or repeat the backup"
         ) from error
     record = BackupManifest.from_bytes(content)
     entry = metad_pb.SpaceRecord()
@@ -86,8 +86,8 @@ def restore(
         ) from error
     if entry.manifest.digest != record.digest:
         raise Corrupt(
-            f"{folder.display_address}/{CATALOG_FILE}: of version digest "
-            f"{entry.manifest.digest}; {MANIFEST_FILE} says {record.digest}"
+            f"{folder.display_address}/{CATALOG_FILE}: expected version digest {record.digest}, as "
+            f"in {MANIFEST_FILE}, found {entry.manifest.digest}"
         )
     space = name or entry.space.name
     options = {"from": absolute_address(address), "sha256": hashlib.sha256(content).hexdigest()}
@@ -113,7 +113,7 @@ def restore(
         if "the backup is damaged" in job.cause:
             raise Corrupt(f"{message}; drop the space")
         raise NotReady(
-            f"{message}; the same call goes on with it, `asterism space drop {space}` gives it up"
+            f"{message}; repeat the call to continue it, or drop the space to give it up"
         )
     return client.describe(space)
 

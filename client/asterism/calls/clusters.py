@@ -108,8 +108,8 @@ class Clusters(ArrayRecord):
                 members[label]
             ):
                 raise Corrupt(
-                    f"{root}: {label}.offsets.npy does not fit {len(members[label])} nodes "
-                    f"in {manifest['parts']} clusters; write it again"
+                    f"{root}/{label}.offsets.npy: expected offsets of {len(members[label])} nodes "
+                    f"in {manifest['parts']} clusters; write the assignment again"
                 )
         return cls(
             space=manifest["space"],
@@ -175,8 +175,8 @@ class Clusters(ArrayRecord):
             unique_ids, times = np.unique(ids, return_counts=True)
             if (times > 1).any():
                 raise InvalidRequest(
-                    f"node {unique_ids[np.argmax(times > 1)]} of {name!r} is there twice; a "
-                    "node is of one cluster"
+                    f"nodes of {name!r} with {unique_ids[np.argmax(times > 1)]} twice: expected "
+                    "each node once, in one cluster"
                 )
             grouped[name] = ids, cluster_ids
         count = max(
@@ -185,7 +185,7 @@ class Clusters(ArrayRecord):
         )
         if count >= _MAX_CLUSTERS:
             raise InvalidRequest(
-                f"cluster {count - 1}: expected numbers below {_MAX_CLUSTERS}, from 0 on"
+                f"clusters with {count - 1}: expected numbers from 0 to {_MAX_CLUSTERS - 1}"
             )
         members = {name: ids for name, (ids, _) in grouped.items()}
         offsets = {
@@ -288,8 +288,8 @@ class Clusters(ArrayRecord):
         info = describe_version(graph, self.version)
         if info.digest != self.digest:
             raise InvalidRequest(
-                f"the clusters are of another content of version {self.version} of space "
-                f"{self.space!r}; cluster this one"
+                f"clusters of version {self.version} of space {self.space!r}: expected clusters of "
+                "the present content of that version; assign clusters again"
             )
         with graph.pin(info.version) as pinned:
             load = begin_load(graph._session, graph.space, source=f"clusters {self.identity}")
@@ -312,7 +312,7 @@ class Clusters(ArrayRecord):
                 if newer_commits:
                     raise Conflict(
                         f"space {graph.space!r} has {len(newer_commits)} commits after "
-                        f"version {info.version}: build them, and cluster what comes of it"
+                        f"version {info.version}; build them, then assign clusters again"
                     )
                 commit: int = load.commit()
             except BaseException:
@@ -328,14 +328,14 @@ class Clusters(ArrayRecord):
         columns = {column.name: column for column in node_type.features}
         if feature not in columns:
             raise InvalidRequest(
-                f"node type {node_type.name!r} has no feature {feature!r} to keep clusters "
-                f"in; it has {', '.join(columns) or 'none'}"
+                f"feature={feature!r}: expected a feature of node type {node_type.name!r} that "
+                f"holds cluster numbers; it has {', '.join(columns) or 'none'}"
             )
         dtype = _integer_dtype(node_type.name, columns[feature])
         if self.count - 1 > np.iinfo(dtype).max:
             raise InvalidRequest(
-                f"feature {feature!r} of {node_type.name!r} is {dtype}; clusters go to "
-                f"{self.count - 1}"
+                f"feature={feature!r}: expected a dtype that holds {self.count - 1}, the largest "
+                f"cluster number, in node type {node_type.name!r}; it is {dtype}"
             )
         numbers = np.repeat(np.arange(self.count, dtype=dtype), np.diff(self.offsets[label]))
         order = np.argsort(self.members[label])
@@ -347,8 +347,8 @@ class Clusters(ArrayRecord):
             unassigned = ids[positions] != batch.ids if len(ids) else np.ones(len(batch.ids), bool)
             if unassigned.any():
                 raise InvalidRequest(
-                    f"node {batch.ids[np.argmax(unassigned)]} of {node_type.name!r} is of no "
-                    "cluster; only clusters of all nodes can be kept"
+                    f"node {batch.ids[np.argmax(unassigned)]} of {node_type.name!r}: expected a "
+                    "cluster for each node of the type; assign the others too"
                 )
             yield batch, {**batch.features, feature: numbers[positions]}
 
@@ -380,7 +380,9 @@ class Clusters(ArrayRecord):
         """
         numbers = validation.ids("clusters", clusters)
         if numbers.size and int(numbers.max()) >= self.count:
-            raise InvalidRequest(f"cluster {int(numbers.max())}: there are {self.count}, from 0 on")
+            raise InvalidRequest(
+                f"clusters with {int(numbers.max())}: expected 0 to {self.count - 1}"
+            )
         empty = np.zeros(0, np.int64)
         return {
             name: np.concatenate(
@@ -405,8 +407,8 @@ def _integer_dtype(ntype: str, feature: Feature) -> np.dtype[Any]:
     """Return the dtype of a feature that is one integer per node, or raise InvalidRequest."""
     if feature.kind != "dense" or feature.shape or np.dtype(feature.dtype).kind not in "iu":
         raise InvalidRequest(
-            f"feature {feature.name!r} of {ntype!r} is not one integer of each node; "
-            "clusters are numbered from 0"
+            f"feature={feature.name!r}: expected one integer for each node of {ntype!r}, a "
+            f"cluster number; it is {feature.dtype}{list(feature.shape)}"
         )
     return np.dtype(feature.dtype)
 
@@ -452,11 +454,9 @@ class ClusterGrouping:
         resolved = clusters if isinstance(clusters, Clusters) else Clusters.in_folder(clusters)
         if resolved.digest != version.digest:
             raise InvalidRequest(
-                f"the clusters are of version {resolved.version} of space "
-                f"{resolved.space!r}, and this reads version {version.version} of "
-                f"{graph.space!r}: "
-                "nodes may have come and gone; cluster it anew, or read the version that "
-                "they are of (`Graph.at`, `Graph.pin`)"
+                f"clusters of version {resolved.version} of space {resolved.space!r}: expected "
+                f"clusters of version {version.version} of {graph.space!r}, which this graph "
+                "reads; assign clusters again, or read their version with Graph.at or Graph.pin"
             )
         return cls(clusters=resolved, subgraph_options=subgraph_options)
 
@@ -495,8 +495,7 @@ def _manifest(root: Path) -> dict[str, Any]:
     path = root / _MANIFEST
     if not path.is_file():
         raise NotFound(
-            f"{path}: no such file; `asterism export assignment` writes a folder of clusters "
-            "with it"
+            f"{path}: no such file; pass a folder that `asterism export assignment` wrote"
         )
     try:
         manifest: dict[str, Any] = json.loads(path.read_text())
@@ -513,12 +512,11 @@ def _manifest(root: Path) -> dict[str, Any]:
             isinstance(manifest[name], expected_type) for name, expected_type in required.items()
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(
-            f"{path}: it is not as it was written ({error!r}); write the assignment again"
-        ) from error
+        raise Corrupt(f"{path}: damaged ({error!r}); write the assignment again") from error
     if kind != "assignment" or not is_valid:
         raise InvalidRequest(
-            f"{path}: it is of {kind!r}; expected a folder that `asterism export assignment` wrote"
+            f"{path}: expected the manifest of an assignment, found {kind!r}; pass a folder that "
+            "`asterism export assignment` wrote"
         )
     return manifest
 
@@ -528,21 +526,20 @@ def _map_array(root: Path, name: str, files: Mapping[str, Any]) -> Ids:
     path = root / name
     if name not in files or not path.is_file():
         raise NotFound(
-            f"{path}: no such file; write the assignment again, of a space whose version is "
-            "still there"
+            f"{path}: no such file; write the assignment again, from a version that still exists"
         )
     if path.stat().st_size != files[name]["bytes"]:
         raise Corrupt(
-            f"{path}: {path.stat().st_size} bytes, {files[name]['bytes']} were written; "
-            "bring the folder here again"
+            f"{path}: expected {files[name]['bytes']} bytes, found {path.stat().st_size}; copy "
+            "the folder again"
         )
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise Corrupt(f"{path}: not an array ({error}); bring the folder here again") from error
+        raise Corrupt(f"{path}: not an array ({error}); copy the folder again") from error
     if array.dtype != np.int64 or array.ndim != 1:
         raise Corrupt(
-            f"{path}: {array.dtype} {list(array.shape)}, expected int64 in one dimension; "
-            "bring the folder here again"
+            f"{path}: expected int64 of one dimension, found {array.dtype}{list(array.shape)}; "
+            "copy the folder again"
         )
     return np.asarray(array)

@@ -363,7 +363,7 @@ def require_shared_seed(seed: int | None, world: int) -> int:
     """Return the seed of an order; several ranks must pass the same one."""
     if seed is None and world > 1:
         raise InvalidRequest(
-            f"a share of {world} without a seed: each would visit nodes in an order of its "
-            "own; give all ranks the same seed"
+            f"seed=None with world={world}: expected a seed, so that all ranks visit rows in one "
+            "order; pass the same seed on all ranks"
         )
     return validation.seed(seed)

@@ -51,8 +51,7 @@ class Explainer:
             name.startswith("sample_") and hasattr(_ExplainCalls, name)
         ):
             raise AttributeError(
-                f"{name!r} is no sampling call; the names of those begin with sample_, or it "
-                "is random_walk"
+                f"explain.{name}: expected a sampling call, such as sample_neighbors or random_walk"
             )
         call: Callable[..., Explanation] = getattr(self._calls, name)
         return call

@@ -82,7 +82,7 @@ class FanoutCalls(GraphCalls):
         edge_times : bool, default False
             Return the time of each edge; needs ``times``.
         weights : bool, default True
-            Return the edge weights.
+            Return the edge weights, those that ``weight`` names.
         edge_ids : bool, default False
             Return the edge ids.
         probabilities : bool, default False
@@ -119,8 +119,8 @@ class FanoutCalls(GraphCalls):
         """
         if isinstance(metapath, str) or len(metapath) != len(fanouts) or not fanouts:
             raise InvalidRequest(
-                f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the "
-                "same length, one entry per hop"
+                f"metapath={metapath!r}, fanouts={fanouts!r}: expected two lists of one length, "
+                "an entry for each hop"
             )
         steps = [
             self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
@@ -170,7 +170,7 @@ def requested_features(schema: Schema, columns: FeatureSelection) -> list[graphd
         return []
     if isinstance(columns, str):
         raise InvalidRequest(
-            f"node_features {columns!r}: expected a list of names, or lists by node type"
+            f"node_features={columns!r}: expected a list of names, or a list by node type"
         )
     if isinstance(columns, Mapping):
         return [
@@ -184,8 +184,8 @@ def requested_features(schema: Schema, columns: FeatureSelection) -> list[graphd
     for name in columns:
         if not any(name in names for names in available):
             raise NotFound(
-                f"no node type has a feature {name!r}; they are "
-                f"{', '.join(t.name for t in schema.node_types)}"
+                f"node_features with {name!r}: expected a feature of a node type; there are "
+                f"{', '.join(sorted({f.name for t in schema.node_types for f in t.features}))}"
             )
     return [
         graphd_pb.NodeColumns(type_id=type_id, names=names)

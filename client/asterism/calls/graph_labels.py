@@ -83,11 +83,11 @@ class GraphLabelCalls(GraphCalls):
             If no node type declares a graph label, or ``labels`` is not a list of labels.
         """
         if isinstance(labels, bytes | str):
-            raise InvalidRequest(f"labels {labels!r}: expected a list of labels")
+            raise InvalidRequest(f"labels={labels!r}: expected a list of labels")
         labels = list(labels)
         for position, label in enumerate(labels):
             if not isinstance(label, bytes | str):
-                raise InvalidRequest(f"labels[{position}] {label!r}: expected bytes or text")
+                raise InvalidRequest(f"labels[{position}]={label!r}: expected bytes or str")
         texts = [label.encode() if isinstance(label, str) else label for label in labels]
         indptr = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
         head = graphd_pb.GraphNodesRequest(space=self.space, version=self._version(version))

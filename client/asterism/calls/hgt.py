@@ -67,7 +67,7 @@ class HgtCalls(GraphCalls):
             Follow edges forward, or in reverse. "in" reaches the nodes that send messages to a
             node, as PyG does.
         weights : bool, default False
-            Return the edge weights.
+            Return the edge weights, those that ``weight`` names.
         edge_ids : bool, default True
             Return the edge ids.
         node_features : list of str, or dict of str to list of str, optional
@@ -152,7 +152,7 @@ class HgtCalls(GraphCalls):
         lists = [list(layer_counts) for layer_counts in by_type.values()]
         if not lists or not lists[0] or len({len(layer_counts) for layer_counts in lists}) > 1:
             raise InvalidRequest(
-                f"counts {counts!r}: expected one count per layer, as many for every node type"
+                f"counts={counts!r}: expected a count for each layer, equally many for each type"
             )
         for name, layer_counts in zip(by_type, lists, strict=True):
             for layer, count in enumerate(layer_counts):

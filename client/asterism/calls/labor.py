@@ -117,7 +117,7 @@ class LaborCalls(GraphCalls):
         >>> batch.weights["paper:cites:paper"]  # doctest: +SKIP
         """
         if expand not in ("first", "every"):
-            raise InvalidRequest(f"expand {expand!r}: expected 'every' or 'first'")
+            raise InvalidRequest(f"expand={expand!r}: expected 'every' or 'first'")
         followed = list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else etypes
         edge_types = self._session.edge_type_ids(
             self.space, validation.type_names("etypes", followed)

@@ -192,8 +192,8 @@ class LayerCalls(GraphCalls):
         """
         if isinstance(metapath, str) or len(metapath) != len(counts) or not counts:
             raise InvalidRequest(
-                f"metapath {metapath!r} and counts {counts!r}: expected two lists of the "
-                "same length, one entry per hop"
+                f"metapath={metapath!r}, counts={counts!r}: expected two lists of one length, an "
+                "entry for each hop"
             )
         steps = [
             self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
@@ -358,7 +358,7 @@ class LayerCalls(GraphCalls):
         """
         if isinstance(metapath, str) or not len(metapath):
             raise InvalidRequest(
-                f"metapath {metapath!r}: expected a list with the edge types of each hop"
+                f"metapath={metapath!r}: expected a list with the edge types of each hop"
             )
         frontier, version = (
             self._ids("nodes", nodes, ntype, version),
@@ -480,14 +480,15 @@ class LayerCalls(GraphCalls):
         version: int | None,
     ) -> tuple[int, int, dict[str, NDArray[Any]]]:
         """Return the width of the layers (0: one layer), the node type id and the sections."""
-        array = np.asarray(nodes)
+        array = validation.as_array("nodes", nodes, "ids")
         if array.ndim not in (1, 2):
             raise InvalidRequest(
-                f"nodes has shape {list(array.shape)}; expected a layer [m], or layers [b, w]"
+                f"nodes of shape {list(array.shape)}: expected a layer, shape [m], or layers, [b, "
+                f"w]"
             )
         if array.ndim == 2 and not array.shape[1]:
             raise InvalidRequest(
-                f"nodes has shape {list(array.shape)}: a layer has one node at least"
+                f"nodes of shape {list(array.shape)}: expected at least one node in each layer"
             )
         kinds = ntype if ntype is None or isinstance(ntype, str) else np.asarray(ntype).reshape(-1)
         node_type, arrays = self._seed_sections(
@@ -509,7 +510,7 @@ class LayerCalls(GraphCalls):
     ) -> dict[str, Any]:
         """Return the fields that every request for layers has."""
         if measure not in _MEASURES:
-            raise InvalidRequest(f"measure {measure!r}: expected 'sum', 'sqrt' or 'squares'")
+            raise InvalidRequest(f"measure={measure!r}: expected 'sum', 'sqrt' or 'squares'")
         return {
             "space": self.space,
             "version": self._version(version),

@@ -144,7 +144,8 @@ class LinkCalls(GraphCalls):
         if isinstance(edges, EdgeRows | EdgeSample):
             if version is not None and version != edges.version:
                 raise InvalidRequest(
-                    f"version {version}: the edges are of version {edges.version}; leave it out"
+                    f"version={version}: expected {edges.version}, the version of edges; leave "
+                    "it out"
                 )
             if isinstance(edges, EdgeSample) and len(
                 wrong := np.flatnonzero(
@@ -153,13 +154,13 @@ class LinkCalls(GraphCalls):
             ):
                 type_name = self.schema.edge_types[edges.types[wrong[0]]].name
                 raise InvalidRequest(
-                    f"edges[{wrong[0]}] is of type {type_name!r}, not {etype!r}; ask for "
-                    "those of one type at a time"
+                    f"edges[{wrong[0]}] of type {type_name!r}: expected {etype!r}; pass edges of "
+                    "one type at a time"
                 )
             return edges.src, edges.dst, edges.edge_ids, edges.version
-        pairs = np.asarray(edges)
+        pairs = validation.as_array("edges", edges, "ids")
         if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise InvalidRequest(f"edges has shape {list(pairs.shape)}; expected pairs [m, 2]")
+            raise InvalidRequest(f"edges of shape {list(pairs.shape)}: expected pairs, [m, 2]")
         checked = validation.ids("edges", pairs.reshape(-1)).reshape(-1, 2)
         return (
             checked[:, 0].copy(),
@@ -172,7 +173,7 @@ class LinkCalls(GraphCalls):
 def _check(mode: str, amount: float, src_weight: str | None) -> None:
     """Reject invalid combinations of arguments."""
     if mode not in _MODES:
-        raise InvalidRequest(f"mode {mode!r}: expected 'binary' or 'triplet'")
+        raise InvalidRequest(f"mode={mode!r}: expected 'binary' or 'triplet'")
     if (
         isinstance(amount, bool)
         or not math.isfinite(amount)
@@ -180,11 +181,11 @@ def _check(mode: str, amount: float, src_weight: str | None) -> None:
         or (mode == "triplet" and amount != int(amount))
     ):
         raise InvalidRequest(
-            f"amount {amount!r}: expected 0 or more negatives for each positive, of triplets "
-            "an integer"
+            f"amount={amount!r}: expected 0 or more negatives for each positive, and an integer "
+            "with mode='triplet'"
         )
     if mode == "triplet" and src_weight is not None:
         raise InvalidRequest(
-            f"src_weight {src_weight!r}: the sources of triplets are those of the positives; "
-            "leave it out"
+            f"src_weight={src_weight!r}: expected None with mode='triplet', where negatives have "
+            "the sources of the positives; leave it out"
         )

@@ -282,7 +282,7 @@ class Load:
     ) -> metad_pb.Chunk:
         """Write rows that `asterism.calls.writes` has already validated, and return their chunk."""
         if not 0 <= index <= MAX_CHUNK_ROWS:
-            raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK_ROWS}")
+            raise InvalidRequest(f"index={index}: expected 0 to {MAX_CHUNK_ROWS}")
         chunk = self._register(
             metad_pb.Chunk(
                 index=index,
@@ -439,13 +439,13 @@ def row_ranges(
         stop = int(np.searchsorted(ends, ends[start] + limit, side="right")) - 1
         if stop <= start < rows:
             raise InvalidRequest(
-                f"row {start} of the chunk has {ends[start + 1] - ends[start]} bytes; a row "
-                f"has at most {limit}"
+                f"row {start} of {ends[start + 1] - ends[start]} bytes: expected at most {limit} "
+                "bytes in a row; shorten its features"
             )
         if number == PIECES:
             raise InvalidRequest(
-                f"the chunk has {ends[-1]} bytes; write fewer rows at a time, "
-                f"{PIECES * limit} bytes at most"
+                f"chunk of {ends[-1]} bytes: expected at most {PIECES * limit} bytes; write fewer "
+                "rows at a time"
             )
         yield start, stop
         start, number = stop, number + 1

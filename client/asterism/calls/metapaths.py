@@ -95,8 +95,8 @@ def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
     for path in text.split(";"):
         if not path.strip():
             raise InvalidRequest(
-                f"metapath {len(metapaths) + 1} of {text!r} is empty; write steps such as "
-                "u2click2i, or leave out a ';'"
+                f"metapath {len(metapaths) + 1} of {text!r}: expected steps such as u2click2i, "
+                "found none; leave out a ';'"
             )
         metapaths.append(_parse_metapath(schema, path, text, offset, len(metapaths) + 1))
         offset += len(path) + 1
@@ -108,14 +108,14 @@ def _parse_metapath(schema: Schema, path: str, text: str, offset: int, number: i
     for token in path.split("-"):
         step = token.strip()
         location = (
-            f"metapath {number} of {text!r}, step {len(steps) + 1} ({step!r}, letter "
+            f"metapath {number} of {text!r}, step {len(steps) + 1} ({step!r}, character "
             f"{offset + len(token) - len(token.lstrip()) + 1})"
         )
         edge = _find_edge_type(schema, step, location)
         if steps and steps[-1].dst_type != edge.src_type:
             raise InvalidRequest(
-                f"{location} starts at {edge.src_type!r}; the step before ends at "
-                f"{steps[-1].dst_type!r}"
+                f"{location}: expected a step that starts at {steps[-1].dst_type!r}, where the "
+                f"step before ends; it starts at {edge.src_type!r}"
             )
         steps.append(edge)
         offset += len(token) + 1
@@ -133,7 +133,9 @@ def _find_edge_type(schema: Schema, step: str, location: str) -> EdgeType:
         raise InvalidRequest(f"{location}: expected a2b or a2relation2b")
     types = [node_type.name for node_type in schema.node_types]
     if src not in types:
-        raise InvalidRequest(f"{location}: no node type {src!r}; there are {', '.join(types)}")
+        raise InvalidRequest(
+            f"{location}: expected a node type, one of {', '.join(types)}, found {src!r}"
+        )
     # A name may itself contain a 2, so every 2 is a candidate for the end of the relation.
     ends = [
         (rest[:position], rest[position + 1 :])
@@ -147,10 +149,11 @@ def _find_edge_type(schema: Schema, step: str, location: str) -> EdgeType:
         return candidates[0]
     if candidates:
         raise InvalidRequest(
-            f"{location} may be {' or '.join(edge.name for edge in candidates)}; write it "
-            f"with its relation, such as {_format_edge_type(candidates[0])}"
+            f"{location}: expected one edge type, found "
+            f"{' and '.join(edge.name for edge in candidates)}; write the step with its relation, "
+            f"such as {_format_edge_type(candidates[0])}"
         )
-    raise InvalidRequest(f"{location}: no such edge type; {_hint(schema, src, ends, rest)}")
+    raise InvalidRequest(f"{location}: expected an edge type; {_hint(schema, src, ends, rest)}")
 
 
 def _hint(schema: Schema, src: str, ends: Sequence[tuple[str, str]], rest: str) -> str:
@@ -162,8 +165,8 @@ def _hint(schema: Schema, src: str, ends: Sequence[tuple[str, str]], rest: str) 
     ]
     if reversed_edges:
         return (
-            f"there is {reversed_edges[0].name} the other way: load it with its reverse "
-            "(symmetry, or reverse) to walk it back"
+            f"there is {reversed_edges[0].name} in the other direction: load it with `reverse` or "
+            "`symmetry` to walk it both ways"
         )
     choices = ", ".join(
         _format_edge_type(edge) for edge in schema.edge_types if edge.src_type == src

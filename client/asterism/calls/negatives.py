@@ -80,7 +80,7 @@ class NegativeCalls(GraphCalls):
         (2, 2)
         """
         if unknown not in ("error", "none"):
-            raise InvalidRequest(f"unknown {unknown!r}: expected 'error' or 'none'")
+            raise InvalidRequest(f"unknown={unknown!r}: expected 'error' or 'none'")
         node_type, arrays = self._type_sections("src", src, ntype, version)
         head = graphd_pb.SampleNodesLikeRequest(
             space=self.space,

@@ -78,7 +78,7 @@ class NeighborCalls(GraphCalls):
             If there is no such edge type, weight table or version.
         """
         if sort not in SORT_KEYS:
-            raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
+            raise InvalidRequest(f"sort={sort!r}: expected None, 'id' or 'weight'")
         edge_types = self._session.edge_type_ids(
             self.space, validation.type_names("etypes", etypes)
         )
@@ -169,9 +169,7 @@ class NeighborCalls(GraphCalls):
         >>> graph.top_k_neighbors([7], "cites", 3).weights  # doctest: +SKIP
         array([[9. , 4.5, 1. ]], dtype=float32)
         """
-        count = validation.count("k", k)
-        if not count:
-            raise InvalidRequest("k 0: expected 1 or more neighbors per node")
+        count = validation.count("k", k, minimum=1)
         edge_types = self._session.edge_type_ids(
             self.space, validation.type_names("etypes", etypes)
         )

@@ -68,16 +68,16 @@ class Lease:
             return
         if self._lost is not None:
             raise NotFound(
-                f"version {self.pin.version} of space {self.pin.space!r} is not pinned any "
-                f"more: {self._lost.message}; leave the block and pin anew"
+                f"version {self.pin.version} of space {self.pin.space!r} is no longer pinned: "
+                f"{self._lost.message}; leave the block and pin again"
             )
         late = time.monotonic() - self._expires_at
         if late > 0:
             raise Stale(
                 f"version {self.pin.version} of space {self.pin.space!r} may be gone: pin "
-                f"{self.pin.pin_id}, of {self.pin.term_s:g} s, was over "
-                f"{late:.1f} s ago, without renewal ({self._cause}); try again once metad "
-                "answers, or pin anew, with a longer term_s"
+                f"{self.pin.pin_id} of {self.pin.term_s:g} s expired {late:.1f} s ago without "
+                f"renewal ({self._cause}); try again once metad replies, or pin again with a "
+                "longer term_s"
             )
 
     def stop(self) -> None:
@@ -129,7 +129,7 @@ class PinnedVersion(Generic[PinnedGraph]):
         owner: str | None,
     ) -> None:
         if not 0 < term_s < float("inf"):
-            raise InvalidRequest(f"term_s {term_s!r}: expected a number of seconds above 0")
+            raise InvalidRequest(f"term_s={term_s!r}: expected a number of seconds above 0")
         unicode_text.check("owner", owner)
         self._session, self._space, self._make_graph = session, space, make_graph
         self._version, self._term_s = version, term_s
@@ -138,7 +138,9 @@ class PinnedVersion(Generic[PinnedGraph]):
 
     def __enter__(self) -> PinnedGraph:
         if self._lease is not None:
-            raise InvalidRequest("this pin has had its block; ask for another one with graph.pin()")
+            raise InvalidRequest(
+                "pin: expected a new one, this pin was used already; call graph.pin() again"
+            )
         requested_at = time.monotonic()
         request = metad_pb.PinVersionRequest(
             space=self._space, version=self._version, term_s=self._term_s, owner=self._owner

@@ -84,7 +84,7 @@ def bind_parameter(
         head.parameters[name].boolean = value
     elif isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 63:
-            raise InvalidRequest(f"parameter ${name} = {value}: expected an integer of 64 bits")
+            raise InvalidRequest(f"parameter ${name}={value}: expected an integer of 64 bits")
         head.parameters[name].integer = value
     elif isinstance(value, float):
         head.parameters[name].number = value
@@ -97,7 +97,7 @@ def bind_parameter(
             array = np.asarray(value)
         except (ValueError, OverflowError) as error:  # For example lists of different lengths.
             raise InvalidRequest(
-                f"parameter ${name}: expected a number, a text, or a rectangular array of "
+                f"parameter ${name}: expected a number, a string, or a rectangular array of "
                 f"either ({error})"
             ) from error
         if array.dtype.kind == "U":
@@ -105,8 +105,8 @@ def bind_parameter(
             return
         if array.dtype not in _DTYPES and array.dtype.name not in DTYPES:
             raise InvalidRequest(
-                f"parameter ${name}: {type(value).__name__} of {array.dtype}; expected a "
-                "number, a text, or an array of either"
+                f"parameter ${name} of {type(value).__name__} of {array.dtype}: expected a number, "
+                "a string, or an array of either"
             )
         arrays[f"${name}"] = (
             array.astype(np.int64)

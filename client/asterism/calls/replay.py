@@ -74,8 +74,8 @@ def encode_token(replay: graphd_pb.Replay) -> str:
 def decode_token(token: str) -> tuple[graphd_pb.Replay, SamplingRequest]:
     """Decode a token into its message and request; raise InvalidRequest if it is invalid."""
     message = (
-        f"token {_shorten(token)}: it is cut short, altered or no token at all; give what a "
-        "sample's `token` says"
+        f"token={_shorten(token)}: expected the token of a sample, this one is cut short or "
+        "altered; pass sample.token as it is"
     )
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
@@ -85,8 +85,8 @@ def decode_token(token: str) -> tuple[graphd_pb.Replay, SamplingRequest]:
         replay = graphd_pb.Replay.FromString(content)
         if replay.method not in DECODERS:
             raise InvalidRequest(
-                f"token {_shorten(token)}: a call of {replay.method!r} cannot be made "
-                f"again; {', '.join(sorted(DECODERS))} can"
+                f"token={_shorten(token)}: expected a call that can be repeated, found "
+                f"{replay.method!r}; these can: {', '.join(sorted(DECODERS))}"
             )
         request = GRAPH[replay.method].request.FromString(replay.request)
         return replay, cast(SamplingRequest, request)
@@ -128,18 +128,20 @@ def check_nodes(
     )
     if has_times != ("times" in arrays):
         raise InvalidRequest(
-            f"times={'None' if has_times else 'given'}: the call that the token is of had "
-            f"{'them' if has_times else 'none'}"
+            "times=None: expected the times of the call that the token belongs to; pass them again"
+            if has_times
+            else "times: expected None, because the call that the token belongs to had no times; "
+            "leave them out"
         )
     if rows != replay.node_count:
         raise InvalidRequest(
-            f"{rows} nodes: the call that the token is of had {replay.node_count}; give the same "
-            "ones again"
+            f"nodes of length {rows}: expected the {replay.node_count} nodes of the call that the "
+            "token belongs to; pass the same nodes"
         )
     if _crc(arrays) != replay.crc:
         raise InvalidRequest(
-            f"{rows} nodes: the call that the token is of had others, or of other types or "
-            "times, or in another order; give the same ones"
+            "nodes: expected those of the call that the token belongs to, with the same types, "
+            "times and exclusions, in the same order; pass the same ones"
         )
 
 
@@ -147,10 +149,9 @@ def check_version(replay: graphd_pb.Replay, space: str, reply_head: decoding.Sam
     """Reject a reply from another version that has the same number."""
     if reply_head.digest != replay.digest:
         raise NotFound(
-            f"version {reply_head.version} of space {space!r} is not the one that the token "
-            "is of: its digest begins with "
-            f"{reply_head.digest[:12]}, not {replay.digest[:12]}; the space was made anew, "
-            "or is another one"
+            f"version {reply_head.version} of space {space!r} with digest "
+            f"{reply_head.digest[:12]}...: expected {replay.digest[:12]}..., the version that the "
+            "token belongs to; it cannot be repeated if the space was created again"
         )
 
 

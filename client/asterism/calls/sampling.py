@@ -241,7 +241,7 @@ class SamplingCalls(GraphCalls):
         edge_times : bool, default False
             Return the time of each edge; needs ``times``.
         weights : bool, default True
-            Return the edge weights.
+            Return the edge weights, those that ``weight`` names.
         edge_ids : bool, default False
             Return the edge ids.
         probabilities : bool, default False
@@ -339,8 +339,8 @@ class SamplingCalls(GraphCalls):
         call, request = replay.decode_token(token)
         if request.space != self.space:
             raise InvalidRequest(
-                f"the token is of a call to space {request.space!r}, this graph is "
-                f"{self.space!r}; ask that one"
+                f"token of a call to space {request.space!r}: expected one of space "
+                f"{self.space!r}; use client.graph({request.space!r})"
             )
         request.version = self._version(request.version)
         node_type: int = getattr(request, "node_type", TYPE_PER_NODE)

@@ -178,13 +178,13 @@ class ScanCalls(GraphCalls):
             start = Cursor(*after)
             if version not in (None, start.version):
                 raise InvalidRequest(
-                    f"version {version}: the cursor is of version {start.version}; leave the "
-                    "version out, or scan anew"
+                    f"version={version}: expected {start.version}, the version of the cursor in "
+                    "after; leave version out, or leave after out to start again"
                 )
             if start.part not in remaining:
                 raise InvalidRequest(
-                    f"the cursor is in part {start.part}, the scan of parts {remaining}; "
-                    "give the same parts again"
+                    f"parts={remaining}: expected to include {start.part}, the partition of the "
+                    "cursor in after; pass the same parts again"
                 )
             version, remaining, row = (
                 start.version,

@@ -20,8 +20,8 @@ def check_schema_compatible(source: Schema, space: Schema) -> None:
             for schema in (source, space)
         ]
         raise InvalidRequest(
-            f"ids are {descriptions[0]} in the source, {descriptions[1]} in the space; say "
-            "`ids` and `salt` as the space has them"
+            f"ids={descriptions[0]} in the source: expected {descriptions[1]}, as in the space; "
+            "set `ids` and `salt` of the source to those of the space"
         )
     for node_type in source.node_types:
         _check_type("node type", node_type, space.node_types[space.node_type_id(node_type.name)])
@@ -30,30 +30,31 @@ def check_schema_compatible(source: Schema, space: Schema) -> None:
         _check_type("edge type", edge_type, existing)
         if edge_type.multiplicity != existing.multiplicity:
             raise InvalidRequest(
-                f"edge type {edge_type.name!r}: its edges are {edge_type.multiplicity} in "
-                f"the source, {existing.multiplicity} in the space"
+                f"edge type {edge_type.name!r} with edges: {edge_type.multiplicity} in the "
+                f"source: expected {existing.multiplicity}, as in the space"
             )
         if edge_type.missing == "create" and existing.missing == "reject":
             raise InvalidRequest(
-                f"edge type {edge_type.name!r}: the source says `missing: create`, the space "
-                "rejects edges to unknown nodes"
+                f"edge type {edge_type.name!r} with missing: create in the source: expected "
+                "missing: reject, as in the space; load the nodes from files of their own"
             )
 
 
 def _check_type(kind: str, source: NodeType | EdgeType, existing: NodeType | EdgeType) -> None:
     if source.weighted and not existing.weighted:
         raise InvalidRequest(
-            f"{kind} {source.name!r} has weights in the source, the space was made without"
+            f"{kind} {source.name!r} with weights in the source: expected none, as in the space; "
+            "leave `weight` out, or load into a space with weights"
         )
     for table in source.tables:
         if existing.table(table.name) != table:
             raise InvalidRequest(
-                f"{kind} {source.name!r}: the source has {table}, the space "
-                f"{existing.table(table.name)}"
+                f"{kind} {source.name!r} with {table} in the source: expected "
+                f"{existing.table(table.name)}, as in the space"
             )
     for feature in source.features:
         if existing.feature(feature.name) != feature:
             raise InvalidRequest(
-                f"{kind} {source.name!r}: the source has {feature}, the space "
-                f"{existing.feature(feature.name)}"
+                f"{kind} {source.name!r} with {feature} in the source: expected "
+                f"{existing.feature(feature.name)}, as in the space"
             )

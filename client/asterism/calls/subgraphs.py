@@ -98,7 +98,7 @@ class SubgraphCalls(GraphCalls):
         edge_times : bool, default False
             Return the times of edges; needs ``times``.
         weights : bool, default False
-            Return the edge weights.
+            Return the edge weights, those that ``weight`` names.
         edge_ids : bool, default True
             Return the edge ids.
         node_features : list of str, or dict of str to list of str, optional
@@ -218,7 +218,7 @@ class SubgraphCalls(GraphCalls):
             expands all nodes in every hop, with its fanouts from last to first. PyG expands a node
             in the hop after it was reached, as often as it was reached.
         weights : bool, default False
-            Return the edge weights.
+            Return the edge weights, those that ``weight`` names.
         edge_ids : bool, default True
             Return the edge ids.
         node_features : list of str, or dict of str to list of str, optional
@@ -390,7 +390,7 @@ class SubgraphCalls(GraphCalls):
     ) -> tuple[list[int], _RequestPart]:
         """Return the edge types to follow, and the request fields that k-hop expansion shares."""
         if expand not in ("first", "every"):
-            raise InvalidRequest(f"expand {expand!r}: expected 'first' or 'every'")
+            raise InvalidRequest(f"expand={expand!r}: expected 'first' or 'every'")
         followed = validation.type_names(
             "etypes", list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else etypes
         )
@@ -426,9 +426,9 @@ class SubgraphCalls(GraphCalls):
         if ntype is None and len(ends) > 1:
             if schema.ids != "global":
                 type_names = [schema.edge_types[e].name for e in edge_types]
-                raise InvalidRequest(
-                    f"edge types {type_names} join nodes of several types; say ntype, one or "
-                    "per node"
+                raise validation.node_type_required(
+                    f"etypes={type_names}: expected edge types that join nodes of one type, found "
+                    f"{', '.join(sorted(ends))}"
                 )
             return TYPE_PER_NODE, {"nodes": self._ids("nodes", nodes, None, version)}
         return self._seed_sections(

@@ -28,7 +28,7 @@ NO_FEATURES: Mapping[str, Any] = MappingProxyType({})
 SMALL_WRITE_BYTES = 8 << 20
 """Maximum bytes of a small write; a larger one is a load."""
 _ATTEMPTS = 4
-_END = re.compile(r"(?P<end>src|dst)\[(?P<at>\d+)\] = \d+")
+_END = re.compile(r"(?P<end>src|dst)\[(?P<at>\d+)\] ?= ?\d+")
 """Start of an error message that refers to the end of an edge."""
 
 
@@ -196,8 +196,8 @@ def write_small(session: Session, space: str, rows: WriteRows) -> int:
         except Unavailable as error:
             if not rows.is_idempotent:
                 raise type(error)(
-                    f"{error.message}; the edges may have been written all the same: look "
-                    "before you write them again, or use begin_load"
+                    f"{error.message}; the edges may have been written: check before you write "
+                    "them again, or use begin_load"
                 ) from error
             if isinstance(error, Deadline) or attempt + 1 == _ATTEMPTS:
                 raise
@@ -215,7 +215,7 @@ def with_string_id(error: InvalidRequest, rows: WriteRows, first: int = 0) -> In
         return error
     row = first + int(match["at"])
     return InvalidRequest(
-        f"{match['end']}[{row}] = "
+        f"{match['end']}[{row}]="
         f"{display_string(rows.string_ids[match['end']], row)}{error.message[match.end() :]}"
     )
 
@@ -243,13 +243,12 @@ def _add_name_columns(
     for column, (argument, strings) in string_columns.items():
         if strings is not None and column in result:
             raise InvalidRequest(
-                f"{argument}: strings, and names of their own in the column {column!r}; give "
-                "one of the two"
+                f"{argument}: expected integers, because the feature {column!r} has the names; "
+                "pass strings here or names there, not both"
             )
         if strings is None and column not in result:
             raise InvalidRequest(
-                f"{argument}: ids of this space are strings; give those, for a node that is "
-                "written has a name"
+                f"{argument}: expected strings, because a node of this space needs a name"
             )
         if strings is not None:
             result[column] = strings

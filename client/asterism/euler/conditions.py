@@ -169,8 +169,8 @@ def _filter_per_type(
                 else f"{test.name} {test.operator} {' '.join(test.values)}".rstrip()
             )
             raise NotFound(
-                f"condition {condition_text}: none of "
-                f"{', '.join(kind for kind, _, _ in types)} has a feature {test.name!r}"
+                f"condition={condition_text}: expected features of "
+                f"{', '.join(kind for kind, _, _ in types)}, found {test.name!r}"
             )
     filters = {
         kind: " ".join(_format_comparison(column, label, test) for test in tests)
@@ -222,9 +222,9 @@ def _parse_comparisons(condition: str) -> Iterable[Comparison]:
             or test[3:] not in ([], ["and"], ["or"])
         ):
             raise InvalidRequest(
-                f"condition {condition!r}, word {start + 1}: found {' '.join(test)!r}, "
-                f"expected a name, one of {' '.join(_OPERATORS)} and a value, "
-                "then 'and' or 'or' and another such test"
+                f"condition={condition!r}, word {start + 1}: expected a name, one of "
+                f"{' '.join(_OPERATORS)} and a value, then 'and' or 'or' and another such test; "
+                f"found {' '.join(test)!r}"
             )
         yield Comparison(
             name=test[0], operator=test[1], values=(test[2],), connective="".join(test[3:])

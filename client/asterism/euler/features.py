@@ -390,8 +390,8 @@ class EulerFeatureCalls(EulerCalls):
                 )
                 if values.shape[1] > width:
                     raise InvalidRequest(
-                        f"feature {name!r} has {values.shape[1]} values a row; dimension "
-                        f"{width} would cut it"
+                        f"dimension={width}: expected at least {values.shape[1]}, the number of "
+                        f"values of feature {name!r}"
                     )
                 total[:, : values.shape[1]] += values
             tensors.append(self._framework.dense(total))
@@ -438,8 +438,8 @@ def _triples(edges: ArrayLike) -> Ids:
         return np.zeros((0, 3), np.int64)
     if array.ndim != 2 or array.shape[1] != 3:
         raise InvalidRequest(
-            f"edges has shape {list(array.shape)}; expected a row (source, destination, "
-            "type) for each"
+            f"edges of shape {list(array.shape)}: expected rows (source, destination, type), "
+            "shape [m, 3]"
         )
     return array.astype(np.int64, copy=False)
 
@@ -450,7 +450,7 @@ def _repeat_for_names(
     numbers = [int(value) for value in np.asarray(values).reshape(-1)]
     if len(numbers) != len(names):
         raise InvalidRequest(
-            f"{parameter} {values!r}: expected one for each of {len(names)} features"
+            f"{parameter}={values!r}: expected one value for each of {len(names)} features"
         )
     return numbers
 
@@ -472,14 +472,15 @@ def _feature_owners(
         }
         if not kinds:
             raise NotFound(
-                f"no type has a feature {name!r}; there are "
+                f"feature {name!r}: expected a feature of a type; there are "
                 f"{', '.join(sorted({f.name for owner in types for f in owner.features}))}"
             )
         for owner, feature_kind in kinds.items():
             if feature_kind != kind:
                 raise InvalidRequest(
-                    f"feature {name!r} of {owner!r} is {FEATURE_KINDS[feature_kind]}, not "
-                    f"{FEATURE_KINDS[kind]}"
+                    f"feature {name!r} of {owner!r}: expected a {FEATURE_KINDS[kind]} feature, "
+                    f"this "
+                    f"one is {FEATURE_KINDS[feature_kind]}"
                 )
             owners.setdefault(owner, []).append(name)
     return owners

@@ -101,7 +101,7 @@ FRAMEWORKS: dict[str, type[NumpyFramework] | type[TorchFramework] | type[TensorF
 def framework_named(name: str) -> Framework:
     """Return the framework of this name; raise InvalidRequest if it is unknown."""
     if name not in FRAMEWORKS:
-        raise InvalidRequest(f"framework {name!r}: expected {' or '.join(map(repr, FRAMEWORKS))}")
+        raise InvalidRequest(f"framework={name!r}: expected {' or '.join(map(repr, FRAMEWORKS))}")
     return FRAMEWORKS[name]()
 
 

@@ -66,7 +66,7 @@ class EulerLayerCalls(EulerCalls):
         layers = np.asarray(nodes)
         if layers.ndim != 2:
             raise InvalidRequest(
-                f"nodes has shape {list(layers.shape)}; expected a row for each layer"
+                f"nodes of shape {list(layers.shape)}: expected a row for each layer, shape [b, w]"
             )
         layer = self.graph.sample_layer(
             layers,
@@ -222,7 +222,9 @@ class EulerLayerCalls(EulerCalls):
         """
         rows, cols = _batched_nodes("nodes", nodes, n), _batched_nodes("nb_nodes", nb_nodes, m)
         if len(rows) != len(cols):
-            raise InvalidRequest(f"nodes has {len(rows)} batches, nb_nodes {len(cols)}")
+            raise InvalidRequest(
+                f"nodes with {len(rows)} batches: expected {len(cols)}, as in nb_nodes"
+            )
         row_nodes, row = np.unique(rows, return_inverse=True)
         col_nodes, col = np.unique(cols, return_inverse=True)
         adjacency = self.graph.adjacency(
@@ -331,7 +333,7 @@ class EulerLayerCalls(EulerCalls):
 
 def _measure(weight_func: str) -> str:
     if weight_func not in MEASURES:
-        raise InvalidRequest(f"weight_func {weight_func!r}: expected '' or 'sqrt'")
+        raise InvalidRequest(f"weight_func={weight_func!r}: expected '' or 'sqrt'")
     return MEASURES[weight_func]
 
 
@@ -342,6 +344,6 @@ def _batched_nodes(parameter: str, nodes: ArrayLike, width: int) -> Ids:
         return array if array.ndim == 2 else array.reshape(1, -1)
     if width < 1 or array.size % width:
         raise InvalidRequest(
-            f"{parameter} has {array.size} nodes; they do not make batches of {width}"
+            f"{parameter} of length {array.size}: expected a multiple of {width}, the batch size"
         )
     return array.reshape(-1, width)

@@ -204,5 +204,5 @@ class EulerTensorCalls(EulerCalls):
             If the operation is unknown.
         """
         if op not in SCATTERS:
-            raise InvalidRequest(f"op {op!r}: expected {', '.join(SCATTERS)}")
+            raise InvalidRequest(f"op={op!r}: expected {', '.join(SCATTERS)}")
         return SCATTERS[op](updates, indices, size)

@@ -43,9 +43,9 @@ class TypeIds:
     def __init__(self, schema: Schema, space: str) -> None:
         if schema.ids != "global" and len(schema.node_types) > 1:
             raise InvalidRequest(
-                f"space {space!r} has ids per type and types "
-                f"{', '.join(t.name for t in schema.node_types)}: "
-                "Euler names a node by its id alone; load the graph into a space of `ids: global`"
+                f"space={space!r}: expected a space with ids: global, because Euler identifies a "
+                "node by its id alone, and ids are per type here; load the graph into a space with "
+                "ids: global"
             )
         self._node_types = [t.name for t in schema.node_types]
         self.single_node_type = self._node_types[0] if len(self._node_types) == 1 else None
@@ -98,7 +98,7 @@ class TypeIds:
         """Return the edge types of each hop, as a graph accepts them."""
         if isinstance(steps, str):
             raise InvalidRequest(
-                f"{parameter} {steps!r}: expected a list with the edge types of each hop"
+                f"{parameter}={steps!r}: expected a list with the edge types of each hop"
             )
         return [self.edge_names(step) for step in steps]
 
@@ -115,8 +115,8 @@ class TypeIds:
             relation_id = self.relation_of(selector)
             if int((self._relation_of == relation_id).sum()) > 1:
                 raise InvalidRequest(
-                    f"edge type {selector!r} is one of several of "
-                    f"{self._relations[relation_id]!r}, and has no number of its own"
+                    f"edge type {selector!r}: expected a relation with one edge type, but "
+                    f"{self._relations[relation_id]!r} has several, which share a number"
                 )
             return relation_id
         return _type_number("edge type", self._relations, selector)
@@ -133,8 +133,8 @@ def require_same_hops(edge_types: Sequence[TypeSelector], counts: Sequence[int])
     """Raise InvalidRequest if the two lists differ in length, or are empty."""
     if len(edge_types) != len(counts) or not len(counts):
         raise InvalidRequest(
-            f"edge_types {edge_types!r} and counts {counts!r}: expected two lists of the "
-            "same length, one entry per hop"
+            f"edge_types={edge_types!r}, counts={counts!r}: expected two lists of one length, an "
+            "entry for each hop"
         )
 
 
@@ -167,6 +167,6 @@ def _type_number(kind: str, names: Sequence[str], selector: Any) -> int:
     ):
         return int(selector)
     raise NotFound(
-        f"no {kind} {selector!r}; there are "
+        f"{kind} {selector!r}: expected one of "
         f"{', '.join(f'{name} ({number})' for number, name in enumerate(names)) or 'none'}"
     )

@@ -104,8 +104,9 @@ def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph
     nodes, entries = len(degrees), int(degrees.sum())
     if nodes >= MAX_INT32_ENTRIES:
         raise InvalidRequest(
-            f"METIS in one process is for fewer than 2^31 nodes, not {nodes}; use "
-            "assign='fennel' or a folder of assignments"
+            f"assign='metis' with {nodes} nodes: expected fewer than 2^31; use assign='fennel' or "
+            f"a "
+            "folder of assignments"
         )
     dtype = np.int32 if entries < MAX_INT32_ENTRIES else np.int64
     indptr = np.zeros(nodes + 1, dtype)

@@ -159,8 +159,8 @@ def assignment(
             pinned_version = working_folder.state.get("version", version)
             if version not in (None, pinned_version):
                 raise Conflict(
-                    f"version {version}: the assignment that was cut off is of version "
-                    f"{pinned_version}; ask for that one, or do not resume"
+                    f"version={version}: the interrupted assignment reads version "
+                    f"{pinned_version}; pass that version, or resume=False"
                 )
             with pin_version(
                 graph, pinned_version, f"assignment in {target.display_name}"
@@ -182,7 +182,9 @@ def assignment(
         publish(working_folder, target)
     manifest = target.manifest()
     if manifest is None:
-        raise Corrupt(f"{target.file_path(MANIFEST)}: it was written just now, and is not there")
+        raise Corrupt(
+            f"{target.file_path(MANIFEST)}: no such file, although it was written just now"
+        )
     return AssignmentReport(
         out=target.path or target.address,
         version=manifest["version"],
@@ -214,7 +216,7 @@ def _begin_run(
         None,
     )
     if first_version is None:
-        raise InvalidRequest(f"space {graph.space!r} has no nodes to assign")
+        raise InvalidRequest(f"space {graph.space!r}: expected nodes to assign, it has none")
     digest = version_digest(graph, first_version)
     if not working_folder.resumed:
         working_folder = working_folder.begin(
@@ -222,8 +224,8 @@ def _begin_run(
         )
     elif working_folder.state["digest"] != digest:
         raise Conflict(
-            f"space {graph.space!r} has another version {first_version} than when the "
-            "assignment was cut off; do not resume"
+            f"version {first_version} of space {graph.space!r}: expected the content that the "
+            "interrupted assignment read; pass resume=False"
         )
     return ExportRun(
         graph=graph,

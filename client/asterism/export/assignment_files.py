@@ -117,7 +117,7 @@ def read_owners(
     """
     meta_path = folder / "partition_meta.json"
     if not meta_path.is_file():
-        raise NotFound(f"{meta_path}: no such file; a folder of assignments needs it")
+        raise NotFound(f"{meta_path}: no such file; pass a folder of assignments, which has it")
     try:
         meta = json.loads(meta_path.read_text())
         num_parts, algorithm = int(meta["num_parts"]), str(meta.get("algo_name", "metis"))
@@ -127,8 +127,8 @@ def read_owners(
         ) from error
     if num_parts not in parts:
         raise InvalidRequest(
-            f"{meta_path}: num_parts is {num_parts}, the export is asked for "
-            f"{' or '.join(map(str, sorted(parts)))}"
+            f"{meta_path}: num_parts={num_parts}: expected "
+            f"{' or '.join(map(str, sorted(parts)))}, as in the export"
         )
     return (
         [
@@ -146,8 +146,7 @@ def _file_of(folder: Path, kind: TypePlan) -> Path:
         if (folder / f"{name}.txt").is_file():
             return folder / f"{name}.txt"
     raise NotFound(
-        f"{folder / kind.name}.txt: no such file; a folder of assignments needs one for each "
-        "node type"
+        f"{folder / kind.name}.txt: no such file; expected a file of assignments for each node type"
     )
 
 

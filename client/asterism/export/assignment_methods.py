@@ -60,26 +60,26 @@ class AssignmentOptions:
 
     def __post_init__(self) -> None:
         if not 1 <= self.parts <= MAX_PARTS:
-            raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
+            raise InvalidRequest(f"parts={self.parts}: expected 1 to {MAX_PARTS}")
         if self.trainers < 1 or self.slots > MAX_PARTS:
             raise InvalidRequest(
-                f"num_trainers_per_machine {self.trainers}: expected 1 to "
+                f"num_trainers_per_machine={self.trainers}: expected 1 to "
                 f"{MAX_PARTS // self.parts} for {self.parts} parts"
             )
         if self.method not in METHODS and not Path(self.method).is_dir():
             raise InvalidRequest(
-                f"assign {str(self.method)!r}: expected {', '.join(METHODS)}, or a folder of "
+                f"assign={str(self.method)!r}: expected {', '.join(METHODS)}, or a folder of "
                 "assignments"
             )
         if self.objective not in metis.OBJECTIVES:
-            raise InvalidRequest(f"objective {self.objective!r}: expected cut or vol")
+            raise InvalidRequest(f"objective={self.objective!r}: expected 'cut' or 'vol'")
         if not 0.001 <= self.imbalance <= 1:
             raise InvalidRequest(
-                f"imbalance {self.imbalance}: expected 0.001 to 1, the share by which a part "
+                f"imbalance={self.imbalance}: expected 0.001 to 1, the share by which a part "
                 "may be larger than the others"
             )
         if not 1 <= self.passes <= 100:
-            raise InvalidRequest(f"passes {self.passes}: expected 1 to 100")
+            raise InvalidRequest(f"passes={self.passes}: expected 1 to 100")
 
     @property
     def slots(self) -> int:
@@ -233,9 +233,9 @@ def _require_memory(required: int, graph_size: str) -> None:
     available = available_bytes()
     if available is not None and required > available:
         raise NotReady(
-            f"METIS takes up to {required / 2**30:.1f} GiB for {graph_size}, of which "
-            f"{available / 2**30:.1f} GiB are to be had; "
-            "use assign='fennel', which takes some bytes per node, or more memory"
+            f"assign='metis': expected {required / 2**30:.1f} GiB of memory for {graph_size}, "
+            f"{available / 2**30:.1f} GiB are available; "
+            "use assign='fennel', which takes a few bytes per node, or add memory"
         )
 
 
@@ -255,8 +255,8 @@ def _constraints(
         ]
     if len(columns) > metis.MAX_CONSTRAINTS:
         raise InvalidRequest(
-            f"METIS would have {len(columns)} columns to balance; expected at most "
-            f"{metis.MAX_CONSTRAINTS}: balance fewer values"
+            f"balance_ntypes and balance_edges: {len(columns)} values to balance: expected at most "
+            f"{metis.MAX_CONSTRAINTS}; balance fewer values"
         )
     return np.stack(columns, axis=1)
 
@@ -318,7 +318,7 @@ def _classes(run: ExportRun, balance: Balance, tables: list[NodeIdTable]) -> NDA
         class_count += len(distinct)
     if balance_by_type:
         raise InvalidRequest(
-            f"balance_ntypes {sorted(balance_by_type)}: expected node types, of "
+            f"balance_ntypes={sorted(balance_by_type)}: expected node types, of "
             f"{[kind.name for kind in run.plan.nodes]}"
         )
     return classes
@@ -347,8 +347,8 @@ def _values(run: ExportRun, type_index: int, balance_by: str | Array, table: Nod
         or np.dtype(feature.dtype).kind not in "biu"
     ):
         raise InvalidRequest(
-            f"balance_ntypes[{kind.name!r}]: {balance_by!r} is no feature of one "
-            "integer; give one that is, or an array"
+            f"balance_ntypes[{kind.name!r}]={balance_by!r}: expected a feature of one "
+            "integer for each node, or an array"
         )
     values = np.zeros(len(table), np.dtype(feature.dtype))
     for batch in run.graph.scan_nodes(

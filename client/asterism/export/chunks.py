@@ -114,9 +114,9 @@ def chunks(
     """
     started = time.monotonic()
     if edges not in EDGE_FORMATS:
-        raise InvalidRequest(f"edges {edges!r}: expected csv, parquet or numpy")
+        raise InvalidRequest(f"edges={edges!r}: expected 'csv', 'parquet' or 'numpy'")
     if chunk_rows < 1:
-        raise InvalidRequest(f"chunk_rows {chunk_rows}: expected at least 1")
+        raise InvalidRequest(f"chunk_rows={chunk_rows}: expected at least 1")
     layout = _with_stored_dtypes(
         make_plan(graph.schema, homogeneous=False, weight=weight), graph.schema
     )
@@ -337,8 +337,9 @@ def _write_ends(file: Any, spools: list[Spool], low: int, high: int, edge_format
         from pyarrow import csv, parquet
     except ImportError as error:
         raise NotReady(
-            f"edges={edge_format!r} needs pyarrow: pip install 'asterism-graph[ingest]' ({error}); "
-            "edges='numpy' needs nothing"
+            f"edges={edge_format!r} needs pyarrow: pip install 'asterism-graph[ingest]' "
+            f"({error}), or "
+            "use edges='numpy'"
         ) from error
     schema = pa.schema([("src", pa.int64()), ("dst", pa.int64())])
     options = csv.WriteOptions(include_header=False, delimiter=" ")

@@ -134,18 +134,19 @@ class DglExportOptions:
     def __post_init__(self) -> None:
         if self.halo_hops < 1:
             raise InvalidRequest(
-                f"halo_hops {self.halo_hops}: DGL needs the in-edges of a part's nodes, so "
-                "at least 1"
+                f"halo_hops={self.halo_hops}: expected 1 or more, because DGL needs the in-edges "
+                f"of "
+                "the nodes of a part"
             )
         if not self.formats or not set(self.formats) <= set(FORMATS):
             raise InvalidRequest(
-                f"formats {list(self.formats)}: expected some of {', '.join(FORMATS)}"
+                f"formats={list(self.formats)}: expected some of {', '.join(FORMATS)}"
             )
         check_name("graph_name", self.graph_name)
         if self.graph_name == "manifest":
             raise InvalidRequest(
-                "graph_name 'manifest': manifest.json is another file of the export; choose "
-                "another name"
+                "graph_name='manifest': expected another name, because the export has its own "
+                "manifest.json"
             )
 
 

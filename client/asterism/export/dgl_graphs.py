@@ -266,7 +266,7 @@ def _read_meta(source: DglReader) -> list[tuple[int, int]]:
         or indptr[-1] != len(dst)
         or not np.array_equal(np.sort(order), np.arange(len(order)))
     ):
-        raise source.corrupt_error("a meta graph whose edges are not 0, 1, ...")
+        raise source.corrupt_error("a meta graph with edges other than 0, 1, ...")
     src = np.repeat(np.arange(csr.rows), degrees)
     type_pairs = np.empty((len(order), 2), np.int64)
     type_pairs[order, 0], type_pairs[order, 1] = src, dst

@@ -87,7 +87,7 @@ def read_hosts(path: str | Path) -> tuple[str, ...]:
         lines = Path(path).read_text().splitlines()
     except FileNotFoundError as error:
         raise NotFound(
-            f"{path}: no such file; expected one machine a line, as DGL's ip_config.txt"
+            f"{path}: no such file; expected one machine on each line, as in DGL's ip_config.txt"
         ) from error
     hosts: list[str] = []
     for line_number, line in enumerate(lines, 1):
@@ -101,12 +101,12 @@ def read_hosts(path: str | Path) -> tuple[str, ...]:
             )
         if fields[0] in hosts:
             raise InvalidRequest(
-                f"{path}, line {line_number}: {fields[0]} is there twice; expected each "
+                f"{path}, line {line_number}: {fields[0]} is listed twice; expected each "
                 "machine once"
             )
         hosts.append(fields[0])
     if not hosts:
-        raise InvalidRequest(f"{path}: no machines; expected one a line")
+        raise InvalidRequest(f"{path}: expected one machine on each line, found none")
     return tuple(hosts)
 
 
@@ -129,11 +129,11 @@ def part_addresses(template: str, parts: int, hosts: Sequence[str] = ()) -> list
         ]
     except ValueError as error:
         raise InvalidRequest(
-            f"address {redact(template)!r}: {error}; expected {{part}} and {{host}} in it"
+            f"address={redact(template)!r}: expected {{part}} and {{host}} in it ({error})"
         ) from error
     if not fields or any(name not in _FIELDS or formatted for name, formatted in fields):
         raise InvalidRequest(
-            f"address {redact(template)!r}: expected {{part}} or {{host}} in it, and nothing "
+            f"address={redact(template)!r}: expected {{part}} or {{host}} in it, and nothing "
             "else in braces"
         )
     uses_host = any(name == "host" for name, _ in fields)
@@ -143,9 +143,11 @@ def part_addresses(template: str, parts: int, hosts: Sequence[str] = ()) -> list
             if uses_host
             else "{host} in it, for there is a file of machines (ip_config)"
         )
-        raise InvalidRequest(f"address {redact(template)!r}: expected {requirement}")
+        raise InvalidRequest(f"address={redact(template)!r}: expected {requirement}")
     if hosts and parts % len(hosts):
-        raise InvalidRequest(f"{parts} parts on {len(hosts)} machines: expected as many on each")
+        raise InvalidRequest(
+            f"{parts} parts on {len(hosts)} machines: expected equally many on each"
+        )
     return [
         template.format(part=part, host=hosts[part % len(hosts)] if hosts else "")
         for part in range(parts)
@@ -302,8 +304,8 @@ def _needs_copy(destination: RemoteFolder, content: Mapping[str, Any], *, overwr
         return False
     if not overwrite:
         raise Conflict(
-            f"{destination.display_address} holds another export; choose another address, or "
-            "say overwrite"
+            f"address={destination.display_address}: expected a folder without another export; "
+            "pass another address, or overwrite=True"
         )
     return True
 
@@ -317,7 +319,7 @@ def _checked_pieces(
         )
     except Corrupt as error:
         raise Corrupt(
-            f"{source.display_address}/{name}: not the file that its manifest tells of; "
+            f"{source.display_address}/{name}: expected the file that the manifest describes; "
             "export again"
         ) from error
 
@@ -378,7 +380,7 @@ def collect_export(
     if not is_template(out):
         if ip_config is not None:
             raise InvalidRequest(
-                f"{redact(str(out))}: expected {{host}} in it, for there is a file of "
+                f"out={redact(str(out))!r}: expected {{host}} in it, because there is a file of "
                 "machines (ip_config)"
             )
         targets = [ExportTarget.parse(out)]
@@ -445,14 +447,11 @@ def collect_export(
 def _manifest(target: ExportTarget) -> dict[str, Any]:
     manifest = target.manifest()
     if manifest is None:
-        raise NotFound(
-            f"{target.display_name}: no {MANIFEST}: there is no export, or one that never "
-            "became whole"
-        )
+        raise NotFound(f"{target.display_name}: no {MANIFEST}; expected a finished export")
     if manifest.get("format") != _FORMAT or "sums" not in manifest:
         raise NotFound(
-            f"{target.display_name}/{MANIFEST}: not of an export for DGL of format "
-            f"{_FORMAT}; another version of Asterism wrote it, export again"
+            f"{target.display_name}/{MANIFEST}: expected an export for DGL of format {_FORMAT}; "
+            "another release of Asterism wrote it, export again"
         )
     return manifest
 

@@ -200,8 +200,8 @@ def write_edges(
         )
         if rows.dst.rows != expected:
             raise Corrupt(
-                f"{rows.dst.path}: {rows.dst.rows} edges, {expected} were written; do all "
-                "workers see one scratch folder?"
+                f"{rows.dst.path}: expected {expected} edges, found {rows.dst.rows}; use a scratch "
+                "folder that all workers share"
             )
         order = sorted_positions(run, rows.dst, low, high)
         sorted_edges = _sorted_edges(run, kind, part)

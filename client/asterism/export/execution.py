@@ -66,7 +66,7 @@ def memory_limit(execution: Execution) -> int:
     """Return the validated memory limit in MiB."""
     limit = execution.get("memory_limit_mib", DEFAULT_MEMORY_MIB)
     if limit < MIN_MEMORY_MIB:
-        raise InvalidRequest(f"memory_limit_mib {limit}: expected at least {MIN_MEMORY_MIB}")
+        raise InvalidRequest(f"memory_limit_mib={limit}: expected at least {MIN_MEMORY_MIB}")
     return limit
 
 
@@ -75,10 +75,10 @@ def check_execution(execution: Execution) -> None:
     memory_limit(execution)
     workers = execution.get("workers")
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
-        raise InvalidRequest(f"workers {workers}: expected 1 to {MAX_WORKERS}")
+        raise InvalidRequest(f"workers={workers}: expected 1 to {MAX_WORKERS}")
     if workers is not None and execution.get("dask") is not None:
         raise InvalidRequest(
-            "workers and dask: expected one of them; a Dask cluster has workers of its own"
+            "workers and dask: expected one of them, because a Dask cluster has its own workers"
         )
 
 
@@ -152,8 +152,8 @@ def run_task(scratch: str, step: str, part: int) -> StepFacts:
     folder = Path(scratch)
     if not (folder / "run.json").is_file():
         raise NotFound(
-            f"{folder}: this worker does not see the scratch folder; give one with scratch= "
-            "that all workers see under the same name"
+            f"scratch={folder}: expected a folder that all workers share, this worker cannot read "
+            "it; pass another one"
         )
     run = ExportRun.load(folder)
     nodes, edges = load_ranges(run)
@@ -296,8 +296,8 @@ class _WorkerProcess:
                 else ""
             )
             raise Unavailable(
-                f"the worker that was to do {step} of part {part} ended with status {status}"
-                f"{hint}; resume=True goes on"
+                f"worker of {step} of part {part} ended with status {status}"
+                f"{hint}; continue with resume=True"
             )
         reply: dict[str, Any] = json.loads(line)
         if "code" in reply:
@@ -328,7 +328,7 @@ class DaskExecutor(ClosingExecutor):
             import distributed
         except ImportError as error:
             raise InvalidRequest(
-                f"dask {address!r} needs a package that is not installed here: pip install "
+                f"dask={address!r} needs a package that is not installed: pip install "
                 f"'asterism-graph[dask]' ({error})"
             ) from error
         self._as_completed: Callable[..., Any] = distributed.as_completed
@@ -336,7 +336,9 @@ class DaskExecutor(ClosingExecutor):
             client: Any = distributed.Client
             self._client = client(address, timeout=10, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise Unavailable(f"no Dask scheduler answers at {address}: {error}") from error
+            raise Unavailable(
+                f"dask={address!r}: expected a Dask scheduler that replies ({error})"
+            ) from error
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
         """Run the step on the cluster; see `Executor.run`."""
@@ -351,7 +353,7 @@ class DaskExecutor(ClosingExecutor):
                 except Exception as error:  # any failure of the cluster
                     raise Unavailable(
                         f"{step} of part {futures[future]} was lost by the Dask cluster: "
-                        f"{error!r}; resume=True goes on"
+                        f"{error!r}; continue with resume=True"
                     ) from error
                 if "code" in reply:
                     raise from_status(

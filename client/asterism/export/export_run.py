@@ -144,7 +144,8 @@ class ExportRun:
             facts = self.journal.get(name)
             if facts is None:
                 raise FileNotFoundError(
-                    f"{self.scratch}: step {name!r} is not done; is this folder the same one here?"
+                    f"scratch={self.scratch}: step {name!r} is not done; use a folder that all "
+                    f"workers share"
                 )
             self.results[name] = facts
         return self.results[name]

@@ -345,7 +345,7 @@ def _ends(path: Path, matrix: Csr) -> tuple[Array, Array]:
         or indptr[-1] != len(indices)
         or (np.diff(indptr) < 0).any()
     ):
-        raise Corrupt(f"{path}: a compressed matrix whose rows do not end where its edges do")
+        raise Corrupt(f"{path}: a compressed matrix with rows that do not end where its edges do")
     seen[order] = True
     if not seen.all():
         raise Corrupt(f"{path}: a compressed matrix with an edge twice")

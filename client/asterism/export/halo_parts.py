@@ -238,8 +238,8 @@ class _PartGraph:
         """Return the edges in compressed form, grouped by ``rows``."""
         if nodes >= 1 << 31:
             raise InvalidRequest(
-                f"a part of {nodes} nodes is too large for csr or csc here; write coo, and "
-                "DGL makes them"
+                f"formats: expected 'coo' only, because a part of {nodes} nodes is too large for "
+                "'csr' and 'csc'; DGL derives these"
             )
         keys, other_ends = (self._spooled(each) for each in (rows, cols))
         order = sorted_positions(self.run, keys, 0, nodes)

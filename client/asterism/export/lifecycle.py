@@ -101,8 +101,8 @@ def run_resumable(
         pinned_version = working_folder.state.get("version", version)
         if version not in (None, pinned_version):
             raise Conflict(
-                f"version {version}: the export that was cut off is of version "
-                f"{pinned_version}; ask for that one, or do not resume"
+                f"version={version}: the interrupted export reads version "
+                f"{pinned_version}; pass that version, or resume=False"
             )
         with pin_version(graph, pinned_version, f"export to {target.display_name}") as source:
             pinned_version = (
@@ -117,8 +117,8 @@ def run_resumable(
                 )
             elif working_folder.state["digest"] != digest:
                 raise Conflict(
-                    f"space {graph.space!r} has another version {pinned_version} than when "
-                    "the export was cut off; do not resume, or name another place"
+                    f"version {pinned_version} of space {graph.space!r}: expected the content that "
+                    "the interrupted export read; pass resume=False, or another folder"
                 )
             run = ExportRun(
                 graph=source,
@@ -146,7 +146,7 @@ def _first_version(graph: ScannableGraph, layout: ExportPlan, version: int | Non
     for kind in layout.nodes:
         for batch in graph.scan_nodes(kind.name, (), version=version, rows=1):
             return batch.version
-    raise InvalidRequest(f"space {graph.space!r} has no nodes to export")
+    raise InvalidRequest(f"space {graph.space!r}: expected nodes to export, it has none")
 
 
 def write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
@@ -182,7 +182,9 @@ def published_manifest(target: ExportTarget) -> dict[str, Any]:
     """Return the manifest of an export that has just been published."""
     manifest = target.manifest()
     if manifest is None:
-        raise Corrupt(f"{target.file_path(MANIFEST)}: it was written just now, and is not there")
+        raise Corrupt(
+            f"{target.file_path(MANIFEST)}: no such file, although it was written just now"
+        )
     return manifest
 
 
@@ -312,7 +314,7 @@ def open_working_folder(
                 )
                 raise Conflict(
                     f"{folder}: the unfinished export to {target.display_name} is of "
-                    f"{differences}; ask for the same, or do not resume"
+                    f"{differences}; pass the same options, or resume=False"
                 )
         working_folder = WorkingFolder(
             folder=folder, state=state or {}, resumed=state is not None, published=False
@@ -327,12 +329,13 @@ def open_working_folder(
             return
         if target.is_occupied and not overwrite:
             raise Conflict(
-                f"{target.display_name} is there already; choose another place, or say overwrite"
+                f"out={target.display_name}: expected a folder that does not exist; pass another "
+                "one, or overwrite=True"
             )
         if state is not None and not resume and not overwrite:
             raise Conflict(
-                f"{folder}: an export to {target.display_name} was cut off; say resume to go "
-                "on with it, or overwrite to begin anew"
+                f"{folder}: an export to {target.display_name} was interrupted; pass resume=True "
+                "to continue it, or overwrite=True to start again"
             )
         if state is None or not resume or state.get("boot") != _boot_id():
             # After a reboot, data that was not yet synced may be lost. Only work of this boot is
@@ -363,7 +366,7 @@ def _lock_folder(folder: Path, target: ExportTarget) -> int:
         except BlockingIOError as error:
             os.close(lock)
             raise Conflict(
-                f"{folder}: an export to {target.display_name} is under way in another "
+                f"{folder}: an export to {target.display_name} is running in another "
                 "process; wait for it"
             ) from error
         os.close(lock)  # another process removed the folder in the meantime; try again

@@ -128,7 +128,7 @@ def partition_graph(
         METIS failed.
     """
     if objective not in OBJECTIVES:
-        raise InvalidRequest(f"objective {objective!r}: expected cut or vol")
+        raise InvalidRequest(f"objective={objective!r}: expected 'cut' or 'vol'")
     if parts == 1 or len(graph) <= parts:
         return (np.arange(len(graph)) % parts).astype(np.int32), []
     needs_int64 = (

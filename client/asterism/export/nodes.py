@@ -103,8 +103,9 @@ def _assign_global_ids(
     max_part_nodes = int(ranges.counts.sum(axis=1).max())
     if max_part_nodes >= 1 << 31:
         raise InvalidRequest(
-            f"a part would own {max_part_nodes} nodes; export more parts, of fewer than 2^31 "
-            "nodes each"
+            f"parts with {max_part_nodes} nodes: expected fewer than 2^31 nodes in each; export "
+            f"more "
+            "parts"
         )
     original = [
         [run.spool(f"orig-{kind.type_id}-{slot}") for slot in range(len(counts))]

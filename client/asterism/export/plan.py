@@ -39,7 +39,8 @@ class ColumnPlan:
             raise TypeError(f"feature {self.feature!r} came ragged, the schema says dense")
         if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
             raise InvalidRequest(
-                f"feature {self.feature!r}: {values.max()} does not fit int64, DGL's widest integer"
+                f"feature {self.feature!r} with value {values.max()}: expected int64, DGL's "
+                f"widest integer"
             )
         return values.astype(self.dtype, copy=False)
 
@@ -148,8 +149,9 @@ def check_name(description: str, name: str) -> str:
     """Return ``name`` if DGL and file systems accept it; raise InvalidRequest otherwise."""
     if not re.fullmatch(r"[^/:\s\x00]{1,200}", name) or name in (".", ".."):
         raise InvalidRequest(
-            f"{description} {name!r}: DGL needs a name without '/', ':' and white space; "
-            "choose another"
+            f"{description} {name!r}: expected a name without '/', ':' and white space, as DGL "
+            f"needs; "
+            "choose another name"
         )
     return name
 
@@ -177,13 +179,12 @@ def make_plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Expor
     """
     if not schema.edge_types:
         raise InvalidRequest(
-            "the space has no edge type; DGL does not load a partition without one"
+            "space: expected at least one edge type, because DGL loads no partition without one"
         )
     if homogeneous and (len(schema.node_types), len(schema.edge_types)) != (1, 1):
         raise InvalidRequest(
-            f"homogeneous: the space has {len(schema.node_types)} node types and "
-            f"{len(schema.edge_types)} edge types; "
-            "only a graph with one of each can go without their names"
+            f"homogeneous=True: expected one node type and one edge type, the space has "
+            f"{len(schema.node_types)} and {len(schema.edge_types)}; pass homogeneous=False"
         )
     if weight is not None:
         check_name("weight", weight)
@@ -251,8 +252,8 @@ def _columns(
     if owner.weighted and weight is not None:
         if any(feature.name == weight for feature in owner.features):
             raise InvalidRequest(
-                f"{description} has a feature {weight!r} already; give the weights another "
-                "name, or None to leave them out"
+                f"weight={weight!r}: expected a name that no feature of {description} has; pass "
+                "another name, or None to leave weights out"
             )
         columns.append(ColumnPlan(name=weight, feature=None, dtype=np.dtype(np.float32), shape=()))
     return tuple(columns)

@@ -83,13 +83,12 @@ def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> 
     manifest = folder.manifest()
     if folder.path is None:
         raise InvalidRequest(
-            f"{folder.display_name}: expected a folder of this machine's, as its files are "
-            "mapped; bring it here first"
+            f"{folder.display_name}: expected a local folder, because its files are memory-mapped; "
+            "copy it to this machine"
         )
     if manifest is None or "sums" not in manifest:
         raise NotFound(
-            f"{folder.display_name}: no {MANIFEST} of an export for DGL; make one with "
-            "export.dgl first"
+            f"{folder.display_name}: no {MANIFEST} of an export for DGL; create one with export.dgl"
         )
     target = ExportTarget.parse(out)
     parameters = {"layout": "pyg", "files_of_source": manifest["files"]}

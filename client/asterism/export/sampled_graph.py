@@ -351,12 +351,12 @@ def sampled(
     types = [node_type.name for node_type in graph.schema.node_types]
     if ntype is None and len(types) > 1:
         raise InvalidRequest(
-            f"the space has the node types {', '.join(types)}; say ntype, of the seeds"
+            f"ntype=None: expected the node type of the seeds, one of {', '.join(types)}"
         )
     if ntype is not None and ntype not in types:
-        raise InvalidRequest(f"ntype {ntype!r}: there are the node types {', '.join(types)}")
+        raise InvalidRequest(f"ntype={ntype!r}: expected one of {', '.join(types)}")
     if direction not in ("in", "out"):
-        raise InvalidRequest(f"direction {direction!r}: expected in or out")
+        raise InvalidRequest(f"direction={direction!r}: expected 'in' or 'out'")
     seed_ids = (
         None
         if isinstance(seeds, int)

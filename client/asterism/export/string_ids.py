@@ -125,8 +125,7 @@ def read_names(folder: str | Path, part: int, ntype: str) -> NDArray[np.str_]:
     path = Path(folder) / f"part{part}" / STRING_IDS_FILE
     if not path.is_file():
         raise NotFound(
-            f"{path}: there is no such file; the part is not there, or nodes have no names "
-            "in the space"
+            f"{path}: no such file; the part does not exist, or nodes have no names in the space"
         )
     tensors = read_tensors(path)
     if f"{ntype}/indptr" not in tensors:

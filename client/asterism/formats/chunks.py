@@ -248,6 +248,6 @@ def display_path(path: Path, root: Path) -> str:
 def mismatch_error(file: str, expected: object, actual: object, description: str) -> InvalidRequest:
     """Return the error for a file that does not match its description."""
     return InvalidRequest(
-        f"{file}: expected {expected} {description}, found {actual}; repair the file or what "
-        "describes it"
+        f"{file}: expected {expected} {description}, found {actual}; repair the file, or "
+        "its description"
     )

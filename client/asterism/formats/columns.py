@@ -91,7 +91,7 @@ def parse_numbers(
                 or pa.types.is_null(kind)
             ):
                 raise InvalidRequest(
-                    f"a column of {kind} cannot be read as {dtype}; give numbers or text"
+                    f"column of {kind}: expected numbers or text, for a feature of {dtype}"
                 )
             column = column.cast(pa.float64()) if pa.types.is_null(kind) else column
             values, bad_mask = _numbers_from_array(
@@ -111,7 +111,9 @@ def parse_numbers(
 
 def _numbers_from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
     if values.dtype.kind not in "iufb":
-        raise InvalidRequest(f"a column of {values.dtype} cannot be read as {dtype}; give numbers")
+        raise InvalidRequest(
+            f"column of {values.dtype}: expected numbers, for a feature of {dtype}"
+        )
     if values.dtype == dtype:
         return np.ascontiguousarray(values), None
     bad_mask: Mask | None = None
@@ -218,7 +220,7 @@ def parse_names(column: Column) -> tuple[StringColumn, Mask | None]:
         column = pa.array(column)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
-        raise InvalidRequest(f"a column of {kind} cannot be read as names; give text or integers")
+        raise InvalidRequest(f"column of {kind}: expected text or integers, for names")
     texts = parse_strings(column, len(column))
     return texts, _mask_or_none(contract.invalid_mask(texts))
 
@@ -315,7 +317,7 @@ def parse_lists(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     ):
         raise InvalidRequest(
-            f"a column of {kind} cannot be read as lists of {dtype}; give lists, or `split` "
+            f"column of {kind}: expected lists, for a feature of lists of {dtype}; set `split` "
             "for text"
         )
     lengths = (

@@ -52,26 +52,26 @@ class CsvOptions:
     def __post_init__(self) -> None:
         if not self.delimiter or "\n" in self.delimiter or self.delimiter == self.quote:
             raise InvalidRequest(
-                f"delimiter {self.delimiter!r}: expected one or more characters, no line "
+                f"delimiter={self.delimiter!r}: expected one or more characters, no line "
                 "end, not the quote"
             )
         if len(self.quote) > 1 or not self.quote.isascii():
             raise InvalidRequest(
-                f"quote {self.quote!r}: expected one ASCII character, or an empty string for none"
+                f"quote={self.quote!r}: expected one ASCII character, or an empty string for none"
             )
         try:
             if "\n".encode(self.encoding) != b"\n" or ",".encode(self.encoding) != b",":
                 raise InvalidRequest(
-                    f"encoding {self.encoding!r}: expected one in which a line end is the "
+                    f"encoding={self.encoding!r}: expected one in which a line end is the "
                     "byte 10, such as utf-8 or latin-1"
                 )
         except LookupError as error:
             raise InvalidRequest(
-                f"encoding {self.encoding!r}: there is no such encoding"
+                f"encoding={self.encoding!r}: expected an encoding of Python, such as utf-8"
             ) from error
         if not self.header and not self.columns:
             raise InvalidRequest(
-                "a CSV file without a header needs `columns`, the names of its columns"
+                "columns: expected the names of the columns, because the CSV file has no header"
             )
 
 
@@ -139,7 +139,8 @@ class CsvTable:
         for name in names:
             if names.count(name) > 1:
                 raise InvalidRequest(
-                    f"{label}: the header names the column {name!r} twice; give `columns`"
+                    f"{label}: expected different names in the header, {name!r} is there twice; "
+                    f"set `columns`"
                 )
         return names
 
@@ -178,7 +179,7 @@ class CsvTable:
                     if len(data) > MAX_ROW_BYTES:
                         raise InvalidRequest(
                             f"{label}: the row at line {line} is longer than {MAX_ROW_BYTES} "
-                            "bytes; is a quote left open?"
+                            "bytes; close an open quote"
                         )
                     incomplete = data
                     continue
@@ -310,7 +311,7 @@ class _Block:
         if not lines:
             raise InvalidRequest(
                 f"{self.file}: the rows from line {self.first_line} on cannot be "
-                "separated; say `quote: ''` if quotes mean nothing there"
+                "separated; set `quote: ''` if quotes have no meaning there"
             )
         return self._without(
             lines,
@@ -337,8 +338,9 @@ class _Block:
         lines = copy._lines(parsed.size)
         if parsed.bad_ordinals and self.options.multiline:
             raise InvalidRequest(
-                f"{self.file}: bytes that are no text, line ends within quotes and rows of a "
-                f"wrong length after line {self.first_line}"
+                f"{self.file}: expected text in rows of one length, found bytes that are no text, "
+                f"line "
+                f"ends within quotes and rows of other lengths after line {self.first_line}"
             )
         bad_lines = [
             ordinal if lines is None else int(lines[ordinal]) - self.first_line
@@ -423,7 +425,7 @@ class _Block:
                 data = data.decode(self.options.encoding).encode()
             except UnicodeDecodeError as error:
                 raise InvalidRequest(
-                    f"{self.file}: after line {self.first_line}: {error}; give its `encoding`"
+                    f"{self.file}: after line {self.first_line}: {error}; set its `encoding`"
                 ) from error
         if len(delimiter.encode()) == 1:
             return data, delimiter

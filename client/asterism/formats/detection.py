@@ -66,7 +66,7 @@ def open_source(
     """
     path = Path(path)
     if chunk_rows < 1:
-        raise InvalidRequest(f"chunk_rows {chunk_rows}: expected 1 or more")
+        raise InvalidRequest(f"chunk_rows={chunk_rows}: expected 1 or more")
     if path.is_dir() and (path / "metadata.json").is_file():
         path = path / "metadata.json"
     elif path.is_dir() and (path / "graph.json").is_file():
@@ -74,15 +74,17 @@ def open_source(
     if path.is_file() and path.suffix == ".json" and (euler := _euler_version(path)):
         if weights or root is not None:
             raise InvalidRequest(
-                f"{path}: Euler's JSON says itself what weighs how much, and names no files; "
-                "leave `weights` and `root` out"
+                f"{path}: expected no weights and root, because Euler's JSON states the weights "
+                f"and "
+                "names no files; leave them out"
             )
         return EulerSource(path, chunk_rows=chunk_rows, rename=rename or {}, blocks=euler == 1)
     if path.is_file() and path.suffix == ".json":
         if root is not None:
             raise InvalidRequest(
-                f"{path}: `root` is for schema files; a chunked graph's paths start from its "
-                "own folder"
+                f"{path}: expected no root, because the paths of a chunked graph start from its "
+                f"own "
+                "folder; leave it out"
             )
         return ChunkedSource(
             path, chunk_rows=chunk_rows, weights=weights or {}, rename=rename or {}
@@ -90,8 +92,9 @@ def open_source(
     if path.is_file() and path.suffix in (".yaml", ".yml"):
         if weights or rename:
             raise InvalidRequest(
-                f"{path}: a schema file says itself which columns are weights and what "
-                "features are called"
+                f"{path}: expected no weights and rename, because a schema file states them "
+                f"itself; leave "
+                "them out"
             )
         if is_config(path):
             return PglboxSource(

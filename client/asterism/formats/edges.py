@@ -308,8 +308,8 @@ def _aggregate(
         rows += len(chunk)
         if rows > MAX_AGGREGATED:
             raise InvalidRequest(
-                f"edge type {edge.name!r}: {MAX_AGGREGATED:,} rows can be aggregated, there "
-                "are more; count them before, and give the `weight` column"
+                f"edge type {edge.name!r}: expected at most {MAX_AGGREGATED:,} rows to aggregate; "
+                "aggregate them before, and set the `weight` column"
             )
         src, dst = (
             (np.minimum(chunk.src, chunk.dst), np.maximum(chunk.src, chunk.dst))

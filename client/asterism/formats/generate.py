@@ -49,10 +49,10 @@ class Shop:
     def __post_init__(self) -> None:
         for name in ("users", "items", "categories"):
             if not 1 <= getattr(self, name) < 1 << 31:
-                raise InvalidRequest(f"{name} {getattr(self, name)}: expected 1 to 2^31 - 1")
+                raise InvalidRequest(f"{name}={getattr(self, name)}: expected 1 to 2^31 - 1")
         for name in ("clicks", "buys", "follows"):
             if getattr(self, name) < 0:
-                raise InvalidRequest(f"{name} {getattr(self, name)}: expected 0 or more")
+                raise InvalidRequest(f"{name}={getattr(self, name)}: expected 0 or more")
 
     @property
     def nodes(self) -> dict[str, int]:

@@ -49,8 +49,9 @@ class StringIdIndex:
             name_count += len(name_arrays[-1])
             if name_count > MAX_STRING_IDS:
                 raise InvalidRequest(
-                    f"{batch.file}: column {column!r} has more than {MAX_STRING_IDS:,} "
-                    "names; give such a type an `id` of integers"
+                    f"{batch.file}: column {column!r}: expected at most {MAX_STRING_IDS:,} names; "
+                    f"use an "
+                    "`id` of integers for such a type"
                 )
         return cls(
             pc.unique(pa.concat_arrays(name_arrays))

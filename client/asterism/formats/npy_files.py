@@ -49,18 +49,18 @@ class NpyFile:
                 shape, fortran, dtype = read_header(file)
                 start = file.tell()
         except FileNotFoundError as error:
-            raise InvalidRequest(f"{label}: there is no such file") from error
+            raise InvalidRequest(f"{label}: no such file") from error
         except ValueError as error:
             raise InvalidRequest(f"{label}: not a .npy file ({error})") from error
         if dtype.hasobject:
-            raise InvalidRequest(f"{label}: holds Python objects; write an array of numbers")
+            raise InvalidRequest(f"{label}: expected an array of numbers, found Python objects")
         expected = start + dtype.itemsize * int(np.prod(shape, dtype=object))
         actual = path.stat().st_size
         if actual < expected:
             raise mismatch_error(label, expected, actual, "bytes (it is cut off)")
         if not shape:
             raise InvalidRequest(
-                f"{label}: a single value; expected an array with one entry per row"
+                f"{label}: expected an array with one value for each row, found a single value"
             )
         return cls(
             path=path,
@@ -105,7 +105,7 @@ def describe_file(file: NpyFile) -> ColumnDescription:
     """Describe a file's entries as a dense feature; raise InvalidRequest if unsupported."""
     if file.dtype.name not in DTYPES:
         raise InvalidRequest(
-            f"{file.label}: holds {file.dtype}; a feature is one of {', '.join(sorted(DTYPES))}"
+            f"{file.label} of {file.dtype}: expected one of {', '.join(sorted(DTYPES))}"
         )
     return ColumnDescription(kind="dense", dtype=file.dtype.name, shape=file.shape[1:])
 
@@ -148,8 +148,9 @@ class NpyTable:
         for name, column_files in self._files.items():
             if len(column_files) != len(first):
                 raise InvalidRequest(
-                    f"column {name!r} has {len(column_files)} files, column {first_name!r} "
-                    f"has {len(first)}; expected as many"
+                    f"column {name!r} with {len(column_files)} files: expected {len(first)}, as "
+                    f"many as column "
+                    f"{first_name!r} has"
                 )
             for file, first_file in zip(column_files, first, strict=True):
                 if file.rows != first_file.rows:
@@ -181,7 +182,7 @@ class NpyTable:
             for file in files:
                 if len(file.shape) != 2 or index >= file.shape[1]:
                     raise InvalidRequest(
-                        f"{file.label}: no column {index} in an array of shape {list(file.shape)}"
+                        f"{file.label} of shape {list(file.shape)}: expected a column {index}"
                     )
             return files, index
         if "" in self._files:
@@ -214,7 +215,7 @@ class NpyTable:
                     continue
                 if base.base.name not in DTYPES:
                     raise InvalidRequest(
-                        f"{file.label}: field {field!r} holds {base}; a feature is one of "
+                        f"{file.label}: field {field!r} of {base}: expected one of "
                         f"{', '.join(sorted(DTYPES))}"
                     )
                 kinds.append(

@@ -19,9 +19,9 @@ def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
     try:
         return parquet.ParquetFile(path, memory_map=False, pre_buffer=False)
     except FileNotFoundError as error:
-        raise InvalidRequest(f"{label}: there is no such file") from error
+        raise InvalidRequest(f"{label}: no such file") from error
     except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidRequest(f"{label}: not a whole Parquet file ({error})") from error
+        raise InvalidRequest(f"{label}: expected a complete Parquet file ({error})") from error
 
 
 def describe_field(label: str, field: pa.Field) -> ColumnDescription:
@@ -44,8 +44,9 @@ def describe_field(label: str, field: pa.Field) -> ColumnDescription:
     dtype = _dtype(kind)
     if not dtype:
         raise InvalidRequest(
-            f"{label}: column {field.name!r} holds {field.type}; a feature is numbers, lists "
-            "of numbers, or strings"
+            f"{label}: column {field.name!r} of {field.type}: expected numbers, lists of numbers, "
+            f"or "
+            "strings"
         )
     return ColumnDescription(kind="dense", dtype=dtype)
 
@@ -131,4 +132,4 @@ def read_batches(
             if batch.num_rows:
                 yield batch
     except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidRequest(f"{label}: cannot be read ({error}); is it cut off?") from error
+        raise InvalidRequest(f"{label}: expected a complete file ({error})") from error

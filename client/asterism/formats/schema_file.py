@@ -219,11 +219,11 @@ def _mapping(context: str, value: Any, allowed: set[str] | None = None) -> Mappi
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidRequest(f"{context}: expected a mapping, not {value!r}")
+        raise InvalidRequest(f"{context}={value!r}: expected a mapping")
     for key in value:
         if allowed is not None and key not in allowed:
             raise InvalidRequest(
-                f"{context}: unknown word {key!r}; expected {', '.join(sorted(allowed))}"
+                f"{context}: unknown key {key!r}; expected {', '.join(sorted(allowed))}"
             )
     return value
 
@@ -236,7 +236,7 @@ def _text(
         not isinstance(value, str) or not value or (allowed and value not in allowed)
     ):
         raise InvalidRequest(
-            f"{context}: {key} {value!r}: expected {' or '.join(allowed) or 'a name'}"
+            f"{context}: {key}={value!r}: expected {' or '.join(allowed) or 'a name'}"
         )
     return value
 
@@ -244,7 +244,7 @@ def _text(
 def _flag(context: str, spec: Mapping[str, Any], key: str, default: bool = False) -> bool:
     value = spec.get(key, default)
     if not isinstance(value, bool):
-        raise InvalidRequest(f"{context}: {key} {value!r}: expected true or false")
+        raise InvalidRequest(f"{context}: {key}={value!r}: expected true or false")
     return value
 
 
@@ -255,7 +255,7 @@ def _names(context: str, value: Any) -> tuple[str, ...]:
         or not names
         or not all(isinstance(name, str) and name for name in names)
     ):
-        raise InvalidRequest(f"{context}: {value!r}: expected a name or a list of names")
+        raise InvalidRequest(f"{context}={value!r}: expected a name or a list of names")
     return tuple(names)
 
 
@@ -264,7 +264,7 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
     spec = _mapping(context, value, _NODE_KEYS)
     count = spec.get("count")
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 0):
-        raise InvalidRequest(f"{context}: count {count!r}: expected an integer")
+        raise InvalidRequest(f"{context}: count={count!r}: expected an integer")
     table = _table(context, spec, root, csv) if "files" in spec else None
     node = NodeSpec(
         name=name,
@@ -281,13 +281,14 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
     )
     if table is None and (node.id or node.key or node.weight or node.features):
         raise InvalidRequest(
-            f"{context}: id, key, weight and features are columns of `files`, and there are none"
+            f"{context}: files: expected at least one, because id, key, weight and features are "
+            "columns of files"
         )
     if table is not None and count is not None:
-        raise InvalidRequest(f"{context}: give `files` or `count`, not both")
+        raise InvalidRequest(f"{context}: expected `files` or `count`, not both")
     if node.id and node.key:
         raise InvalidRequest(
-            f"{context}: give `id` (integers) or `key` (names that get numbers), not both"
+            f"{context}: expected `id` (integers) or `key` (names that get numbers), not both"
         )
     return node
 
@@ -300,7 +301,7 @@ def _edge(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> EdgeSpec
     spec = _mapping(context, value, _EDGE_KEYS)
     for key in ("files", "src", "dst"):
         if key not in spec:
-            raise InvalidRequest(f"{context}: `{key}` is missing")
+            raise InvalidRequest(f"{context}: expected `{key}`")
     table = _table(context, spec, root, csv)
     edge = EdgeSpec(
         name=name,
@@ -321,22 +322,20 @@ def _edge(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> EdgeSpec
     )
     if (edge.symmetry or edge.self_loops) and type_names[0] != type_names[2]:
         raise InvalidRequest(
-            f"{context}: symmetry and self_loops are for edges from a type to itself; "
-            "`reverse` names a type for the way back"
+            f"{context}: expected edges from a type to itself, for symmetry and self_loops; use "
+            "`reverse` to name the reverse edge type"
         )
     if edge.symmetry and edge.reverse:
         raise InvalidRequest(
-            f"{context}: give `symmetry` (the same type both ways) or `reverse` (a type of "
-            "its own), not both"
+            f"{context}: expected `symmetry` (the same type in both directions) or `reverse` (a "
+            "separate type), not both"
         )
     if edge.aggregate and edge.features:
-        raise InvalidRequest(
-            f"{context}: edges that are made of several rows (`aggregate`) have no features"
-        )
+        raise InvalidRequest(f"{context}: features: expected none, because of `aggregate`")
     if (edge.aggregate == "sum") != (edge.aggregate is not None and edge.weight is not None):
         raise InvalidRequest(
-            f"{context}: `aggregate: sum` adds up the column `weight`; `aggregate: count` "
-            "takes none"
+            f"{context}: expected `weight` with `aggregate: sum`, which adds it up, and none with "
+            "`aggregate: count`"
         )
     return edge
 
@@ -358,15 +357,17 @@ def _table(context: str, spec: Mapping[str, Any], root: Path, csv: Mapping[str, 
         first[0][0].suffix, ""
     )
     if not format_:
-        raise InvalidRequest(f"{context}: {first[0][1]}: say the `format`: csv, parquet or numpy")
+        raise InvalidRequest(
+            f"{context}: {first[0][1]}: expected a known suffix; set `format` to csv, parquet or "
+            f"numpy"
+        )
     if isinstance(file_entry, Mapping) and format_ != "numpy":
         raise InvalidRequest(
-            f"{context}: files of {format_} hold all columns; expected a list of files, not "
-            "one per column"
+            f"{context}: files: expected a list, because files of {format_} have all columns"
         )
     if format_ != "csv" and ("csv" in spec or "columns" in spec):
         raise InvalidRequest(
-            f"{context}: `csv` and `columns` are for CSV files, these are {format_}"
+            f"{context}: expected no `csv` and `columns`, because the files are {format_}"
         )
     return TableSpec(
         format=format_,
@@ -383,7 +384,7 @@ def _csv(context: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> Cs
     for key in ("delimiter", "quote", "encoding"):
         if key in options:
             if not isinstance(options[key], str):
-                raise InvalidRequest(f"{context}: csv: {key} {options[key]!r}: expected a text")
+                raise InvalidRequest(f"{context}: csv: {key}={options[key]!r}: expected text")
             arguments[key] = options[key]
     if "nulls" in options:
         arguments["nulls"] = tuple(
@@ -404,11 +405,11 @@ def _resolve_files(context: str, names: Any, root: Path) -> Files:
         path = root / name
         matches = sorted(map(Path, glob.glob(str(path)))) if glob.has_magic(name) else [path]
         if not matches:
-            raise InvalidRequest(f"{context}: {name}: no file matches")
+            raise InvalidRequest(f"{context}: {name}: no such file")
         for match in matches:
             if not match.is_file():
                 raise InvalidRequest(
-                    f"{context}: {display_path(match, root)}: there is no such file under {root}"
+                    f"{context}: {display_path(match, root)}: no such file under {root}"
                 )
         files.extend((match, display_path(match, root)) for match in matches)
     return tuple(files)
@@ -426,7 +427,9 @@ def _features(
 def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> FeatureSpec:
     if name in RESERVED_NAMES:
         raise InvalidRequest(
-            f"{context}: the name is reserved; call it something else, and say its `column`"
+            f"{context}: expected another name, because this one is reserved; rename it, and set "
+            f"its "
+            "`column`"
         )
     if isinstance(value, str):  # short form, `age: int64`
         value = {"kind": "bytes"} if value == "bytes" else {"dtype": value}
@@ -441,12 +444,12 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     shape = spec.get("shape", [])
     shape = [shape] if isinstance(shape, int) else shape
     if not isinstance(shape, list) or not all(isinstance(dimension, int) for dimension in shape):
-        raise InvalidRequest(f"{context}: shape {shape!r}: expected a list of integers")
+        raise InvalidRequest(f"{context}: shape={shape!r}: expected a list of integers")
     split, fill = spec.get("split"), spec.get("fill")
     if split is not None and (not isinstance(split, str) or not split):
-        raise InvalidRequest(f"{context}: split {split!r}: expected what stands between the values")
+        raise InvalidRequest(f"{context}: split={split!r}: expected the separator of the values")
     if fill is not None and not isinstance(fill, int | float):
-        raise InvalidRequest(f"{context}: fill {fill!r}: expected the number that a null is")
+        raise InvalidRequest(f"{context}: fill={fill!r}: expected a number, the value of nulls")
     kind = _text(context, spec, "kind", ("dense", "ragged", "bytes")) or (
         "ragged" if split and not shape else "dense"
     )
@@ -454,8 +457,9 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     if len(columns) > 1:
         if kind != "dense" or split or shape not in ([], [len(columns)]):
             raise InvalidRequest(
-                f"{context}: {len(columns)} columns make a dense vector of that length, "
-                "nothing else"
+                f"{context}: expected a dense feature of shape [{len(columns)}], because it has "
+                f"as many "
+                "columns"
             )
         shape = [len(columns)]
     if (
@@ -464,9 +468,7 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
         and (kind == "ragged" or (shape and len(columns) == 1))
         and split is None
     ):
-        raise InvalidRequest(
-            f"{context}: lists in text need `split`, what stands between their values"
-        )
+        raise InvalidRequest(f"{context}: expected `split`, the separator of the values in text")
     feature = (
         Feature(name=name, kind=kind, dtype=dtype, shape=tuple(shape))
         if kind == "dense"
@@ -505,16 +507,18 @@ def resolve_feature(
         and not (feature.kind == "bytes" or (feature.kind == "ragged" and len(shape) == 1))
     ):
         raise InvalidRequest(
-            f"{context}: feature {feature.name!r}: the files hold {kind} values, the schema "
-            f"says {feature.kind}"
+            f"{context}: feature {feature.name!r}: expected {feature.kind} values, as in the "
+            f"schema, "
+            f"found {kind} values in the files"
         )
     if "kind" in spec.declared:
         kind = feature.kind
     if "shape" in spec.declared:
         if kind == "dense" and shape != feature.shape:
             raise InvalidRequest(
-                f"{context}: feature {feature.name!r}: the files hold {list(shape)} a row, "
-                f"the schema says {list(feature.shape)}"
+                f"{context}: feature {feature.name!r}: expected rows of shape "
+                f"{list(feature.shape)}, as in "
+                f"the schema, found {list(shape)} in the files"
             )
         kind, shape = "dense", feature.shape
     resolved = (

@@ -137,4 +137,6 @@ def spans(rows: int, limit: int) -> Iterator[tuple[int, int]]:
 
 def missing_column_error(file: str, column: str, existing: list[str]) -> InvalidRequest:
     """Return the error for a column that a file does not have."""
-    return InvalidRequest(f"{file}: no column {column!r}; it has {', '.join(existing) or 'none'}")
+    return InvalidRequest(
+        f"{file}: expected a column {column!r}, it has {', '.join(existing) or 'none'}"
+    )

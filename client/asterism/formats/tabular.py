@@ -108,8 +108,8 @@ class TabularSource:
         ]
         if self._schema.ids == "global" and numbered_types and len(self._nodes) > 1:
             raise InvalidRequest(
-                f"{path}: with `ids: global` no two types share an id, but "
-                f"{', '.join(numbered_types)} would be numbered from 0; give an `id` column"
+                f"{path}: expected an `id` column for {', '.join(numbered_types)}, because with "
+                "`ids: global` no two types may share an id"
             )
 
     def _check_string_ids(self) -> None:
@@ -117,16 +117,19 @@ class TabularSource:
         for node in self._nodes.values():
             if node.key or node.count or (node.table is not None and node.id is None):
                 raise InvalidRequest(
-                    f"node type {node.name!r}: with `ids: string` nodes have names: give "
-                    "`files` with an `id`, not `key` or `count`"
+                    f"node type {node.name!r}: expected `files` with an `id`, because of `ids: "
+                    f"string`; leave "
+                    "out `key` and `count`"
                 )
         for edge in self._edges:
             if edge.missing == "create" and (edge.aggregate or edge.self_loops):
                 option = "aggregate" if edge.aggregate else "self_loops"
                 raise InvalidRequest(
-                    f"edge type {edge.name!r}: with `ids: string` and `missing: create` "
-                    "every edge has its ends' names with it, and what "
-                    f"`{option}` makes has none; load the nodes from files of their own"
+                    f"edge type {edge.name!r}: {option}: expected none with `ids: string` and "
+                    f"`missing: "
+                    "create`, because such edges have no names of nodes; load the nodes from "
+                    "files of "
+                    "their own"
                 )
 
     def _resolve_features(
@@ -189,8 +192,9 @@ class TabularSource:
             for end in (edge.name.split(":")[0], edge.name.split(":")[2]):
                 if edge.missing == "create" and self._nodes[end].key:
                     raise InvalidRequest(
-                        f"edge type {edge.name!r}: the nodes of {end!r} are known by `key`, "
-                        "so all come from its files: no `missing: create`"
+                        f"edge type {edge.name!r}: missing: expected reject, because nodes of "
+                        f"{end!r} have a `key`, "
+                        "so that all of them come from its files"
                     )
         return schema
 
@@ -303,8 +307,9 @@ class TabularSource:
         columns = bad_rows.columns_to_read(id_columns, node.weight, node.features)
         if not columns:
             raise InvalidRequest(
-                f"node type {node.name!r}: no id, key, weight or feature is read from its "
-                "files; give `count` in place of `files`"
+                f"node type {node.name!r}: expected an id, key, weight or feature that is read "
+                f"from its "
+                "files; use `count` instead of `files`"
             )
         row = 0
         for batch in self.tables[node.name].batches(columns, self.limit(node.features)):

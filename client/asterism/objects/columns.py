@@ -16,7 +16,7 @@ from asterism.training.tensor_ops import is_tensor
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import DTYPES
 
-_REMEDY = "leave it out with `only`, or make numbers, texts or arrays of one shape of it"
+_REMEDY = "leave it out with `only`, or convert it to numbers, strings or arrays of one shape"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class AttributeReader:
         )
         if requested is not None and requested not in raw:
             raise NotFound(
-                f"type {owner!r} has no attribute {requested!r} for its weights; it has "
+                f"weights={requested!r}: expected an attribute of type {owner!r}, which has "
                 f"{', '.join(raw) or 'none'}"
             )
         chosen = requested or next((name for name in weight if name in raw), None)
@@ -93,8 +93,8 @@ class AttributeReader:
         )
         if weights is not None and (weights.shape or weights.dtype == "bytes"):
             raise InvalidRequest(
-                f"type {owner!r}: weight {chosen!r}: expected a number a row, found "
-                f"{weights.dtype}{list(weights.shape)}"
+                f"type {owner!r}: weight {chosen!r} of {weights.dtype}{list(weights.shape)}: "
+                "expected one number for each row"
             )
         features: dict[str, ArrayColumn] = {}
         for name, values in raw.items():
@@ -105,8 +105,8 @@ class AttributeReader:
             feature_name = self._options.rename.get(name, as_name(name))
             if feature_name in features:
                 raise InvalidRequest(
-                    f"type {owner!r}: two features would be called {feature_name!r}; rename "
-                    "one of them"
+                    f"type {owner!r}: expected different names, two features would be named "
+                    f"{feature_name!r}; rename one with rename={{{name!r}: ...}}"
                 )
             if name == chosen and feature_name == "weight":
                 continue
@@ -120,8 +120,7 @@ class AttributeReader:
                 feature_column.feature(feature_name)
             except InvalidRequest as error:
                 raise InvalidRequest(
-                    f"type {owner!r}: {error.message}; say what it is to be called: "
-                    f"rename={{{name!r}: ...}}"
+                    f"type {owner!r}: {error.message}; rename it with rename={{{name!r}: ...}}"
                 ) from error
             features[feature_name] = feature_column
         return TypeAttributes(weights=weights, features=features)
@@ -132,14 +131,14 @@ class AttributeReader:
             unknown = sorted(set(getattr(self._options, option) or ()) - self._names)
             if unknown:
                 raise NotFound(
-                    f"{option}: the object has no attribute {unknown[0]!r}; it has "
+                    f"{option} with {unknown[0]!r}: expected an attribute of the object, which has "
                     f"{', '.join(sorted(self._names)) or 'none'}"
                 )
         if isinstance(self._options.weights, Mapping):
             unknown = sorted(set(self._options.weights) - self._owners)
             if unknown:
                 raise NotFound(
-                    f"weights: the object has no type {unknown[0]!r}; it has "
+                    f"weights with {unknown[0]!r}: expected a type of the object, which has "
                     f"{', '.join(sorted(self._owners))}"
                 )
 
@@ -171,23 +170,25 @@ def make_column(description: str, values: Any, rows: int, *, missing: Any = None
     """
     if is_tensor(values):
         if "strided" not in str(values.layout):
-            raise InvalidRequest(f"{description} is a sparse tensor; {_REMEDY}")
+            raise InvalidRequest(
+                f"{description}: expected a dense tensor, this one is sparse; {_REMEDY}"
+            )
         dtype = str(values.dtype).removeprefix("torch.").replace("bfloat16", "float32")
     else:
         values = _flat_values(description, values, missing)
         if isinstance(values, tuple):
             if len(values[0]) - 1 != rows:
                 raise InvalidRequest(
-                    f"{description} has {len(values[0]) - 1} rows; expected {rows}"
+                    f"{description} of length {len(values[0]) - 1}: expected {rows} rows"
                 )
             return ArrayColumn(dtype="bytes", values=values)
         dtype = values.dtype.name
     if values.ndim == 0 or len(values) != rows:
-        raise InvalidRequest(f"{description} has shape {list(values.shape)}; expected {rows} rows")
+        raise InvalidRequest(f"{description} of shape {list(values.shape)}: expected {rows} rows")
     if dtype not in DTYPES:
         raise InvalidRequest(
-            f"{description} has dtype {dtype}; features are {', '.join(sorted(DTYPES))} or "
-            "texts: convert it, or leave it out with `only`"
+            f"{description} of dtype {dtype}: expected {', '.join(sorted(DTYPES))} or strings; "
+            "convert it, or leave it out with `only`"
         )
     return ArrayColumn(
         dtype=dtype, shape=tuple(int(extent) for extent in values.shape[1:]), values=values
@@ -206,8 +207,8 @@ def _flat_values(
         if missing is None:
             row = next(i for i, value in enumerate(items) if value is None)
             raise InvalidRequest(
-                f"{description} is missing in row {row} and {items.count(None) - 1} more; "
-                "give it everywhere, or say what such rows have with `fill`"
+                f"{description}, row {row}: expected a value, found a missing one "
+                f"({items.count(None) - 1} more); pass a replacement with `fill`"
             )
         items = [missing if value is None else value for value in items]
         kinds = set(map(type, items))
@@ -216,7 +217,7 @@ def _flat_values(
     if all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in kinds):
         array = np.asarray(items)
         if array.dtype.kind == "O":
-            raise InvalidRequest(f"{description} has integers beyond 64 bits; {_REMEDY}")
+            raise InvalidRequest(f"{description}: expected integers of 64 bits; {_REMEDY}")
         return array
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds) or all(
         map(is_tensor, items)
@@ -229,8 +230,8 @@ def _flat_values(
         or not isinstance(value, str | int | float | list | tuple)
     )
     raise InvalidRequest(
-        f"{description} has values of {', '.join(sorted(kind.__name__ for kind in kinds))}, "
-        f"row {odd} is {items[odd]!r:.80}; {_REMEDY}"
+        f"{description}, row {odd}, value {items[odd]!r:.80}: expected values of one type, found "
+        f"{', '.join(sorted(kind.__name__ for kind in kinds))}; {_REMEDY}"
     )
 
 
@@ -241,16 +242,16 @@ def _stack_vectors(description: str, items: list[Any]) -> NDArray[Any]:
     for row, array in enumerate(arrays):
         if array is None or first is None or array.shape != first.shape:
             shapes = [
-                list(a.shape) if a is not None else "rows of several lengths"
+                list(a.shape) if a is not None else "with rows of several lengths"
                 for a in (first, array)
             ]
             raise InvalidRequest(
-                f"{description} is ragged: row 0 has shape {shapes[0]}, row {row} "
-                f"{shapes[1]}; pad the rows to one shape, or leave it out with `only`"
+                f"{description}: expected rows of one shape, found row 0 of shape {shapes[0]} and "
+                f"row {row} of shape {shapes[1]}; pad the rows, or leave it out with `only`"
             )
     stacked = np.stack([array for array in arrays if array is not None])
     if stacked.dtype.kind not in "biuf":
-        raise InvalidRequest(f"{description} has rows of {stacked.dtype}; {_REMEDY}")
+        raise InvalidRequest(f"{description} of {stacked.dtype}: expected numbers; {_REMEDY}")
     return stacked
 
 

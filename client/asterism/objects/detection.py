@@ -45,7 +45,8 @@ def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
     reader = _reader_for(graph)
     if options.nodes is not None and reader is not pandas.read:
         raise InvalidRequest(
-            f"nodes: frames of nodes go with frames of edges; a {type(graph).__name__} has its own"
+            f"nodes: expected None, because a {type(graph).__name__} has its own nodes; pass nodes "
+            "with data frames of edges only"
         )
     tables = reader(graph, options, attributes)
     attributes.check()
@@ -62,9 +63,9 @@ def _reader_for(graph: Any) -> ObjectReader:
         if all(map(_is_pandas, graph.values())):
             return pandas.read
         raise InvalidRequest(
-            "the graph is a mapping to "
-            f"{', '.join(sorted({type(value).__name__ for value in graph.values()}))}; "
-            f"expected {EXPECTED_OBJECTS}"
+            "graph: expected "
+            f"{EXPECTED_OBJECTS}; found a mapping to "
+            f"{', '.join(sorted({type(value).__name__ for value in graph.values()}))}"
         )
     readers: list[tuple[Callable[[Any], bool], ObjectReader]] = [
         (
@@ -84,7 +85,7 @@ def _reader_for(graph: Any) -> ObjectReader:
         if matches(graph):
             return reader
     raise InvalidRequest(
-        f"the graph is a {type(graph).__module__}.{type(graph).__qualname__}; expected "
+        f"graph of type {type(graph).__module__}.{type(graph).__qualname__}: expected "
         f"{EXPECTED_OBJECTS}"
     )
 

@@ -18,8 +18,8 @@ def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> Graph
     """Convert a ``DGLGraph`` to tables; edges are ordered by number."""
     if graph.is_block:
         raise InvalidRequest(
-            "the graph is a block, a batch of some larger graph; load the graph that it was "
-            "sampled from"
+            "graph: expected a whole DGLGraph, found a block, which is a sampled batch; load the "
+            "graph that it was sampled from"
         )
     nodes, edges = [], []
     for node_type in graph.ntypes:

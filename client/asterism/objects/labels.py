@@ -44,8 +44,8 @@ class NodeLabels:
             )
             if wrong is not None:
                 raise InvalidRequest(
-                    f"{owner}: node {wrong!r}: ids are 0 or more, and below 2^63; relabel "
-                    "the nodes, as texts or from 0 on"
+                    f"{owner}: node {wrong!r}: expected an id from 0 to 2^63 - 1; relabel the "
+                    "nodes with strings, or with integers from 0"
                 )
             self._index: dict[Hashable, int] = {}
             self.ids: Ids | None = np.fromiter(labels, np.int64, self.count)
@@ -69,7 +69,8 @@ def attribute_lists(rows: Sequence[dict[Any, Any]], owner: str) -> dict[str, lis
     for name in dict.fromkeys(chain.from_iterable(rows)):
         if not isinstance(name, str):
             raise InvalidRequest(
-                f"{owner}: attribute {name!r}: expected a text for a name; rename it in the object"
+                f"{owner}: attribute {name!r}: expected a string as its name; rename it in the "
+                f"object"
             )
         columns[name] = [row.get(name) for row in rows]
     return columns

@@ -162,9 +162,11 @@ def load_graph(
 def _check_arguments(only: Iterable[str] | None, ends: tuple[str, str], ids: str) -> None:
     for option, value in (("only", only), ("ends", ends)):
         if isinstance(value, str):
-            raise InvalidRequest(f"{option} {value!r}: expected several names")
+            raise InvalidRequest(
+                f"{option}={value!r}: expected a sequence of names, not one string"
+            )
     if ids not in ("per_type", "string"):
-        raise InvalidRequest(f"ids {ids!r}: expected 'per_type' or 'string'")
+        raise InvalidRequest(f"ids={ids!r}: expected 'per_type' or 'string'")
 
 
 def _check_salt(space: str, salt: int, ids: str, existing: Schema | None) -> None:
@@ -173,17 +175,17 @@ def _check_salt(space: str, salt: int, ids: str, existing: Schema | None) -> Non
         return
     if existing is None and ids != "string":
         raise InvalidRequest(
-            f"salt {salt} with ids {ids!r}: labels are numbered and no id is made of a text; "
-            "say ids='string', or no salt"
+            f"salt={salt} with ids={ids!r}: expected 0, because only string ids have a salt; pass "
+            "ids='string', or leave salt out"
         )
     if existing is not None and (not existing.has_string_ids or existing.salt != salt):
         description = (
-            f"has salt {existing.salt}"
+            f"{existing.salt}, the salt"
             if existing.has_string_ids
-            else f"has ids {existing.ids!r}, which are made of no text"
+            else f"0, because ids are {existing.ids!r},"
         )
         raise InvalidRequest(
-            f"salt {salt}: space {space!r} is there and {description}; say that one, or none"
+            f"salt={salt}: expected {description} of the existing space {space!r}; leave salt out"
         )
 
 
@@ -212,7 +214,10 @@ def _ensure_space(
     try:
         check_schema_compatible(schema, existing)
     except NotFound as error:
-        raise InvalidRequest(f"space {space!r} cannot hold the graph: {error.message}") from error
+        raise InvalidRequest(
+            f"space={space!r}: expected a space with the types and features of the graph: "
+            f"{error.message}"
+        ) from error
 
 
 def _load_tables(
@@ -228,8 +233,8 @@ def _load_tables(
             load.abandon()
         except AsterismError as error:  # Raise the original error, not one of the cleanup.
             failure.add_note(
-                f"load {load.load_id} could not be given up ({error}); that happens by "
-                "itself after a week"
+                f"load {load.load_id} could not be abandoned ({error}); it is abandoned "
+                "automatically after a week"
             )
         raise
     return LoadedGraph(

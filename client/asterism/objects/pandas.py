@@ -39,7 +39,9 @@ class _NodeFrame:
         if wrong.size:
             row = int(wrong[0])
             reason = (
-                "it is missing" if missing.size else f"the frame of {self.name!r} has no such node"
+                "expected an id, found a missing value"
+                if missing.size
+                else f"expected a node of the frame of {self.name!r}"
             )
             raise InvalidRequest(
                 f"{description}, row {row}, value {_format_label(labels, row)}: {reason} "
@@ -64,9 +66,9 @@ def read(frames: Any, options: ReadOptions, attributes: AttributeReader) -> Grap
         missing = [name for name in options.ends if name not in frame.columns]
         if missing:
             raise InvalidRequest(
-                f"the frame of {':'.join(triple)!r} has no column {missing[0]!r}, it has "
-                f"{', '.join(map(str, frame.columns))}; "
-                "say which name the ends: ends=('from', 'to')"
+                f"frame of {':'.join(triple)!r}: expected a column {missing[0]!r}, it has "
+                f"{', '.join(map(str, frame.columns))}; name the columns of the ends with "
+                "ends=('from', 'to')"
             )
     nodes_by_type = (
         options.nodes
@@ -140,10 +142,11 @@ def _node_frame(
         bad_rows = np.flatnonzero(labels.duplicated().to_numpy() | labels.isna().to_numpy())
         if bad_rows.size:
             row = int(bad_rows[0])
-            reason = "it is missing" if pandas.isna(labels.iloc[row]) else "it is there already"
+            reason = "a missing value" if pandas.isna(labels.iloc[row]) else "a repeated one"
             raise InvalidRequest(
-                f"node type {name!r}: the id of row {row} is {_format_label(labels, row)}: "
-                f"{reason}; repair the frame"
+                f"node type {name!r}, row {row}, id {_format_label(labels, row)}: expected a "
+                f"unique "
+                f"id, found {reason}; repair the frame"
             )
     is_integer = pandas.api.types.is_integer_dtype(labels.dtype)
     if is_integer:
@@ -151,7 +154,7 @@ def _node_frame(
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < 1 << 63:
             wrong = labels.min() if labels.min() < 0 else labels.max()
             raise InvalidRequest(
-                f"node type {name!r}: node {wrong}: ids are 0 or more, and below 2^63"
+                f"node type {name!r}: node {wrong}: expected an id from 0 to 2^63 - 1"
             )
     return _NodeFrame(name=name, index=pandas.Index(labels), is_integer=is_integer, frame=frame)
 
@@ -169,7 +172,7 @@ def _attribute_columns(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
             continue
         if not isinstance(name, str):
             raise InvalidRequest(
-                f"column {name!r}: expected a text for a name; rename it in the frame"
+                f"column {name!r}: expected a string as its name; rename it in the frame"
             )
         column = frame[name]
         is_numeric = isinstance(column.dtype, np.dtype) and column.dtype != object

@@ -94,7 +94,7 @@ def _read_nodes(
 ) -> NodeTable:
     if count is None:
         raise InvalidRequest(
-            f"node type {name!r} does not say how many nodes it has; set num_nodes"
+            f"node type {name!r}: expected num_nodes or features of the nodes; set num_nodes"
         )
     type_attributes = attributes.read(name, count, raw, edges=False)
     return NodeTable(
@@ -109,8 +109,9 @@ def _read_edges(
         index = store["edge_index"]
         if index.dim() != 2 or index.shape[0] != 2:
             raise InvalidRequest(
-                f"edge type {':'.join(triple)!r}: edge_index has shape {list(index.shape)}; "
-                "expected [2, edges]"
+                f"edge type {':'.join(triple)!r}: edge_index of shape {list(index.shape)}: "
+                f"expected "
+                "[2, edges]"
             )
         src, dst = index[0], index[1]
     elif "adj_t" in store:

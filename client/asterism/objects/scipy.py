@@ -20,8 +20,8 @@ def read(matrices: Any, options: ReadOptions, attributes: AttributeReader) -> Gr
     if hasattr(matrices, "tocsr"):
         if matrices.ndim != 2 or matrices.shape[0] != matrices.shape[1]:
             raise InvalidRequest(
-                f"a matrix of shape {list(matrices.shape)} joins nodes of two types; say "
-                f"which: {{('user', 'buys', 'item'): matrix}}"
+                f"matrix of shape {list(matrices.shape)}: expected a square one, or a mapping that "
+                "names two node types: {('user', 'buys', 'item'): matrix}"
             )
         matrices = {options.triple: matrices}
     sizes: dict[str, tuple[int, str]] = {}
@@ -31,14 +31,14 @@ def read(matrices: Any, options: ReadOptions, attributes: AttributeReader) -> Gr
         name = ":".join(triple)
         if matrix.ndim != 2:
             raise InvalidRequest(
-                f"edge type {name!r}: a sparse array of {matrix.ndim} dimensions; expected 2"
+                f"edge type {name!r}: sparse array of {matrix.ndim} dimensions: expected 2"
             )
         for node_type, size in zip((triple[0], triple[2]), matrix.shape, strict=True):
             known_size, first_name = sizes.setdefault(node_type, (int(size), name))
             if known_size != size:
                 raise InvalidRequest(
-                    f"node type {node_type!r} has {known_size} nodes in the matrix of "
-                    f"{first_name!r}, {size} in that of {name!r}; make them agree"
+                    f"matrix of {name!r} with {size} nodes of type {node_type!r}: expected "
+                    f"{known_size}, as in the matrix of {first_name!r}"
                 )
         edges.append(_read_edges(triple, matrix, attributes))
     nodes = tuple(

@@ -60,8 +60,8 @@ def _node_names(table: NodeTable, names: Mapping[str, NDArray[Any]], salt: int) 
         odd = next((label for label in labels if not isinstance(label, str)), None)
         if odd is not None:
             raise InvalidRequest(
-                f'{description} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are '
-                "called by strings or by integers"
+                f"{description} {odd!r}: expected a string or an integer, because of ids='string'; "
+                "convert the labels"
             )
         encoded = contract.encode_strings(description, labels)
         ids = contract.hash_strings(*encoded, salt)
@@ -85,8 +85,8 @@ def _integer_texts(description: str, numbers: NDArray[Any]) -> contract.StringCo
 def _node_with_names(table: NodeTable, node_names: _NodeNames) -> NodeTable:
     if contract.ID_COLUMN in table.features:
         raise InvalidRequest(
-            f"node type {table.name!r}: attribute {contract.ID_COLUMN!r}: that is where "
-            "names are kept; call it otherwise with `rename`"
+            f"node type {table.name!r}: attribute {contract.ID_COLUMN!r}: expected another name, "
+            "because this one holds the string ids; rename it with `rename`"
         )
     return replace(
         table,

@@ -152,8 +152,8 @@ class GraphTables:
         for edges in self.edges:
             if len(edges.src) != len(edges.dst):
                 raise InvalidRequest(
-                    f"edge type {edges.name!r}: {len(edges.src)} sources, {len(edges.dst)} "
-                    "destinations"
+                    f"edge type {edges.name!r}: expected as many sources as destinations, found "
+                    f"{len(edges.src)} and {len(edges.dst)}"
                 )
             for start, stop in row_spans(len(edges), 24):
                 ends = edges.ends(start, stop)
@@ -206,8 +206,8 @@ def _check_weights(owner: str, column: ArrayColumn | None, start: int, stop: int
         row = start + int(bad[0])
         value = to_array(column.values[row : row + 1])[0]
         raise InvalidRequest(
-            f"{owner}: the weight of row {row} is {value}; a weight is finite, not negative, "
-            "and fits float32: repair it in the object"
+            f"{owner}, row {row}, weight {value}: expected a finite float32, 0 or more; repair it "
+            "in the object"
         )
 
 
@@ -218,5 +218,5 @@ def _check_ends(
     if bad.size:
         expected = "0 or more" if count is None else f"a node of {node_type!r}, 0 to {count - 1}"
         raise InvalidRequest(
-            f"{owner}: the {end} of row {start + int(bad[0])} is {ids[bad[0]]}; expected {expected}"
+            f"{owner}, row {start + int(bad[0])}, {end} {ids[bad[0]]}: expected {expected}"
         )

@@ -70,8 +70,8 @@ class PGLBox:
         )
         if seed is None and world > 1:
             raise InvalidRequest(
-                f"a share of {world} without a seed: each would draw an order of its own; "
-                "give all ranks the same seed"
+                f"seed=None with world={world}: expected a seed, so that all ranks visit rows in "
+                "one order; pass the same seed on all ranks"
             )
         self.seed, self._rank, self._world = validation.seed(seed), rank, world
         schema = graph.schema
@@ -109,7 +109,7 @@ class PGLBox:
             return
         if not config.metapaths:
             raise InvalidRequest(
-                f"{config.path}: meta_path says nothing, so that nothing is walked"
+                f"{config.path}: meta_path: expected at least one metapath to walk"
             )
         passes = self._passes()
         if self._state:
@@ -163,7 +163,7 @@ class PGLBox:
         """
         if state and state["seed"] != self.seed:
             raise InvalidRequest(
-                f"the state is of seed {state['seed']}, this draws with {self.seed}; give that one"
+                f"seed={self.seed}: expected {state['seed']}, the seed of the state; pass that seed"
             )
         self._state = dict(state)
 
@@ -358,8 +358,8 @@ class PGLBox:
             unknown = ids[~self.graph.find_nodes(ids, name)]
             if len(unknown):
                 raise InvalidRequest(
-                    f"{self.config.path}: {key}: node {unknown[0]} of type {name!r} is not "
-                    f"in the graph ({len(unknown) - 1} more)"
+                    f"{self.config.path}: {key}: node {unknown[0]}: expected a node of type "
+                    f"{name!r} of the graph ({len(unknown) - 1} more)"
                 )
         return listed
 

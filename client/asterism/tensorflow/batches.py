@@ -155,8 +155,8 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         """
         if steps > len(self._unrecorded):
             raise InvalidRequest(
-                f"steps {steps}: the pass through the dataset has {len(self._unrecorded)} "
-                "batches that were given and not noted"
+                f"steps={steps}: expected at most {len(self._unrecorded)}, the batches that the "
+                "dataset returned and that are not counted yet"
             )
         for _ in range(steps):
             self._record_progress(self._unrecorded.popleft())
@@ -209,8 +209,8 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         """Return a batch to derive the specification from."""
         if not self._cursor.size:
             raise InvalidRequest(
-                f"there are no nodes of type {self.ntype!r}, by which to see what a batch "
-                "is; say signature"
+                f"signature=None: expected the signature of a batch, because there are no nodes "
+                f"of type {self.ntype!r} to derive it from"
             )
         return _arrays(self._value(np.arange(min(self.batch_size, self._cursor.size)), self.seed))
 

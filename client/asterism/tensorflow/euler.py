@@ -226,7 +226,7 @@ def operators(facade: Any, plain: Any) -> dict[str, Callable[..., Any]]:
 
     def scatter_(op: str, updates: Tensor, indices: Tensor, size: int) -> Tensor:
         if op not in scatters:
-            raise InvalidRequest(f"op {op!r}: expected {', '.join(scatters)}")
+            raise InvalidRequest(f"op={op!r}: expected {', '.join(scatters)}")
         return scatters[op](updates, indices, size)
 
     return (

@@ -293,7 +293,10 @@ class Operators:
             If ``shared`` is set.
         """
         if how.get("shared"):
-            raise InvalidRequest("shared negatives: draw them with sample_nodes")
+            raise InvalidRequest(
+                "shared=True: expected False, because rows of negatives have one shape here; use "
+                "sample_nodes for shared negatives"
+            )
         pair_tensor = tf.cast(tf.convert_to_tensor(pairs), tf.int64)
         (nodes,) = call_as_tensors(
             lambda pair_array, seed_array: [
@@ -340,8 +343,8 @@ class Operators:
         for feature in features:
             if feature.kind != "dense":
                 raise InvalidRequest(
-                    f"feature {feature.name!r} of {ntype!r} is {feature.kind}: tensors have "
-                    "one shape; read it with the graph"
+                    f"feature {feature.name!r} of {ntype!r}: expected a dense feature, this one is "
+                    f"{feature.kind}; read it with Graph.node_features"
                 )
 
         def call(ids: Any) -> list[Any]:

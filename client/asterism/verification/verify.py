@@ -455,8 +455,8 @@ def _weight_names(schema: Schema, weights: str | Sequence[str] | None) -> list[s
     for name in requested:
         if name not in known_names:
             raise NotFound(
-                f"weights {name!r}: no type has a table of that name; there are 'weight' "
-                f"(the rows' own) and {known_names[1:]}"
+                f"weights={name!r}: expected 'weight', the rows' own weights, or a weight table, "
+                f"of {known_names[1:]}"
             )
     return list(dict.fromkeys(requested)) or known_names
 
@@ -551,7 +551,9 @@ def verify(
     with pin_version(client.session, space, manifest.version, owner="verify"):
         if not sum(run.run() for run in runs):
             raise NotFound(
-                f"version {manifest.version} of space {space!r} is empty: there is nothing to draw"
+                f"version {manifest.version} of space {space!r}: expected nodes or edges to "
+                f"sample, "
+                "it is empty"
             )
     return VerificationReport(
         space=space,
@@ -572,8 +574,8 @@ def verify(
 def _check(draws: int, alpha: float, power: float, buckets: int) -> None:
     """Raise InvalidRequest for a number out of range."""
     if not 0 < alpha < 1 or not 0 < power < 1:
-        raise InvalidRequest(f"alpha {alpha} and power {power}: expected numbers between 0 and 1")
+        raise InvalidRequest(f"alpha={alpha}, power={power}: expected numbers between 0 and 1")
     if not 1000 <= draws <= MAX_DRAWS:
-        raise InvalidRequest(f"draws {draws}: expected 1000 to {MAX_DRAWS}")
+        raise InvalidRequest(f"draws={draws}: expected 1000 to {MAX_DRAWS}")
     if not 1 <= buckets <= 1 << 16:
-        raise InvalidRequest(f"buckets {buckets}: expected 1 to {1 << 16}")
+        raise InvalidRequest(f"buckets={buckets}: expected 1 to {1 << 16}")

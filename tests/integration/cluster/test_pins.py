@@ -115,7 +115,9 @@ def test_pinned_version_serves_until_its_block_ends(cluster: LocalCluster, clien
         )
         assert pinned.sample_nodes(3, seed=1).version == 1
         assert {batch.version for batch in pinned.scan_edges("to")} == {1}
-        with pytest.raises(InvalidRequest, match="version 3: this graph is at version 1"):
+        with pytest.raises(
+            InvalidRequest, match="version=3: expected 1, the version of this graph"
+        ):
             pinned.sample_nodes(1, version=3)
         (pin,) = client.pins("held")
         assert (pin.version, pin.owner, pin.term_s) == (1, "this test", TERM_S)
@@ -193,8 +195,8 @@ def test_released_pin_is_a_clear_error(cluster: LocalCluster, client: Client) ->
         with pytest.raises(
             NotFound,
             match=(
-                rf"version 1 of space 'lost' is not pinned any more: pin {pin.pin_id} is not "
-                r"there.*pin anew"
+                rf"version 1 of space 'lost' is no longer pinned: pin {pin.pin_id} is not "
+                r"there.*pin again"
             ),
         ):
             feature_versions(pinned)
@@ -211,7 +213,7 @@ def test_pin_survives_metad_restart_but_not_its_absence(
         assert feature_versions(pinned) == {1}
         let_pass(6.2)
         with pytest.raises(
-            Stale, match=r"version 1 of space 'restarted' may be gone: pin \d+, of 6 s, was over"
+            Stale, match=r"version 1 of space 'restarted' may be gone: pin \d+ of 6 s expired"
         ):
             pinned.sample_nodes(1)
         cluster.restart("metad")

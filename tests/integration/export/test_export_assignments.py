@@ -240,7 +240,7 @@ def test_metis_is_refused_when_it_exceeds_memory(
     monkeypatch.setattr("asterism.export.assignment_methods.available_bytes", lambda: 1 << 18)
     with pytest.raises(
         NotReady,
-        match=r"METIS takes up to .* GiB for 1100 nodes and 5\d\d\d edges, of which 0.0 GiB",
+        match=r"assign='metis': expected .* GiB .* for 1100 nodes and 5\d\d\d edges, 0.0 GiB",
     ):
         export.dgl(graph(), tmp_path / "out", parts=2, assign="metis")
     assert list(tmp_path.iterdir()) == []
@@ -313,18 +313,18 @@ def test_written_assignment_equals_the_one_export_computes(tmp_path: Path, metho
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"num_trainers_per_machine": 0}, "num_trainers_per_machine 0"),
-        ({"num_trainers_per_machine": 1 << 15}, "num_trainers_per_machine 32768"),
-        ({"imbalance": 0.0}, "imbalance 0"),
-        ({"imbalance": 2.0}, "imbalance 2"),
-        ({"passes": 0}, "passes 0"),
+        ({"num_trainers_per_machine": 0}, "num_trainers_per_machine=0"),
+        ({"num_trainers_per_machine": 1 << 15}, "num_trainers_per_machine=32768"),
+        ({"imbalance": 0.0}, "imbalance=0"),
+        ({"imbalance": 2.0}, "imbalance=2"),
+        ({"passes": 0}, "passes=0"),
         ({"assign": "ldg", "balance_ntypes": {"papers": "split"}}, "papers"),
         (
             {"assign": "ldg", "balance_ntypes": {"paper": "x"}},
-            "'x' is no feature of one integer",
+            "='x': expected a feature of one integer",
         ),
-        ({"assign": "ldg", "balance_ntypes": {"paper": "feat"}}, "'feat' is no feature"),
-        ({"assign": "ldg", "balance_ntypes": {"paper": "gone"}}, "'gone' is no feature"),
+        ({"assign": "ldg", "balance_ntypes": {"paper": "feat"}}, "'feat': expected a feature"),
+        ({"assign": "ldg", "balance_ntypes": {"paper": "gone"}}, "'gone': expected a feature"),
         ({"assign": "ldg", "balance_ntypes": {"paper": np.zeros(3, np.int64)}}, "800 nodes"),
         ({"assign": "ldg", "balance_ntypes": {"paper": np.zeros(800)}}, "float64"),
         ({"assign": "ldg", "balance_ntypes": {"paper": np.arange(800)}}, "800 different values"),

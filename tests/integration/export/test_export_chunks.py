@@ -135,6 +135,6 @@ def test_metadata_has_the_fields_that_dgl_tools_need(tmp_path: Path) -> None:
 
 
 def test_invalid_options_are_refused(tmp_path: Path) -> None:
-    for options, message in (({"edges": "xml"}, "xml"), ({"chunk_rows": 0}, "chunk_rows 0")):
+    for options, message in (({"edges": "xml"}, "xml"), ({"chunk_rows": 0}, "chunk_rows=0")):
         with pytest.raises(InvalidRequest, match=message):
             export.chunks(hetero_graph(), tmp_path / "out", **options)

@@ -303,9 +303,9 @@ def test_empty_type_is_written_and_gives_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"parts": 0}, "parts 0"),
-        ({"parts": 1 << 16}, "parts 65536"),
-        ({"parts": 2, "halo_hops": 0}, "halo_hops 0"),
+        ({"parts": 0}, "parts=0"),
+        ({"parts": 1 << 16}, "parts=65536"),
+        ({"parts": 2, "halo_hops": 0}, "halo_hops=0"),
         ({"parts": 2, "assign": "magic"}, "magic"),
         ({"parts": 2, "formats": ["coo", "xyz"]}, "xyz"),
         ({"parts": 2, "formats": []}, "formats"),

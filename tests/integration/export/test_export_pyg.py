@@ -115,7 +115,7 @@ def test_pyg_loads_a_graph_without_types(tmp_path: Path, pyg_python: Path) -> No
 def test_pyg_layout_needs_an_export_in_a_local_folder(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no manifest"):
         export.pyg(tmp_path / "none", tmp_path / "pyg")
-    with pytest.raises(InvalidRequest, match="a folder of this machine"):
+    with pytest.raises(InvalidRequest, match="expected a local folder"):
         export.pyg("memory://x", tmp_path / "pyg")
     flat = generate(USERS, nodes={"user": 50}, edges={"user:knows:user": 200}, seed=2)
     export.dgl(flat, tmp_path / "dgl", parts=2)

@@ -179,10 +179,10 @@ def test_sample_stays_at_its_version_after_later_builds(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": 3, "fanouts": [2]}, "say ntype"),
+        ({"seeds": 3, "fanouts": [2]}, "ntype=None: expected the node type"),
         ({"seeds": 3, "fanouts": [2], "ntype": "x"}, "'x'"),
-        ({"seeds": 0, "fanouts": [2], "ntype": "paper"}, "seeds 0"),
-        ({"seeds": 3, "fanouts": [0], "ntype": "paper"}, "fanouts 0"),
+        ({"seeds": 0, "fanouts": [2], "ntype": "paper"}, "seeds=0"),
+        ({"seeds": 3, "fanouts": [0], "ntype": "paper"}, "fanouts=0"),
         ({"seeds": 3, "fanouts": [2], "ntype": "paper", "direction": "up"}, "'up'"),
     ],
     ids=str,

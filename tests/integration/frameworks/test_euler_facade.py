@@ -63,7 +63,7 @@ def test_types_are_known_by_name_by_number_and_minus_one_for_all(tf_euler: Euler
     for wrong in ("unknown", 2, -2, "7"):
         with pytest.raises(asterism.NotFound, match=r"_1 \(0\), _0 \(1\)"):
             tf_euler.get_node_type_id([wrong])
-    with pytest.raises(asterism.InvalidRequest, match="no number of its own"):
+    with pytest.raises(asterism.InvalidRequest, match="which share a number"):
         tf_euler.get_edge_type_id("_0:_1:_1")
 
 
@@ -202,7 +202,7 @@ def test_12_sample_neighbor_layerwise_returns_adjacencies(tf_euler: Euler) -> No
     nothing, no_adjacency = tf_euler.sample_neighbor_layerwise([[77]], "0", 2, default_node=8)
     assert nothing.tolist() == [[8, 8]]
     assert table(no_adjacency) == [[[0, 0]]]
-    with pytest.raises(asterism.InvalidRequest, match="weight_func 'log'"):
+    with pytest.raises(asterism.InvalidRequest, match="weight_func='log'"):
         tf_euler.sample_neighbor_layerwise([[1]], "0", 2, weight_func="log")
     with pytest.raises(asterism.InvalidRequest, match="row for each layer"):
         tf_euler.sample_neighbor_layerwise([1], "0", 2)
@@ -216,7 +216,7 @@ def test_13_sparse_get_adj_has_the_edges_between_batches(tf_euler: Euler) -> Non
     flat = tf_euler.sparse_get_adj(np.ravel(sources), np.ravel(targets), -1, n=3, m=2)
     assert table(flat) == table(adjacency)
     assert table(tf_euler.sparse_get_adj([1, 2], [3, 4], "0")) == [[[0, 1], [0, 0]]]
-    with pytest.raises(asterism.InvalidRequest, match="batches of 4"):
+    with pytest.raises(asterism.InvalidRequest, match="expected a multiple of 4"):
         tf_euler.sparse_get_adj(np.ravel(sources), np.ravel(targets), -1, n=4, m=2)
 
 
@@ -242,11 +242,11 @@ def test_16_get_dense_feature_pads_with_zeros_and_never_cuts(tf_euler: Euler) ->
     assert np.allclose(both, [[1.1, 1.2], [0, 0], [2.1, 2.2], [0, 0]])
     assert np.allclose(wide, [[1.3, 1.4, 1.5, 0, 0], [0] * 5, [2.3, 2.4, 2.5, 0, 0], [0] * 5])
     assert tf_euler.get_dense_feature([], ["f3"], [2])[0].shape == (0, 2)
-    with pytest.raises(asterism.InvalidRequest, match="dimension 1 would cut it"):
+    with pytest.raises(asterism.InvalidRequest, match="dimension=1: expected at least"):
         tf_euler.get_dense_feature([1], ["f3"], [1])
     with pytest.raises(asterism.InvalidRequest, match="one for each of 2"):
         tf_euler.get_dense_feature([1], ["f3", "f4"], [2])
-    with pytest.raises(asterism.NotFound, match="no type has a feature 'f9'"):
+    with pytest.raises(asterism.NotFound, match="feature 'f9': expected a feature of a type"):
         tf_euler.get_dense_feature([1], ["f9"], [1])
     with pytest.raises(asterism.InvalidRequest, match="is binary, not dense"):
         tf_euler.get_dense_feature([1], ["f5"], [1])
@@ -314,7 +314,7 @@ def test_25_to_29_local_operators_match_ops(tf_euler: Euler) -> None:
     assert np.allclose(
         tf_euler.scatter_softmax(updates, indices, 3)[:, 0], [1 / (1 + np.e), 1, np.e / (1 + np.e)]
     )
-    with pytest.raises(asterism.InvalidRequest, match="op 'min'"):
+    with pytest.raises(asterism.InvalidRequest, match="op='min'"):
         tf_euler.scatter_("min", updates, indices, 3)
 
 
@@ -346,7 +346,7 @@ def test_layers_are_of_all_nodes_together_or_of_each_node(tf_euler: Euler) -> No
         == tf_euler.sample_neighbor([1, 5], "0", 3, seed=17)[0].ravel().tolist()
     )
     assert len(tf_euler.sample_fanout_layerwise_each_node([1], ["0"], [3])[1]) == 0
-    with pytest.raises(asterism.InvalidRequest, match="same length"):
+    with pytest.raises(asterism.InvalidRequest, match="two lists of one length"):
         tf_euler.sample_fanout_layerwise([1], ["0"], [3, 4])
 
 
@@ -385,7 +385,8 @@ def test_conditions_filter_nodes_edges_and_neighbors(tf_euler: Euler) -> None:
         [2],
     ], "of the neighbors, where edges have no such feature"
     with pytest.raises(
-        asterism.NotFound, match="condition 'price gt 3': none of _1, _0 has a feature 'price'"
+        asterism.NotFound,
+        match="condition='price gt 3': expected features of _1, _0, found 'price'",
     ):
         tf_euler.sample_node(1, condition="price gt 3")
     for wrong in ("price", "price gt", "price > 3", "price gt 3 xor f1 lt 2", "price gt 3 and"):
@@ -429,5 +430,5 @@ def test_only_a_graph_of_one_type_may_have_ids_per_type(client: Client) -> None:
     client.create_space("two", {"nodes": {"a": {}, "b": {}}})
     with pytest.raises(asterism.InvalidRequest, match="ids: global"):
         Euler(client.graph("two"))
-    with pytest.raises(asterism.InvalidRequest, match="framework 'paddle'"):
+    with pytest.raises(asterism.InvalidRequest, match="framework='paddle'"):
         Euler(graph, framework="paddle")

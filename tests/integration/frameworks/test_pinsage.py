@@ -160,22 +160,22 @@ def test_single_traversal_may_end_at_another_type(shop: Graph) -> None:
         (
             lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=0),
             asterism.InvalidRequest,
-            "walks 0",
+            "walks=0",
         ),
         (
             lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, traversals=0),
             asterism.InvalidRequest,
-            "traversals 0",
+            "traversals=0",
         ),
         (
             lambda g: g.sample_pinsage([1], ["bought", "buys"], -3, walks=2),
             asterism.InvalidRequest,
-            "n -3",
+            "n=-3",
         ),
         (
             lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, termination=1.5),
             asterism.InvalidRequest,
-            "termination 1.5",
+            "termination=1.5",
         ),
         (
             lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 21),
@@ -196,7 +196,7 @@ def test_single_traversal_may_end_at_another_type(shop: Graph) -> None:
         (
             lambda g: g.sample_pinsage([1], "bought", 3, walks=2),
             asterism.InvalidRequest,
-            "metapath 'bought'",
+            "metapath='bought'",
         ),
         (
             lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, where="nope > 1"),

@@ -131,7 +131,7 @@ def test_existing_backup_is_neither_rewritten_nor_overwritten(
     client.create_space("tiny", {"nodes": {"n": {}}}, if_not_exists=True)
     client.graph("tiny").upsert_nodes([1], "n")
     client.graph("tiny").build(timeout_s=LIMIT_S)
-    with pytest.raises(asterism.Conflict, match="holds a backup of version 2 of 'cases'"):
+    with pytest.raises(asterism.Conflict, match="it has one of version 2 of 'cases'"):
         client.backup("tiny", backup_folder)
 
 
@@ -176,12 +176,12 @@ def test_damaged_file_is_named_and_restore_resumes_once_repaired(
 def test_incomplete_backup_is_not_found(
     source: LocalCluster, backup_folder: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(asterism.NotFound, match="never became whole"):
+    with pytest.raises(asterism.NotFound, match="expected a finished backup"):
         source.client().restore(tmp_path / "nothing", "x")
     record = (backup_folder / MANIFEST_FILE).read_bytes()
     (backup_folder / MANIFEST_FILE).rename(backup_folder / "aside")
     try:
-        with pytest.raises(asterism.NotFound, match="never became whole"):
+        with pytest.raises(asterism.NotFound, match="expected a finished backup"):
             source.client().restore(backup_folder, "x")
     finally:
         (backup_folder / "aside").rename(backup_folder / MANIFEST_FILE)

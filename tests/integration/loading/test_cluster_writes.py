@@ -247,11 +247,11 @@ def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
             asterism.NotFound,
             "no feature 'y'; it has x, note",
         ),
-        (lambda: graph.sample_neighbors([0], "likes", -1), asterism.InvalidRequest, "n -1"),
+        (lambda: graph.sample_neighbors([0], "likes", -1), asterism.InvalidRequest, "n=-1"),
         (
             lambda: graph.upsert_nodes([1], "n", weights=[-1.0]),
             asterism.InvalidRequest,
-            r"weights\[0\] = -1.0",
+            r"weights\[0\]=-1.0",
         ),
         (
             lambda: graph.upsert_nodes([1], "n", features={"x": ["a"]}),

@@ -101,7 +101,10 @@ def test_missing_weights_are_one_and_other_gaps_use_fill(client: Client) -> None
     nx_graph = nx.Graph()
     nx_graph.add_edge("a", "b", weight=2.5)
     nx_graph.add_edge("b", "c", hue=7)
-    with pytest.raises(InvalidRequest, match=r"attribute 'hue' is missing in row 0 .* `fill`"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"attribute 'hue', row 0: expected a value, found a missing one .* `fill`",
+    ):
         client.load_graph("gaps", nx_graph)
     assert [space.name for space in client.spaces() if space.name == "gaps"] == [], (
         "what is refused leaves no space"
@@ -256,7 +259,7 @@ def test_existing_space_takes_only_graphs_that_fit(client: Client) -> None:
     client.load_graph("there", matrix, build=True, parts=2)
     assert len(edges_of(client.graph("there"), "edge")) == 6, "edges are added"
     with pytest.raises(
-        InvalidRequest, match=r"space 'there' cannot hold the graph: no node type 'thing'"
+        InvalidRequest, match=r"space='there': expected a space with .*: no node type 'thing'"
     ):
         client.load_graph("there", matrix, node_type="thing")
 
@@ -304,4 +307,4 @@ def test_failed_abandon_keeps_the_first_error(
         monkeypatch.setattr(Load, "write_edges", fail_write)
         with pytest.raises(InvalidRequest, match="the first fault") as caught:
             opened.load_graph("path", nx.path_graph(3))
-    assert "could not be given up" in caught.value.__notes__[0]
+    assert "could not be abandoned" in caught.value.__notes__[0]

@@ -174,7 +174,7 @@ def test_objects_keep_their_labels_where_ids_are_strings(client: Client) -> None
         "club", networkx.Graph([("dan", "ann")]), build=True
     )  # strings, because the space exists with string ids
     assert sorted(club.node_names(club.neighbors(["ann"], "edge").nodes).tolist()) == ["bob", "dan"]
-    with pytest.raises(InvalidRequest, match='a tuple; with ids="string"'):
+    with pytest.raises(InvalidRequest, match="expected a string or an integer"):
         client.load_graph("tuples", networkx.Graph([((1, 2), (3, 4))]), ids="string")
     chain = igraph.Graph.TupleList([("x", "y"), ("y", "z")], directed=True)
     client.load_graph("made", chain, ids="string", build=True)
@@ -194,9 +194,13 @@ def test_objects_keep_their_labels_where_ids_are_strings(client: Client) -> None
     ) == (4, ["7", "9"])
     # A salt without string ids is refused before anything is created.
     for name, ids, message in (
-        ("unsalted", "per_type", "salt 4 with ids 'per_type': labels are numbered"),
-        ("orders", "string", "salt 5: space 'orders' is there and has salt 4"),
-        ("numbered", "per_type", "salt 4: space 'numbered' is there and has ids 'per_type'"),
+        ("unsalted", "per_type", "salt=4 with ids='per_type': expected 0"),
+        ("orders", "string", "salt=5: expected 4, the salt of the existing space 'orders'"),
+        (
+            "numbered",
+            "per_type",
+            "salt=4: expected 0, because ids are 'per_type', of the existing space 'numbered'",
+        ),
     ):
         if name == "numbered":
             client.create_space(

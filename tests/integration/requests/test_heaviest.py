@@ -160,10 +160,10 @@ def test_top_k_by_named_weight_sorts_by_that_weight(graph: Graph) -> None:
 
 def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
     for call, message in (
-        (lambda: graph.top_k_neighbors([1], "cites", 0), "k 0"),
-        (lambda: graph.top_k_neighbors([1], "cites", -2), "k -2"),
+        (lambda: graph.top_k_neighbors([1], "cites", 0), "k=0"),
+        (lambda: graph.top_k_neighbors([1], "cites", -2), "k=-2"),
         (lambda: graph.top_k_neighbors(np.zeros(1000, np.int64), "cites", 10**6), "ask for"),
-        (lambda: graph.degrees([1], None), "say ntype"),
+        (lambda: graph.degrees([1], None), "pass ntype"),
         (lambda: graph.degrees([1], "cites", direction="up"), "'up'"),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):

@@ -205,65 +205,68 @@ def test_unconnected_steps_end_walks_and_are_refused_of_fanouts(graph: Graph) ->
 
 
 INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
-    (r"ntype \[\]: a list of no types", lambda g: g.sample_nodes(2, [])),
+    (r"ntype=\[\]: expected at least one type", lambda g: g.sample_nodes(2, [])),
     # Passes a wrong type on purpose.
-    ("ntype 1: expected the name", lambda g: g.sample_nodes(2, 1)),  # type: ignore[arg-type]
-    (r"etype \[\]", lambda g: g.sample_edges(2, [])),
-    (r"etypes \[\]", lambda g: g.sample_neighbors([3], [], 2)),
-    (r"etypes \(\)", lambda g: g.neighbors([3], ())),
-    (r"etypes \[\]", lambda g: g.degrees([3], [])),
-    (r"etypes \[\]", lambda g: g.sample_layer([3], [], 2)),
-    (r"metapath \[\]: a list of no types", lambda g: g.random_walk([3], [[]], 2)),
-    (r"metapath \[\]", lambda g: g.sample_fanout([3], [[]], [2])),
-    (r"etypes \[\]", lambda g: g.sample_subgraph([3], {})),
+    ("ntype=1: expected the name", lambda g: g.sample_nodes(2, 1)),  # type: ignore[arg-type]
+    (r"etype=\[\]", lambda g: g.sample_edges(2, [])),
+    (r"etypes=\[\]", lambda g: g.sample_neighbors([3], [], 2)),
+    (r"etypes=\(\)", lambda g: g.neighbors([3], ())),
+    (r"etypes=\[\]", lambda g: g.degrees([3], [])),
+    (r"etypes=\[\]", lambda g: g.sample_layer([3], [], 2)),
+    (r"metapath=\[\]: expected at least one type", lambda g: g.random_walk([3], [[]], 2)),
+    (r"metapath=\[\]", lambda g: g.sample_fanout([3], [[]], [2])),
+    (r"etypes=\[\]", lambda g: g.sample_subgraph([3], {})),
     # Passes a wrong type on purpose.
-    (r"metapath 7: expected the name", lambda g: g.random_walk([3], [7], 2)),  # type: ignore[list-item]
-    (r"ntype \[\]", lambda g: g.sample_negatives([3], 2, [])),
+    (r"metapath=7: expected the name", lambda g: g.random_walk([3], [7], 2)),  # type: ignore[list-item]
+    (r"ntype=\[\]", lambda g: g.sample_negatives([3], 2, [])),
     # Passes a wrong type on purpose.
-    (r"labels\[0\] 3: expected bytes or text", lambda g: g.graph_nodes([3])),  # type: ignore[list-item]
+    (r"labels\[0\]=3: expected bytes or str", lambda g: g.graph_nodes([3])),  # type: ignore[list-item]
     # Passes a wrong type on purpose.
-    ("p 'x': expected 0.001 to 1000", lambda g: g.random_walk([3], ["cites"], 2, p="x")),  # type: ignore[arg-type]
-    ("q nan: expected", lambda g: g.random_walk([3], ["cites"], 2, q=float("nan"))),
-    ("restart 1.5: expected 0 to 1", lambda g: g.random_walk([3], ["cites"], 2, restart=1.5)),
-    (r"fanouts\[1\] -2: expected -1 to", lambda g: g.sample_subgraph([3], [2, -2], "cites")),
+    ("p='x': expected 0.001 to 1000", lambda g: g.random_walk([3], ["cites"], 2, p="x")),  # type: ignore[arg-type]
+    ("q=nan: expected", lambda g: g.random_walk([3], ["cites"], 2, q=float("nan"))),
+    ("restart=1.5: expected 0 to 1", lambda g: g.random_walk([3], ["cites"], 2, restart=1.5)),
+    (r"fanouts\[1\]=-2: expected -1 to", lambda g: g.sample_subgraph([3], [2, -2], "cites")),
     (
         "importance 101: expected 0 to 100 steps, or -1",
         lambda g: g.sample_labor([3], [2], "cites", importance=101),
     ),
-    ("importance -2: expected -1 to", lambda g: g.sample_labor([3], [2], "cites", importance=-2)),
+    ("importance=-2: expected -1 to", lambda g: g.sample_labor([3], [2], "cites", importance=-2)),
     (
-        "importance 0.5: expected an integer",
+        "importance=0.5: expected an integer",
         lambda g: g.sample_labor([3], [2], "cites", importance=0.5),
     ),  # type: ignore[arg-type]  # on purpose
     (
-        "expand 'all': expected 'every' or 'first'",
+        "expand='all': expected 'every' or 'first'",
         lambda g: g.sample_labor([3], [2], "cites", expand="all"),
     ),
-    (r"fanouts\[1\] -2: expected -1 to", lambda g: g.sample_labor([3], [2, -2], "cites")),
-    (r"counts \[\]: expected one count per layer", lambda g: g.sample_hgt([3], [], "cites")),
+    (r"fanouts\[1\]=-2: expected -1 to", lambda g: g.sample_labor([3], [2, -2], "cites")),
+    (r"counts=\[\]: expected a count for each layer", lambda g: g.sample_hgt([3], [], "cites")),
     (
-        r"counts .*: expected one count per layer, as many",
+        r"counts=.*: expected a count for each layer, equally many",
         lambda g: g.sample_hgt([3], {"paper": [2, 2], "person": [1]}, "cites"),
     ),
     (
-        r"counts\['paper'\]\[1\] -1: expected 0 to",
+        r"counts\['paper'\]\[1\]=-1: expected 0 to",
         lambda g: g.sample_hgt([3], {"paper": [2, -1]}, "cites"),
     ),
-    (r"features \['nope'\]: no node type has them", lambda g: g.node_features([3], "nope")),
-    ("k 0: expected 1 or more", lambda g: g.top_k_neighbors([3], "cites", 0)),
-    # Passes a wrong type on purpose.
-    ("n 2.0: expected an integer", lambda g: g.sample_nodes(2.0)),  # type: ignore[arg-type]
-    (r"nodes\[0\] = -5: expected -1 or more", lambda g: g.sample_neighbors([-5], "cites", 2)),
     (
-        r"nodes\[0\] = 9223372036854775808: ids are below",
+        r"names=\['nope'\]: expected features that one node type has, found none",
+        lambda g: g.node_features([3], "nope"),
+    ),
+    ("k=0: expected 1 to", lambda g: g.top_k_neighbors([3], "cites", 0)),
+    # Passes a wrong type on purpose.
+    ("n=2.0: expected an integer", lambda g: g.sample_nodes(2.0)),  # type: ignore[arg-type]
+    (r"nodes\[0\]=-5: expected -1 or more", lambda g: g.sample_neighbors([-5], "cites", 2)),
+    (
+        r"nodes\[0\]=9223372036854775808: expected an id below",
         lambda g: g.sample_neighbors(np.array([2**63], np.uint64), "cites", 2),
     ),
-    ("ids are integers, not float64", lambda g: g.sample_neighbors([3.5], "cites", 2)),
+    ("=3.5: expected an integer", lambda g: g.sample_neighbors([3.5], "cites", 2)),
     (
-        r"ntype\[0\] = 7: there are node types 0 to 1",
+        r"ntype\[0\]=7: expected the id of a node type, 0 to 1",
         lambda g: g.sample_neighbors([3], None, 2, ntype=[7]),
     ),
-    ("ntype has 1 entries for 2 rows", lambda g: g.sample_neighbors([3, 4], None, 2, ntype=[1])),
+    ("ntype of length 1: expected 2", lambda g: g.sample_neighbors([3, 4], None, 2, ntype=[1])),
     (
         "none of paper:cites:paper starts at person",
         lambda g: g.sample_neighbors([3], "cites", 2, ntype="person"),

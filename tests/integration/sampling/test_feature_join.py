@@ -168,11 +168,11 @@ def test_features_need_no_further_request(graph: Graph, monkeypatch: pytest.Monk
 
 def test_unknown_features_are_refused(graph: Graph) -> None:
     for features, error, message in (
-        (["vec", "size"], asterism.NotFound, "no node type has a feature 'size'"),
+        (["vec", "size"], asterism.NotFound, "node_features with 'size': expected a feature"),
         ({"paper": ["age"]}, asterism.NotFound, "node type 'paper' has no feature 'age'"),
         ({"book": ["age"]}, asterism.NotFound, "no node type 'book'"),
         ({"paper": ["vec", "vec"]}, asterism.InvalidRequest, "a name is there twice"),
-        ("vec", asterism.InvalidRequest, "node_features 'vec'"),
+        ("vec", asterism.InvalidRequest, "node_features='vec'"),
     ):
         with pytest.raises(error, match=message):
             graph.sample_fanout([1], ["cites"], [3], node_features=features)

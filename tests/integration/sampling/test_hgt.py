@@ -186,12 +186,12 @@ def test_sample_is_explained_and_replayed(graph: Graph) -> None:
 def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
     for message, counts in (
         (r"counts \{\}", {}),
-        ("one count per layer", [[]][0]),
-        ("as many for every", {"a": [1], "b": [1, 2]}),
+        ("a count for each layer", [[]][0]),
+        ("equally many for each", {"a": [1], "b": [1, 2]}),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph.sample_hgt([0], counts, ntype="a")
-    with pytest.raises(asterism.InvalidRequest, match=r"counts\[1\] -3: expected 0"):
+    with pytest.raises(asterism.InvalidRequest, match=r"counts\[1\]=-3: expected 0"):
         graph.sample_hgt([0], [1, -3], ntype="a")
     with pytest.raises(asterism.NotFound, match="'c'"):
         graph.sample_hgt([0], {"c": [1]}, ntype="a")

@@ -192,16 +192,16 @@ def test_invalid_requests_are_refused_with_the_value(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     invalid_requests: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
-        ({"nodes": [1, 2], "etypes": "writes"}, asterism.InvalidRequest, "say ntype"),
+        ({"nodes": [1, 2], "etypes": "writes"}, asterism.InvalidRequest, "pass ntype"),
         ({"nodes": [1, 2], "etypes": "eats"}, asterism.NotFound, "'eats'"),
         (
             {"nodes": [1, 2], "etypes": "cites", "direction": "up"},
             asterism.InvalidRequest,
-            "direction 'up'",
+            "direction='up'",
         ),
         ({"nodes": [1, 2], "etypes": "cites", "weight": "new"}, asterism.NotFound, "'new'"),
         ({"nodes": [1, 2], "etypes": "cites", "version": 77}, asterism.NotFound, "version 77"),
-        ({"nodes": [1, -2], "etypes": "cites"}, asterism.InvalidRequest, r"nodes\[1\] = -2"),
+        ({"nodes": [1, -2], "etypes": "cites"}, asterism.InvalidRequest, r"nodes\[1\]=-2"),
         *(
             (
                 {"nodes": [1, 2], "etypes": "cites", "indptr": bad},

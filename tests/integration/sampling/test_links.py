@@ -112,7 +112,7 @@ def test_edge_positions_match_scan_order(graph: Graph) -> None:
     assert len(graph.edges_at("cites", [])) == 0
     for positions, message in (
         ([3, 900], r"places\[1\] = 900: there are 900 edges of type 'paper:cites:paper'"),
-        ([-1], r"places\[0\] = -1"),
+        ([-1], r"places\[0\]=-1"),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph.edges_at("cites", positions)
@@ -175,9 +175,9 @@ def test_edge_epochs_resume_and_reshard(graph: Graph) -> None:
 
 def test_invalid_epochs_are_refused(graph: Graph) -> None:
     for message, arguments in (
-        ("batch_size 0", {"batch_size": 0}),
-        ("rank 2 of 2", {"rank": 2, "world": 2}),
-        ("without a seed", {"world": 2, "seed": None}),
+        ("batch_size=0", {"batch_size": 0}),
+        ("rank=2, world=2", {"rank": 2, "world": 2}),
+        ("seed=None with world", {"world": 2, "seed": None}),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph.edge_batches("cites", **{"batch_size": 5, "seed": 1, **arguments})
@@ -362,7 +362,7 @@ def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:
     assert cases.digest(graph.link_seeds(edges, "cites", amount=0.3, seed=2)) == cases.digest(links)
     assert cases.digest(graph.link_seeds(edges, "cites", amount=0.3, seed=3)) != cases.digest(links)
     with pytest.raises(
-        asterism.InvalidRequest, match=r"edges\[0\] is of type 'paper:cites:paper', not 'writes'"
+        asterism.InvalidRequest, match=r"edges\[0\] of type 'paper:cites:paper': expected 'writes'"
     ):
         graph.link_seeds(edges, "writes")
     assert len(small.link_seeds([(0, 0)], "buys", amount=0)) == 1
@@ -370,14 +370,14 @@ def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:
     assert empty.negatives is not None
     assert empty.negatives.shape == (0, 3)
     for arguments, error, message in (
-        ({"mode": "pairs"}, asterism.InvalidRequest, "mode 'pairs'"),
-        ({"amount": -1}, asterism.InvalidRequest, "amount -1"),
-        ({"amount": float("nan")}, asterism.InvalidRequest, "amount nan"),
-        ({"mode": "triplet", "amount": 1.5}, asterism.InvalidRequest, "amount 1.5"),
-        ({"mode": "triplet", "src_weight": ""}, asterism.InvalidRequest, "src_weight ''"),
+        ({"mode": "pairs"}, asterism.InvalidRequest, "mode='pairs'"),
+        ({"amount": -1}, asterism.InvalidRequest, "amount=-1"),
+        ({"amount": float("nan")}, asterism.InvalidRequest, "amount=nan"),
+        ({"mode": "triplet", "amount": 1.5}, asterism.InvalidRequest, "amount=1.5"),
+        ({"mode": "triplet", "src_weight": ""}, asterism.InvalidRequest, "src_weight=''"),
         ({"weight": "new"}, asterism.NotFound, "'new'"),
         ({"edges": [0, 1]}, asterism.InvalidRequest, r"shape \[2\]"),
-        ({"edges": [(0, -1)]}, asterism.InvalidRequest, r"edges\[1\] = -1"),
+        ({"edges": [(0, -1)]}, asterism.InvalidRequest, r"edges\[1\]=-1"),
         ({"edges": edges, "version": 9}, asterism.InvalidRequest, "version 9"),
     ):
         with pytest.raises(error, match=message):

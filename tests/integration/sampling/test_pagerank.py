@@ -160,12 +160,12 @@ def test_unknown_starts_have_empty_rows(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda g: g.personalized_pagerank([1], None, 0), "k 0"),
-        (lambda g: g.personalized_pagerank([1], None, 3, alpha=0), "alpha 0"),
-        (lambda g: g.personalized_pagerank([1], None, 3, alpha=1.5), "alpha 1.5"),
-        (lambda g: g.personalized_pagerank([1], None, 3, epsilon=0), "epsilon 0"),
-        (lambda g: g.personalized_pagerank([1], None, 3, epsilon="x"), "epsilon 'x'"),
-        (lambda g: g.personalized_pagerank([1], [], 3), r"etypes \[\]"),
+        (lambda g: g.personalized_pagerank([1], None, 0), "k=0"),
+        (lambda g: g.personalized_pagerank([1], None, 3, alpha=0), "alpha=0"),
+        (lambda g: g.personalized_pagerank([1], None, 3, alpha=1.5), "alpha=1.5"),
+        (lambda g: g.personalized_pagerank([1], None, 3, epsilon=0), "epsilon=0"),
+        (lambda g: g.personalized_pagerank([1], None, 3, epsilon="x"), "epsilon='x'"),
+        (lambda g: g.personalized_pagerank([1], [], 3), r"etypes=\[\]"),
         (lambda g: g.personalized_pagerank([1] * 1000, None, 10_000), "do not fit into one reply"),
         (lambda g: g.personalized_pagerank([1], None, 1 << 21), "expected 1 to 1048576"),
     ],

@@ -58,7 +58,7 @@ def one_type(graph: asterism.Graph) -> None:
     assert torch.allclose(actual, expected, atol=1e-5)
     refused(
         lambda: NeighborSampler(graph, [2]).sample_blocks([4, 9, 4]),
-        "seed 4 of 'paper' is twice in a batch of 3",
+        "seeds with 4 of 'paper' twice",
     )
 
 
@@ -108,14 +108,16 @@ def several_types(graph: asterism.Graph) -> None:
         mfgs[0], {name: torch.randn(len(ids), 4) for name, ids in inputs.items()}
     )
     assert len(outputs_by_type["airport"]) == mfgs[1].num_src_nodes("airport")
-    refused(lambda: sampler.sample_blocks([1, 2]), "seeds without a type")
-    refused(lambda: NeighborSampler(graph, {("a", "b", "c"): [1]}), "fanouts of [('a', 'b', 'c')]")
+    refused(lambda: sampler.sample_blocks([1, 2]), "seeds: expected a dict of node type to nodes")
+    refused(
+        lambda: NeighborSampler(graph, {("a", "b", "c"): [1]}), "fanouts with [('a', 'b', 'c')]"
+    )
 
 
 with asterism.connect(sys.argv[1]) as client:
     refused(
         lambda: NeighborSampler(client.graph("citations"), [2]),
-        "hold one: with graph.pin() as held",
+        "use graph.pin()",
     )
     with client.graph("citations").pin() as papers:
         one_type(papers)

@@ -101,14 +101,16 @@ def one_type(graph: asterism.Graph) -> None:
     repeated_seeds = gb.ItemSampler(
         gb.ItemSet(torch.tensor([4, 9, 4]), names="seed_nodes"), batch_size=3
     ).sample_asterism(graph, [2])
-    refused(lambda: epoch(repeated_seeds), "seed 4 of 'paper' is twice in a batch of 3")
+    refused(lambda: epoch(repeated_seeds), "seeds with 4 of 'paper' twice")
     refused(
         lambda: repeated_seeds.sample_subgraphs(torch.tensor([4]), torch.tensor([1])),
-        "times are not served yet",
+        "does not filter by time",
     )
-    refused(lambda: store.read("node", None, "label"), "give their ids")
-    refused(lambda: store.update("node", None, "label", torch.zeros(1)), "cannot be updated")
-    refused(lambda: store.read("node", None, "words", torch.tensor([4])), "encode it as a tensor")
+    refused(lambda: store.read("node", None, "label"), "pass ids")
+    refused(lambda: store.update("node", None, "label", torch.zeros(1)), "expected reads only")
+    refused(
+        lambda: store.read("node", None, "words", torch.tensor([4])), "pass encode with a function"
+    )
     assert store.keys() == [("node", "paper", "label")]
     assert store.size("node", "paper", "label") == torch.Size([])
 
@@ -164,13 +166,17 @@ def several_types(graph: asterism.Graph) -> None:
         ("airline", node) for node in airlines.tolist()
     ]
     assert sorted(seen_seeds) == sorted(expected_seeds)
-    refused(lambda: sampler.sample_subgraphs(torch.tensor([1, 2])), "seeds without a type")
     refused(
-        lambda: FeatureStore(graph).read("node", None, "altitude", torch.tensor([1])), "of no type"
+        lambda: sampler.sample_subgraphs(torch.tensor([1, 2])),
+        "seeds: expected a dict of node type to nodes",
+    )
+    refused(
+        lambda: FeatureStore(graph).read("node", None, "altitude", torch.tensor([1])),
+        "type_name=None",
     )
     refused(
         lambda: FeatureStore(graph).read("node", "airport", "iata", torch.tensor([1])),
-        "encode it as a tensor",
+        "pass encode with a function",
     )
     refused(
         lambda: FeatureStore(graph).read("node", "person", "altitude", torch.tensor([1])),
@@ -237,9 +243,9 @@ with asterism.connect(sys.argv[1]) as client:
         lambda: SubgraphSampler(
             gb.ItemSampler(gb.ItemSet(3, names="seed_nodes"), 1), client.graph("citations"), [2]
         ),
-        "hold one",
+        "use graph.pin",
     )
-    refused(lambda: FeatureStore(client.graph("citations")), "hold one")
+    refused(lambda: FeatureStore(client.graph("citations")), "use graph.pin")
     with client.graph("citations").pin() as papers:
         one_type(papers)
     with client.graph("openflights").pin() as flights:

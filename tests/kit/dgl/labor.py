@@ -186,7 +186,7 @@ def blocks(graph: asterism.Graph) -> None:
             assert EDGES[eid % len(EDGES)][:2] == (s % SIZE, t % SIZE)
         sums = torch.zeros(block.num_dst_nodes()).index_add_(0, dst, block.edata["edge_weights"])
         assert torch.allclose(sums, block.in_degrees().float(), atol=1e-4)
-    refused(lambda: sampler.sample_blocks([8, 9, 8]), "seed 8 of 'n' is twice in a batch of 3")
+    refused(lambda: sampler.sample_blocks([8, 9, 8]), "seeds with 8 of 'n' twice")
 
 
 with asterism.connect(sys.argv[1]) as client:

@@ -81,8 +81,8 @@ def refusals(client: asterism.Client) -> None:
     graph = dgl.graph(([0, 1], [1, 0]))
     graph.edata["weight"] = torch.tensor([1.0, -3.0])
     for bad_graph, expected_text in (
-        (graph, "edge type 'node:edge:node': the weight of row 1 is -3.0"),
-        (dgl.create_block(([0], [0])), "the graph is a block"),
+        (graph, "edge type 'node:edge:node', row 1, weight -3.0"),
+        (dgl.create_block(([0], [0])), "found a block"),
     ):
         message = ""
         try:

@@ -160,7 +160,7 @@ def test_keras_training_advances_the_dataset_position(papers: Graph) -> None:
     assert remaining == [PAPERS - 256 * ((step + 1) % 11) for step in range(44)]
     assert batches.epoch == 4
     assert history.history["accuracy"][-1] > 0.8
-    with pytest.raises(InvalidRequest, match="steps 1: the pass through the dataset has 0 batches"):
+    with pytest.raises(InvalidRequest, match="steps=1: expected at most 0"):
         batches.note()
 
 
@@ -240,7 +240,8 @@ def test_epoch_stays_on_its_version(client: Client) -> None:
         with (
             graph.pin() as newer_graph,
             pytest.raises(
-                InvalidRequest, match="of 'paper' in version 1, this reads 'paper' in version 2"
+                InvalidRequest,
+                match="of 'paper' in version 1: expected the state of 'paper' in version 2",
             ),
         ):
             NodeBatches(newer_graph, "paper", 40, seed=8).load_state_dict(batches.state_dict())
@@ -286,7 +287,7 @@ def test_batch_error_is_raised_unchanged_and_batch_repeats(papers: Graph) -> Non
 
 
 def test_invalid_iteration_is_rejected(papers: Graph, client: Client) -> None:
-    with pytest.raises(InvalidRequest, match=r"hold one: with graph\.pin"):
+    with pytest.raises(InvalidRequest, match=r"use graph\.pin"):
         NodeBatches(client.graph("citations"), "paper", 10, seed=1)
-    with pytest.raises(InvalidRequest, match="rank 2 of 2"):
+    with pytest.raises(InvalidRequest, match="rank=2, world=2"):
         NodeBatches(papers, "paper", 10, seed=1, rank=2, world=2)

@@ -118,5 +118,8 @@ def test_rejected_call_explains_itself_in_a_function(papers: Graph) -> None:
         operators.sample_neighbors([-7], "cites", 2)
     with pytest.raises(tf.errors.OpError, match="InvalidRequest: nodes"):
         tf.function(lambda: operators.sample_neighbors(tf.constant([-7], tf.int64), "cites", 2))()
-    with pytest.raises(InvalidRequest, match="feature 'words' of 'paper' is ragged"):
+    with pytest.raises(
+        InvalidRequest,
+        match="feature 'words' of 'paper': expected a dense feature, this one is ragged",
+    ):
         operators.node_features([1], "words", "paper")

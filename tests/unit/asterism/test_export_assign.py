@@ -119,7 +119,7 @@ def test_a_wrong_line_is_refused_with_file_and_line(
     [
         ("[]", "num_parts"),
         ("{", "num_parts"),
-        ('{"num_parts": 4}', "num_parts is 4"),
+        ('{"num_parts": 4}', "num_parts=4: expected"),
         ('{"num_parts": "x"}', "num_parts"),
     ],
 )

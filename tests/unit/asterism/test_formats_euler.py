@@ -173,13 +173,13 @@ def test_missing_values_are_zero_or_empty_per_type(tmp_path: Path) -> None:
         (node(7, weight=None), "weight", "a weight is a number"),
         (node(7, d=("dense", [1])), "d", "expected 2 values"),
         (node(7, d=("dense", ["1", "2"])), "d", "expected a list of numbers"),
-        (node(7, d=("sparse", [1])), "d", "it is ragged here, and dense of an earlier row"),
+        (node(7, d=("sparse", [1])), "d", "expected dense, as in an earlier row; it is ragged"),
         (node(7, s=("sparse", [1.5])), "s", "integers"),
-        (node(7, s=("sparse", [2**63])), "s", "does not fit int64"),
-        (node(7, d=("dense", [1e300, 1])), "d", "does not fit float32"),
-        (node(7, d=("dense", [1, 10**400])), "d", "does not fit float32"),
+        (node(7, s=("sparse", [2**63])), "s", "expected numbers that fit int64"),
+        (node(7, d=("dense", [1e300, 1])), "d", "expected numbers that fit float32"),
+        (node(7, d=("dense", [1, 10**400])), "d", "expected numbers that fit float32"),
         (node(7, t=("binary", 5)), "t", "expected text"),
-        (node(7, t=("binary", "\ud800")), "t", "half a letter"),
+        (node(7, t=("binary", "\ud800")), "t", "lone surrogate"),
         (node(7, d=("vague", [1])), "features", "expected name, type"),
         ({**node(7), "features": 5}, "features", "expected a list"),
         ("seven", "", "expected an object"),
@@ -232,23 +232,23 @@ def test_chunk_of_only_bad_rows_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ('{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": 2, ', "line 3: this is no JSON"),
+        ('{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": 2, ', "line 3: expected JSON"),
         (
             '{"nodes": [\n{"id": 1, "type": 0, "weight": 1}\n',
             "line 3: expected , or ], found the end",
         ),
         ('{"nodes": [\n{"id": 1, "type": 0, "weight": 1} {}]}', "line 2: expected , or ], found {"),
-        ('{"nodes": [{"id": 1,\n"type": oops}]}', "line 2: this is no JSON"),
-        ('{"nodes": [],\n"nodes": []}', "line 2: 'nodes' is there twice"),
-        ('{"nodes": [], "edges": []}', "no node of it can be read"),
+        ('{"nodes": [{"id": 1,\n"type": oops}]}', "line 2: expected JSON"),
+        ('{"nodes": [],\n"nodes": []}', "line 2: 'nodes' is repeated"),
+        ('{"nodes": [], "edges": []}', "expected at least one valid node"),
         (
             '{"nodes": [{"id": 1, "type": "a", "weight": 1}, {"id": 1, "type": "b", "weight": 1}]}',
-            "node 1 is of type 'a' and of type 'b'",
+            "node 1: expected one type, found 'a' and 'b'",
         ),
         ('{"nodes": [' + "[" * 100_000, "line 1: "),
         (
             '{"nodes": [\n{"id": ' + "9" * 5000 + "}]}",
-            "line 2: this cannot be read: Exceeds the limit",
+            "line 2: not readable: Exceeds the limit",
         ),
     ],
 )
@@ -258,7 +258,7 @@ def test_malformed_json_is_refused_with_its_line(tmp_path: Path, text: str, refu
 
 
 def test_dgl_metadata_is_not_read_as_euler(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"node_type 0: expected a list"):
+    with pytest.raises(InvalidRequest, match=r"node_type=0: expected a list"):
         open_source(
             write_graph(tmp_path, {"graph_name": "dgl", "node_type": 0, "edges": {"a:b:c": {}}})
         )
@@ -284,7 +284,7 @@ def test_reserved_names_need_renaming_and_options_are_checked(tmp_path: Path) ->
     source = open_source(path, rename={"id": "number"})
     (chunk,) = source.node_chunks()
     assert list(chunk.features) == ["number"]
-    with pytest.raises(InvalidRequest, match="`weights` and `root`"):
+    with pytest.raises(InvalidRequest, match="no weights and root"):
         open_source(path, weights={"a": "b"})
 
 
@@ -297,6 +297,6 @@ def test_endless_element_is_refused_before_it_is_in_memory(
         tmp_path, '{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": "' + "x" * 100_000
     )
     with pytest.raises(
-        InvalidRequest, match="line 3: what begins here has no end within 1,000 letters"
+        InvalidRequest, match="line 3: expected the end of the element within 1,000 characters"
     ):
         open_source(path)

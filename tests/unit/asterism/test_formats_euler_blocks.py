@@ -148,7 +148,7 @@ def test_meta_file_gives_the_number_of_types(tmp_path: Path) -> None:
     (tmp_path / "graph_meta.json").write_text('{"node_type_num": 2, "edge_type_num": "two"}')
     with pytest.raises(
         InvalidRequest,
-        match=r"graph_meta\.json: no meta of Euler 1\.x: expected a number of edge_type_num",
+        match=r"graph_meta\.json: expected a meta file .* with a number of edge_type_num",
     ):
         open_source(path)
 
@@ -171,21 +171,21 @@ def set_value(*path: str | int, to: Any) -> Callable[[Any], None]:
             set_value("node_type", to=2),
             "node_type",
             "2",
-            "the meta beside the file has 2 node types",
+            "expected 0 to 1, the node types",
         ),
-        (set_value("node_type", to="0"), "node_type", "0", "a type is an integer"),
+        (set_value("node_type", to="0"), "node_type", "0", "expected an integer, 0 or more"),
         (set_value("float_feature", "0", to=[1.0]), "float_0", "[1.0]", "expected 2 values"),
         (
             set_value("float_feature", "0", to=[1.0, 1e300]),
             "float_0",
             "1e+300",
-            "does not fit float32",
+            "expected numbers that fit float32",
         ),
         (
             set_value("uint64_feature", "0", to=[1 << 63]),
             "uint64_0",
             "9223372036854775808",
-            "does not fit int64",
+            "expected numbers that fit int64",
         ),
         (
             set_value("uint64_feature", "5", to=[1]),
@@ -209,13 +209,13 @@ def set_value(*path: str | int, to: Any) -> Callable[[Any], None]:
             set_value("edge", 0, "weight", to=9.0),
             "weight",
             "9.0",
-            "the same edge weighs 5.0 among the neighbors of node 4",
+            "expected 5.0, as among the neighbors of node 4",
         ),
         (
             set_value("edge", 0, "edge_type", to=0),
             "dst_id",
             "5",
-            "not among the neighbors of node 4 by edges of type 0",
+            "expected a neighbor of node 4 by edges of type 0",
         ),
         (set_value("edge", to=7), "edge", "7", "expected a list"),
         (set_value("edge", 0, to=7), "edge", "7", "expected an object"),
@@ -226,7 +226,7 @@ def set_value(*path: str | int, to: Any) -> Callable[[Any], None]:
             set_value("neighbor", "7", to={"5": 1.0}),
             "edge_type",
             "7",
-            "the meta beside the file has 2 edge types",
+            "expected 0 to 1, the edge types",
         ),
         (set_value("neighbor", to=[5]), "neighbor", "[5]", "expected an object of neighbors"),
     ],
@@ -263,20 +263,20 @@ def test_edges_without_neighbors_are_edges(tmp_path: Path) -> None:
     [
         (
             '{"node_id": 1, "node_type": 0, "node_weight": 1}\n{"node_id": 2,\n',
-            "line 2: this is no JSON",
+            "line 2: expected JSON",
         ),
         (
             '{"node_id": 1, "node_type": 0, "node_weight": 1, '
             '"neighbor": {"0": {"1": 1, "1": 2}}}\n',
-            "line 1: this cannot be read: '1' is there twice",
+            "line 1: not readable: '1' is repeated",
         ),
         (
             '{"node_id": 1, "node_type": 0, "node_weight": 1}\n'
             '{"node_id": 1, "node_type": 1, "node_weight": 1}',
-            "node 1 is of type '0' and of type '1'",
+            "node 1: expected one type, found '0' and '1'",
         ),
         ('{"node_id": 1, "x": ' + "[" * 100_000, "line 1: "),
-        ('{"node_id": -1, "node_type": 0, "node_weight": 1}', "no node of it can be read"),
+        ('{"node_id": -1, "node_type": 0, "node_weight": 1}', "expected at least one valid node"),
     ],
 )
 def test_malformed_json_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
@@ -289,7 +289,7 @@ def test_endless_block_is_refused_before_it_is_in_memory(
 ) -> None:
     monkeypatch.setattr(eulerblocks, "MAX_ELEMENT", 1000)
     with pytest.raises(
-        InvalidRequest, match="line 1: what begins here has no end within 1,000 letters"
+        InvalidRequest, match="line 1: expected the end of the element within 1,000 characters"
     ):
         open_source(
             write_graph(

@@ -135,7 +135,7 @@ def test_integers_become_string_ids_and_floats_are_refused(tmp_path: Path) -> No
     parquet.write_table(pa.table({"code": [7.5], "w": [1.0]}), tmp_path / "ports.parquet")
     with pytest.raises(
         InvalidRequest,
-        match=r"ports.parquet: column 'code': a column of double cannot be read as names",
+        match=r"ports.parquet: column 'code': column of double: expected text or integers",
     ):
         list(source(tmp_path, NODES.replace("ports.csv", "ports.parquet")).node_chunks())
 
@@ -152,23 +152,23 @@ def test_numpy_strings_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("ids: string\nnodes: {port: {count: 4}}\n", "give `files` with an `id`"),
+        ("ids: string\nnodes: {port: {count: 4}}\n", "expected `files` with an `id`"),
         (
             "ids: string\nnodes: {port: {files: [ports.csv], key: code}}\n",
-            "give `files` with an `id`",
+            "expected `files` with an `id`",
         ),
         (
             "ids: string\nnodes: {port: {files: [ports.csv], weight: w}}\n",
-            "give `files` with an `id`",
+            "expected `files` with an `id`",
         ),
         (
             "ids: string\nnodes: {port: {files: [ports.csv], id: code, features: {id: bytes}}}\n",
-            "feature 'id': the name is reserved",
+            "feature 'id': expected another name",
         ),
-        (NODES + EDGES.replace("symmetry: true", "aggregate: count"), "`aggregate` makes has none"),
+        (NODES + EDGES.replace("symmetry: true", "aggregate: count"), "aggregate: expected none"),
         (
             NODES + EDGES.replace("symmetry: true", "self_loops: true"),
-            "`self_loops` makes has none",
+            "self_loops: expected none",
         ),
         (NODES.replace("ids: string\n", ""), "only `ids: string` has a salt"),
     ],
@@ -198,7 +198,7 @@ def test_chunks_are_split_with_their_string_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
-        ({"ids": "per_type"}, "ids are string with salt 7 in the source, per_type"),
+        ({"ids": "per_type"}, "ids=string with salt 7 in the source: expected per_type"),
         ({"ids": "string", "salt": 8}, "salt 8"),
     ],
 )

@@ -202,17 +202,20 @@ def test_the_largest_of_very_small_values_is_found() -> None:
     ("call", "said"),
     [
         (lambda: ops.walk_pairs([1, 2], 1, 1), r"shape \[2\]"),
-        (lambda: ops.walk_pairs([[1]], -1, 1), "window -1"),
-        (lambda: ops.walk_pairs([[1]], 1, 1, excluded=[(0, 1)]), "need the types"),
+        (lambda: ops.walk_pairs([[1]], -1, 1), "left=-1, right=1"),
+        (
+            lambda: ops.walk_pairs([[1]], 1, 1, excluded=[(0, 1)]),
+            "expected the node types of the walks",
+        ),
         (
             lambda: ops.walk_pairs([[1]], 1, 1, types=[[1, 2]], within=[1]),
-            r"types has shape \[1, 2\], walks \[1, 1\]",
+            r"types of shape \[1, 2\]: expected \[1, 1\]",
         ),
-        (lambda: ops.gather([1, 2], [0, 2]), r"indices\[1\] = 2: .* less than 2"),
-        (lambda: ops.inflate_idx([0, -4]), r"idx\[1\] = -4"),
-        (lambda: ops.scatter_add([1.0], [0, 1], 2), "one index per update"),
-        (lambda: ops.scatter_add([1.0], [3], 2), r"indices\[0\] = 3"),
-        (lambda: ops.ragged_gather((np.array([0, 1]), np.array([5])), [1]), r"rows\[0\] = 1"),
+        (lambda: ops.gather([1, 2], [0, 2]), r"indices\[1\]=2: expected 0 to 1"),
+        (lambda: ops.inflate_idx([0, -4]), r"idx\[1\]=-4"),
+        (lambda: ops.scatter_add([1.0], [0, 1], 2), "one index for each update"),
+        (lambda: ops.scatter_add([1.0], [3], 2), r"indices\[0\]=3"),
+        (lambda: ops.ragged_gather((np.array([0, 1]), np.array([5])), [1]), r"rows\[0\]=1"),
     ],
 )
 def test_invalid_arguments_are_refused_with_their_value(

@@ -59,7 +59,7 @@ class ColumnFiles:
         self._delimiter = str(format.get("delimiter", ","))
         if self._name not in ("numpy", "parquet", "csv"):
             raise InvalidRequest(
-                f"{files[0][1]}: format {self._name!r}: expected numpy, parquet or csv"
+                f"{files[0][1]}: format={self._name!r}: expected numpy, parquet or csv"
             )
         self._tables: list[TableReader] = []
         self._columns: list[tuple[str, ...]] = []
@@ -152,14 +152,15 @@ def _describe_parquet(path: Path, label: str) -> tuple[tuple[str, ...], ColumnDe
     file = open_parquet(path, label)
     schema, names = file.schema_arrow, tuple(file.schema_arrow.names)
     if not names:
-        raise InvalidRequest(f"{label}: there is no column in it")
+        raise InvalidRequest(f"{label}: expected at least one column")
     kinds = [described_parquet(label, schema.field(name)) for name in names]
     if any(kind.kind == "bytes" for kind in kinds) or (
         len(kinds) > 1 and any(kind.kind != "dense" or kind.shape for kind in kinds)
     ):
         raise InvalidRequest(
-            f"{label}: columns {', '.join(names)}: a feature is columns of numbers, or one "
-            "column of lists of numbers"
+            f"{label}: columns {', '.join(names)}: expected columns of numbers, or one column of "
+            f"lists "
+            "of numbers"
         )
     dtype = np.result_type(*(np.dtype(kind.dtype) for kind in kinds)).name
     shape: tuple[int, ...] = (len(names),) if len(names) > 1 else kinds[0].shape
@@ -191,7 +192,7 @@ def _describe_csv(path: Path, label: str, delimiter: str) -> tuple[CsvOptions, C
             line = file.readline()
             block = line + file.read(_PROBE_BYTES)
     except FileNotFoundError as error:
-        raise InvalidRequest(f"{label}: there is no such file") from error
+        raise InvalidRequest(f"{label}: no such file") from error
     if len(block) >= _PROBE_BYTES:
         block = block[: block.rfind(b"\n") + 1]
     width = line.rstrip(b"\r\n").count(delimiter.encode()) + 1

@@ -43,7 +43,7 @@ def read_metadata(path: Path) -> Metadata:
         text = path.read_text()
         document = json.loads(text)
         if not isinstance(document, dict):
-            raise InvalidRequest(f"expected an object, not {type(document).__name__}")
+            raise InvalidRequest(f"expected an object, found {type(document).__name__}")
         return _parse_metadata(document, path.parent, text)
     except (OSError, ValueError) as error:
         raise InvalidRequest(f"{path}: not a metadata.json ({error})") from error
@@ -55,11 +55,11 @@ def _parse_metadata(document: Mapping[str, Any], root: Path, text: str) -> Metad
     node_types, edge_types = _names(document, "node_type"), _names(document, "edge_type")
     for name in edge_types:
         if len(name.split(":")) != 3:
-            raise InvalidRequest(f"edge_type {name!r}: expected source:relation:destination")
+            raise InvalidRequest(f"edge_type={name!r}: expected source:relation:destination")
         for end in name.split(":")[::2]:
             if end not in node_types:
                 raise InvalidRequest(
-                    f"edge_type {name!r}: {end!r} is not in node_type {node_types}"
+                    f"edge_type={name!r}: expected ends of node_type {node_types}, found {end!r}"
                 )
     nodes, _ = _counts(document, "nodes", node_types)
     edges, chunks = _counts(document, "edges", edge_types)
@@ -67,7 +67,7 @@ def _parse_metadata(document: Mapping[str, Any], root: Path, text: str) -> Metad
     for name in node_types:
         if name not in node_counts:
             raise InvalidRequest(
-                f"the number of nodes of {name!r} is in neither num_nodes_per_chunk nor "
+                f"node type {name!r}: expected its number of nodes in num_nodes_per_chunk or "
                 "num_nodes_per_type"
             )
     edge_files = {
@@ -97,14 +97,14 @@ def _names(document: Mapping[str, Any], key: str) -> list[str]:
         or not all(isinstance(name, str) for name in names)
         or len(set(names)) != len(names)
     ):
-        raise InvalidRequest(f"{key} {names!r}: expected a list of different names")
+        raise InvalidRequest(f"{key}={names!r}: expected a list of different names")
     return names
 
 
 def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = document.get(key) or {}
     if not isinstance(value, dict):
-        raise InvalidRequest(f"{key}: expected an object, not {value!r}")
+        raise InvalidRequest(f"{key}={value!r}: expected an object")
     return value
 
 
@@ -148,7 +148,7 @@ def _counts(
 
 def _check_count(description: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidRequest(f"{description}: {value!r}: expected an integer, 0 or more")
+        raise InvalidRequest(f"{description}={value!r}: expected an integer, 0 or more")
     return value
 
 
@@ -175,7 +175,7 @@ def _features(
     result: dict[str, dict[str, DataFiles]] = {}
     for owner, features in _object(document, key).items():
         if owner not in names:
-            raise InvalidRequest(f"{key}: {owner!r} is none of {names}")
+            raise InvalidRequest(f"{key}: expected types of {names}, found {owner!r}")
         result[owner] = {
             name: _data(f"{key} of {owner!r}: {name!r}", data, root)
             for name, data in _object({owner: features}, owner).items()

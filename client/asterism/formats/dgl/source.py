@@ -70,7 +70,7 @@ class ChunkedSource:
         for owner in self._weights:
             if owner not in type_names:
                 raise InvalidRequest(
-                    f"weights of {owner!r}: there is no such type; there are "
+                    f"weights with {owner!r}: expected a type, one of "
                     f"{', '.join(sorted(type_names))}"
                 )
         self._series = {
@@ -119,19 +119,20 @@ class ChunkedSource:
         weight = self._weights.get(owner)
         if weight is not None and weight not in series:
             raise InvalidRequest(
-                f"weights of {owner!r}: there is no feature {weight!r}; there are "
+                f"weights of {owner!r}: expected a feature of it, found {weight!r}; there are "
                 f"{', '.join(series) or 'none'}"
             )
         for name, column in series.items():
             if name == weight and column.shape not in ((), (1,)):
                 raise InvalidRequest(
-                    f"weights of {owner!r}: {name!r} has the shape {list(column.shape)} a "
-                    "row; a weight is one number"
+                    f"weights of {owner!r}: expected one number for each row, {name!r} has shape "
+                    f"{list(column.shape)}"
                 )
             if self._stays_feature(owner, name):
                 if self._rename.get(name, name) in RESERVED_NAMES:
                     raise InvalidRequest(
-                        f"{owner!r} has a feature {name!r}, a reserved name: say "
+                        f"feature {name!r} of {owner!r}: expected another name, because this one "
+                        f"is reserved; use "
                         f"`weights={{{owner!r}: {name!r}}}` if it is the weight, "
                         f"or `rename={{{name!r}: ...}}`"
                     )
@@ -391,7 +392,7 @@ def _edge_table(data: DataFiles, file: tuple[Path, str]) -> TableReader:
     path, label = file
     name = data.format.get("name")
     if not path.is_file():
-        raise InvalidRequest(f"{label}: there is no such file")
+        raise InvalidRequest(f"{label}: no such file")
     if name == "csv":
         return CsvTable(
             [file],
@@ -407,7 +408,7 @@ def _edge_table(data: DataFiles, file: tuple[Path, str]) -> TableReader:
         return NpyTable(
             {column: [part] for column, part in edge_columns(NpyFile.open(path, label)).items()}
         )
-    raise InvalidRequest(f"{label}: format {name!r}: expected csv, numpy or parquet")
+    raise InvalidRequest(f"{label}: format={name!r}: expected csv, numpy or parquet")
 
 
 def _end_columns(table: TableReader, file: tuple[Path, str]) -> tuple[str, str]:

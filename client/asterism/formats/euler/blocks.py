@@ -100,8 +100,8 @@ class EulerBlocks:
                 line += 1
                 if len(text) > MAX_ELEMENT:
                     raise InvalidRequest(
-                        f"{self._path}, line {line}: what begins here has no end within "
-                        f"{MAX_ELEMENT:,} letters"
+                        f"{self._path}, line {line}: expected the end of the element within "
+                        f"{MAX_ELEMENT:,} characters"
                     )
                 if text.isspace():
                     continue
@@ -113,15 +113,15 @@ class EulerBlocks:
                     ) from error
                 except json.JSONDecodeError as error:
                     raise InvalidRequest(
-                        f"{self._path}, line {line}: this is no JSON: {error.msg}"
+                        f"{self._path}, line {line}: expected JSON: {error.msg}"
                     ) from error
                 except ValueError as error:
                     raise InvalidRequest(
-                        f"{self._path}, line {line}: this cannot be read: {error}"
+                        f"{self._path}, line {line}: not readable: {error}"
                     ) from error
                 except RecursionError as error:
                     raise InvalidRequest(
-                        f"{self._path}, line {line}: brackets are nested too deep"
+                        f"{self._path}, line {line}: expected fewer levels of brackets"
                     ) from error
                 yield line, len(text), block
 
@@ -197,16 +197,13 @@ class EulerBlocks:
                 return BadRowError(
                     "dst_id",
                     edge.get("dst_id", ""),
-                    (
-                        f"it is not among the neighbors of node {node} by edges of type "
-                        f"{key[0]}, or twice"
-                    ),
+                    (f"expected a neighbor of node {node} by edges of type {key[0]}, each once"),
                 )
             if weight != edge.get("weight", ""):
                 return BadRowError(
                     "weight",
                     edge.get("weight", ""),
-                    f"the same edge weighs {weight} among the neighbors of node {node}",
+                    f"expected {weight}, as among the neighbors of node {node}",
                 )
         return self._checked_edge(edge, node)
 
@@ -224,11 +221,13 @@ class EulerBlocks:
 
     def _type(self, element: str, type_id: Any) -> Any:
         if type(type_id) is not int or type_id < 0:
-            raise BadRowError("type", type_id, "a type is an integer, not negative")
+            raise BadRowError("type", type_id, "expected an integer, 0 or more")
         type_count = self._limits.get(f"{element}_type_num", type_id + 1)
         if type_id >= type_count:
             raise BadRowError(
-                "type", type_id, f"the meta beside the file has {type_count} {element} types"
+                "type",
+                type_id,
+                f"expected 0 to {type_count - 1}, the {element} types of the meta file",
             )
         return type_id
 
@@ -266,7 +265,8 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(
-            f"{next(name for name in names if names.count(name) > 1)!r} is there twice"
+            f"{next(name for name in names if names.count(name) > 1)!r} is repeated; expected "
+            f"each name once"
         )
     return result
 
@@ -280,7 +280,7 @@ def _read_meta(path: Path) -> dict[str, int]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_object)
     except (OSError, ValueError) as error:
-        raise InvalidRequest(f"{path}: no meta of Euler 1.x: {error}") from error
+        raise InvalidRequest(f"{path}: expected a meta file of Euler 1.x ({error})") from error
     missing = [
         name
         for name in required
@@ -289,5 +289,7 @@ def _read_meta(path: Path) -> dict[str, int]:
         or document[name] < 0
     ]
     if missing:
-        raise InvalidRequest(f"{path}: no meta of Euler 1.x: expected a number of {missing[0]}")
+        raise InvalidRequest(
+            f"{path}: expected a meta file of Euler 1.x, with a number of {missing[0]}"
+        )
     return {name: document[name] for name in required}

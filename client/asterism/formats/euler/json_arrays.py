@@ -119,16 +119,16 @@ class _TextWindow:
                     continue
                 if buffered > MAX_ELEMENT:
                     raise self.error(
-                        f"what begins here has no end within {MAX_ELEMENT:,} letters"
+                        f"expected the end of the element within {MAX_ELEMENT:,} characters"
                     ) from error
                 self.line += self._buffer.count(
                     "\n", self._cursor, self._cursor + error.pos - start
                 )
-                raise self.error(f"this is no JSON: {error.msg}") from error
+                raise self.error(f"expected JSON: {error.msg}") from error
             except ValueError as error:
-                raise self.error(f"this cannot be read: {error}") from error
+                raise self.error(f"not readable: {error}") from error
             except RecursionError as error:
-                raise self.error("brackets are nested too deep") from error
+                raise self.error("expected fewer levels of brackets") from error
             if len(self._buffer) - stop < _NUMBER_TAIL and self._read_more():
                 continue  # a number may continue
             self._advance(self._cursor + stop - start)
@@ -178,7 +178,7 @@ def read_elements(
                 )
             name = text.value()
             if name in seen:
-                raise text.error(f"{name!r} is there twice")
+                raise text.error(f"{name!r} is repeated; expected each name once")
             seen.add(name)
             text.expect(":")
             if text.peek() == "[":

@@ -38,8 +38,9 @@ def read_meta(path: Path) -> EulerMeta:
     node_types, edge_types = cursor.types("node"), cursor.types("edge")
     if cursor.offset != len(data):
         raise InvalidRequest(
-            f"{path}: {len(data) - cursor.offset} bytes are left behind its last type; it is "
-            "no euler.meta of version 2.0"
+            f"{path}: expected an euler.meta of version 2.0, found {len(data) - cursor.offset} "
+            f"bytes "
+            "after its last type"
         )
     return EulerMeta(
         node_types=node_types,
@@ -59,7 +60,7 @@ class _Cursor:
         size = struct.calcsize(layout)
         if self.offset + size > len(self.data):
             raise InvalidRequest(
-                f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0"
+                f"{self.path}: expected an euler.meta of version 2.0, it ends at byte {self.offset}"
             )
         values = struct.unpack_from(layout, self.data, self.offset)
         self.offset += size
@@ -70,15 +71,15 @@ class _Cursor:
         start, stop = self.offset, self.offset + size
         if stop > len(self.data):
             raise InvalidRequest(
-                f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0"
+                f"{self.path}: expected an euler.meta of version 2.0, it ends at byte {self.offset}"
             )
         self.offset = stop
         try:
             return self.data[start:stop].decode()
         except UnicodeDecodeError as error:
             raise InvalidRequest(
-                f"{self.path}: the name at byte {start} is no text; it is no euler.meta of "
-                "version 2.0"
+                f"{self.path}: expected an euler.meta of version 2.0, the name at byte {start} is "
+                f"not text"
             ) from error
 
     def dimensions(self) -> dict[str, int]:
@@ -89,7 +90,7 @@ class _Cursor:
             kind, _, dimension = self.numbers("<iiq")
             if not 0 <= kind < len(FEATURE_KINDS):
                 raise InvalidRequest(
-                    f"{self.path}: feature {name!r} is of kind {kind}; expected 0, 1 or 2"
+                    f"{self.path}: feature {name!r} of kind {kind}: expected 0, 1 or 2"
                 )
             if FEATURE_KINDS[kind] == "dense":
                 dimensions[name.removeprefix("dense_")] = dimension
@@ -104,6 +105,7 @@ class _Cursor:
             names[type_id] = name
         if sorted(names) != list(range(count)):
             raise InvalidRequest(
-                f"{self.path}: its {count} {element} types have the numbers {sorted(names)}"
+                f"{self.path}: expected numbers 0 to {count - 1} of {element} types, found "
+                f"{sorted(names)}"
             )
         return tuple(names[type_id] for type_id in range(count))

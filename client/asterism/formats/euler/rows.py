@@ -74,7 +74,7 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
     """Return a feature's value if it fits the schema; raise `BadRowError` otherwise."""
     if kind != feature.kind:
         raise BadRowError(
-            feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row"
+            feature.name, value, f"expected {feature.kind}, as in an earlier row; it is {kind}"
         )
     if kind == "bytes":
         if not isinstance(value, str):
@@ -85,7 +85,7 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
             raise BadRowError(
                 feature.name,
                 value,
-                "the text has half a letter (a surrogate alone), which is no UTF-8",
+                "expected UTF-8, it has a lone surrogate",
             ) from error
     allowed = {int} if kind == "ragged" else {int, float}
     if not isinstance(value, list) or not set(map(type, value)) <= allowed:
@@ -95,7 +95,7 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
             f"expected a list of {'integers' if kind == 'ragged' else 'numbers'}",
         )
     if kind == "ragged" and value and not (min(value) >= -_MAX_ID - 1 and max(value) <= _MAX_ID):
-        raise BadRowError(feature.name, value, "a number does not fit int64")
+        raise BadRowError(feature.name, value, "expected numbers that fit int64")
     if kind == "dense" and value and len(value) != feature.shape[0]:
         raise BadRowError(feature.name, value, f"expected {feature.shape[0]} values")
     if (
@@ -104,7 +104,7 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
         and not (min(value) >= -_MAX_FLOAT32 and max(value) <= _MAX_FLOAT32)
         and any(_exceeds_float32(item) for item in value)
     ):
-        raise BadRowError(feature.name, value, "a number does not fit float32")
+        raise BadRowError(feature.name, value, "expected numbers that fit float32")
     return value
 
 
@@ -138,7 +138,8 @@ class RowBuffer:
                 raise BadRowError(
                     name,
                     value,
-                    "the type had no such feature when the file was opened; it has changed",
+                    "expected the features that the type had when the file was opened; it has "
+                    "changed",
                 )
             values[name] = check_feature(self._features[name], kind, value)
         for column, node_id in zip(self.ids, ids, strict=True):

@@ -90,8 +90,8 @@ class _NodeTypeIndex:
         if len(conflicts):
             first = conflicts[0]
             raise InvalidRequest(
-                f"{path}: node {ids[first]} is of type {names[types[first]]!r} and of type "
-                f"{names[types[first + 1]]!r}; give each node one type"
+                f"{path}: node {ids[first]}: expected one type, found {names[types[first]]!r} and "
+                f"{names[types[first + 1]]!r}"
             )
         self._sorted = ids, types
 
@@ -175,7 +175,7 @@ class EulerSource:
                     self._note_edge(survey, element, pending)
         if not survey.nodes:
             raise InvalidRequest(
-                f"{self._path}: no node of it can be read; expected "
+                f"{self._path}: expected at least one valid node, in "
                 '{"nodes": [{"id", "type", "weight", "features"}], "edges": []}'
             )
         self._node_index.freeze(self._path, list(survey.nodes))
@@ -405,7 +405,7 @@ class EulerSource:
                 ids, kind = parse_head(element.value, end_columns)
                 owner = as_name(kind)
                 if owner not in features:
-                    raise BadRowError("type", kind, "no row of this type can be read")
+                    raise BadRowError("type", kind, "expected at least one valid row of this type")
                 rows_by_type.setdefault(owner, RowBuffer(features[owner], len(end_columns))).append(
                     ids, element.value, self._rename, element.line
                 )

@@ -229,7 +229,7 @@ class Config:
         time = self["newest_time"] or self["start_time"]
         if self["train_mode"] != "online_train" or time is None:
             raise InvalidRequest(
-                f"{self.path}: windows need train_mode: online_train, and a start_time"
+                f"{self.path}: expected train_mode: online_train and a start_time, for windows"
             )
         windows = []
         while (folder := self.root / time.strftime(_TIME)).is_dir():
@@ -264,7 +264,7 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InvalidRequest(f"{path}: cannot be read ({error})") from error
     if not isinstance(document, dict):
-        raise InvalidRequest(f"{path}: expected keys and values, as PGLBox's configurations have")
+        raise InvalidRequest(f"{path}: expected keys and values, as in PGLBox's configurations")
     try:
         return _build_config(path, text, document, root)
     except InvalidRequest as error:
@@ -291,7 +291,7 @@ def _build_config(
             try:
                 values[name] = _READ[name][0](value)
             except ValueError as error:
-                raise InvalidRequest(f"{key}: {value!r}: expected {error}") from error
+                raise InvalidRequest(f"{key}={value!r}: expected {error}") from error
     edge_files = {
         _parse_triple(name): files
         for name, files in _parse_files("etype2files", values["etype2files"]).items()
@@ -302,20 +302,21 @@ def _build_config(
     }
     if not edge_files or not node_files:
         raise InvalidRequest(
-            "etype2files and ntype2files say which files hold edges and nodes; give both"
+            "etype2files, ntype2files: expected both, the files of edges and of nodes"
         )
     for triple in edge_files:
         for end in (triple[0], triple[2]):
             if end not in node_files:
                 raise InvalidRequest(
-                    f"etype2files: {end!r} of {'2'.join(triple)!r} is no node type of "
-                    f"ntype2files: {', '.join(node_files)}"
+                    f"etype2files: {'2'.join(triple)!r}: expected node types of ntype2files, "
+                    f"{', '.join(node_files)}; found {end!r}"
                 )
     if values["sage_mode"] and (
         not values["samples"] or (values["need_inference"] and not values["infer_samples"])
     ):
         raise InvalidRequest(
-            "sage_mode: True needs samples, and infer_samples where need_inference is: "
+            "sage_mode=True: expected samples, and infer_samples with need_inference, the numbers "
+            "of "
             "neighbors per hop"
         )
     config = Config(
@@ -344,7 +345,8 @@ def _data_root(path: Path, values: Mapping[str, Any], root: str | Path | None) -
     location = str(values[config_key] or values["graph_data_hdfs_path"])
     if location.startswith(("hdfs:", "afs:")):
         raise InvalidRequest(
-            f"{config_key}: {location!r}: files are read here; bring them here and say their "
+            f"{config_key}={location!r}: expected local files; copy them to this machine, and "
+            f"pass their "
             "folder as `root`"
         )
     return path.parent / location
@@ -357,7 +359,7 @@ def _parse_files(key: str, text: str) -> dict[str, str]:
         name, colon, files = entry.partition(":")
         if not (name.strip() and colon and files.strip()) or name.strip() in files_by_type:
             raise InvalidRequest(
-                f"{key}: {entry!r}: expected type:file or folder, and each type once"
+                f"{key}={entry!r}: expected type:file or folder, and each type once"
             )
         files_by_type[name.strip()] = files.strip()
     return files_by_type
@@ -381,18 +383,18 @@ def _build_metapaths(text: str, config: Config) -> tuple[Metapath, ...]:
                 has_reverse = (step[2], step[1], step[0]) in config.triples
                 known_types = ", ".join(_format_triple(triple) for triple in config.triples)
                 hint = (
-                    "symmetry: True makes it of the other way"
+                    "symmetry: True creates it in the other direction"
                     if has_reverse
                     else f"there are {known_types}"
                 )
                 raise InvalidRequest(
-                    f"meta_path: {path!r}, step {step_number}: no edge type "
+                    f"meta_path={path!r}, step {step_number}: expected an edge type, found "
                     f"{_format_triple(step)!r}; {hint}"
                 )
             if step_number > 1 and steps[step_number - 2][2] != step[0]:
                 raise InvalidRequest(
-                    f"meta_path: {path!r}, step {step_number} starts at {step[0]!r}; the "
-                    f"step before ends at {steps[step_number - 2][2]!r}"
+                    f"meta_path={path!r}, step {step_number}: expected a step that starts at "
+                    f"{steps[step_number - 2][2]!r}, it starts at {step[0]!r}"
                 )
         types = (*(step[0] for step in steps), steps[-1][2])
         metapaths.append(Metapath(text=path, steps=tuple(map(":".join, steps)), node_types=types))
@@ -421,7 +423,5 @@ def _parse_infer_types(text: str, types: Mapping[str, str]) -> tuple[str, ...]:
     names = [name_text.strip() for name_text in text.split(";") if name_text.strip()]
     unknown = [name for name in names if name not in types]
     if unknown:
-        raise InvalidRequest(
-            f"infer_node_type: no node type {unknown[0]!r}; there are {', '.join(types)}"
-        )
+        raise InvalidRequest(f"infer_node_type={unknown[0]!r}: expected one of {', '.join(types)}")
     return tuple(names or types)

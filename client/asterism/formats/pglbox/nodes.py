@@ -51,7 +51,7 @@ def slots_of(config: Config) -> tuple[Slot, ...]:
     for ntype, name, kind in config["nfeat_info"]:
         if ntype not in config.node_files:
             raise InvalidRequest(
-                f"{config.path}: nfeat_info: no node type {ntype!r}; there are "
+                f"{config.path}: nfeat_info with {ntype!r}: expected a node type, one of "
                 f"{', '.join(config.node_files)}"
             )
         dtype = "float32" if kind.startswith("float") else "int64"
@@ -212,7 +212,7 @@ class NodeLines:
                 "",
                 fields.has_unpaired,
                 slot_texts,
-                lambda value: "expected slot:value behind the id, with tabs between",
+                lambda value: "expected slot:value after the id, separated by tabs",
             )
             for slot in slots:
                 features[slot.feature.name], bad_mask = fields.feature(slot)

@@ -209,8 +209,7 @@ def list_files(config: Config, description: str, location: str) -> Files:
         return ((path, display_path(path, config.root)),)
     if not path.is_dir():
         raise InvalidRequest(
-            f"{config.path}: {description}: {location}: there is no such file or folder "
-            f"under {config.root}"
+            f"{config.path}: {description}: {location}: no such file or folder under {config.root}"
         )
     files = sorted(
         file
@@ -221,7 +220,9 @@ def list_files(config: Config, description: str, location: str) -> Files:
     )
     for file in files:
         if file.suffix in (".gz", ".zip", ".bz2", ".zst"):
-            raise InvalidRequest(f"{display_path(file, config.root)}: is compressed; unpack it")
+            raise InvalidRequest(
+                f"{display_path(file, config.root)}: expected an uncompressed file; unpack it"
+            )
     if not files:
         raise InvalidRequest(f"{config.path}: {description}: {location}: the folder has no files")
     return tuple((file, display_path(file, config.root)) for file in files)
