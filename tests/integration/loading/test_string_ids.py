@@ -252,7 +252,7 @@ def test_invalid_string_ids_are_refused_with_the_value(graph: Graph) -> None:
     graph.client.create_space("numbers", {"nodes": {"n": {}}}, if_not_exists=True)
     with pytest.raises(
         InvalidRequest,
-        match="\[0\]='SFO': expected an integer, because ids of this space are integers",
+        match=r"\[0\]='SFO': expected an integer, because ids of this space are integers",
     ):
         graph.client.graph("numbers").upsert_nodes(["SFO"], "n")
     with pytest.raises(InvalidRequest, match="space='numbers': expected a space with string ids"):
