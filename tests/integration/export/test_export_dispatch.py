@@ -303,7 +303,7 @@ def test_parts_go_to_machines_round_robin() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no machines"),
+        ("", "expected one machine on each line"),
         ("a b\n", "line 1"),
         ("a\nb 1 2\n", "line 2"),
         ("a\na\n", "twice"),

@@ -567,7 +567,7 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
     )
     for entry, message in (
         (("sample", "like", "shop", 10**12, "--node-type", "nope"), "nope"),
-        (("sample", "walk", "shop", 1, "--metapath", "user2eats2item"), "no such edge type"),
+        (("sample", "walk", "shop", 1, "--metapath", "user2eats2item"), "expected an edge type"),
         (("sample", "nodes", "shop", "--where", "weight >"), "character 9: found the end"),
     ):
         assert message in asterism(

@@ -206,7 +206,7 @@ def test_explained_sample_can_be_replayed(graph: Graph) -> None:
 
 
 def test_only_sampling_calls_can_be_explained(graph: Graph) -> None:
-    with pytest.raises(AttributeError, match="'neighbors' is no sampling call"):
+    with pytest.raises(AttributeError, match=r"explain\.neighbors: expected a sampling call"):
         graph.explain.neighbors([1], "cites")
     with pytest.raises(asterism.NotFound, match="'eats'"):
         graph.explain.sample_neighbors([1], "eats", 3)
