@@ -90,7 +90,9 @@ class Grammar:
             return [], set()
         try:
             state = self._parser.parse_interactive(text)
-            return list(state.iter_parse()), set(state.accepts())
+            tokens = list(state.iter_parse())
+            # lark does not annotate this method.
+            return tokens, set(state.accepts())  # type: ignore[no-untyped-call]
         except (AsterismError, UnexpectedInput):
             return [], set()
 
