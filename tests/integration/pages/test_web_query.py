@@ -215,6 +215,8 @@ def test_vectors_are_shortened_and_whole_on_request(shop: Shop, watch: Monitored
     assert [float(value) for value in short[1].split(", ")] == pytest.approx(
         shop.vectors[7, :4], rel=1e-2
     )
+    heads = page.locator("#answer thead th")
+    assert [heads.nth(i).get_attribute("class") for i in range(3)] == ["number", None, "number"]
     summary = page.locator("#answer details.cell summary")
     whole = json.loads(summary.get_attribute("title") or "")
     assert np.array_equal(np.array(whole, np.float32), shop.vectors[7])

@@ -170,7 +170,7 @@ function answer({ answer: found }) {
   if (found.nothing) return [h("h2", null, "Result"), h("p", { id: "nothing" }, h("strong", null, "0 rows. "), found.nothing)];
   const shown = found.rows.slice(0, MOST_SHOWN);
   const notes = [of(found.length, "row"), seconds(found.took_s), found.space && `space ${found.space}`, found.version && `version ${found.version}`, found.seed !== null && `seed ${found.seed}`].filter(Boolean);
-  const number = found.columns.map((column) => /^(u?int|float)\d+$/.test(column.type));
+  const number = found.columns.map((column, i) => /^(u?int|float)\d+$/.test(column.type) && !found.rows.some((row) => Array.isArray(row[i])));
   return [
     h("h2", null, "Result"),
     h("p", null, found.columns.length || found.plan ? notes.join(" · ") : ["Done", ...notes.slice(1)].join(" · ")),

@@ -30,7 +30,7 @@ export function render(data, { query }) {
         { label: "Nodes", number: true, cell: (space) => count(space.nodes) },
         { label: "Edges", number: true, cell: (space) => count(space.edges) },
         { label: "Partitions", number: true, sort: "parts", cell: (space) => count(space.parts) },
-        { label: "State", cell: (space) => availability(space.unavailable_parts, space.parts) },
+        { label: "State", cell: (space) => (space.version || space.unavailable_parts ? availability(space.unavailable_parts, space.parts) : "no version") },
         { label: "Created", sort: "created", cell: (space) => ago(space.created_ms) },
       ],
     }),
