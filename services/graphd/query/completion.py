@@ -64,7 +64,7 @@ class SpaceNames:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CompletionCandidate:
     """Completion of a text."""
 
     text: str
@@ -78,7 +78,7 @@ class Completions:
 
     prefix_length: int = 0
     """Characters before the cursor that a completion replaces."""
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[CompletionCandidate, ...] = ()
 
 
 def collect_names(schema: Schema) -> SpaceNames:
@@ -135,7 +135,7 @@ def complete(
     is_euler = language == "euler"
     grammar: Grammar = euler_parser.euler_grammar() if is_euler else parser.ngql_grammar()
     tokens, terminals = grammar.accepted(text[: len(text) - len(prefix)])
-    candidates: list[Candidate] = []
+    candidates: list[CompletionCandidate] = []
     add = partial(_extend, candidates, prefix)
     statement = _last_statement(tokens)
     if "NAME" in terminals and not is_euler:
@@ -160,11 +160,13 @@ def complete(
     )
 
 
-def _extend(candidates: list[Candidate], prefix: str, kind: str, choices: Iterable[str]) -> None:
+def _extend(
+    candidates: list[CompletionCandidate], prefix: str, kind: str, choices: Iterable[str]
+) -> None:
     """Append the choices that a prefix begins."""
     begun = prefix.lstrip("`").lower()
     candidates += [
-        Candidate(text=choice, kind=kind)
+        CompletionCandidate(text=choice, kind=kind)
         for choice in choices
         if (bare := choice.strip("`").lower()).startswith(begun) and bare != begun
     ]
