@@ -106,7 +106,7 @@ class NodeReader:
 
     def neighborhood(
         self, space: str, node_type: str, id_text: str, seed: int
-    ) -> views.Neighborhood:
+    ) -> views.NeighborhoodView:
         """Return a sampled neighborhood of a node."""
         with self._client() as client:
             graph = self._current(client, space)
@@ -131,7 +131,7 @@ class _NeighborhoodSample:
         self._hops: list[int] = []
         self._edges: dict[tuple[int, int, str], float | None] = {}
 
-    def draw(self, node_type: str, node: int) -> views.Neighborhood:
+    def draw(self, node_type: str, node: int) -> views.NeighborhoodView:
         """Sample the hops, starting at a node."""
         self._add(node_type, node, 0)
         for hop, count in enumerate(FANOUTS, start=1):
@@ -146,7 +146,7 @@ class _NeighborhoodSample:
             nodes = np.array([i for other, i in self._position if other == name], np.int64)
             texts = _id_texts(graph, nodes, name)
             ids |= {(name, i): text for i, text in zip(nodes.tolist(), texts, strict=True)}
-        return views.Neighborhood(
+        return views.NeighborhoodView(
             version=graph.version or 0,
             seed=self._seed,
             nodes=[
@@ -196,7 +196,7 @@ class _NeighborhoodSample:
             ends = (local, remote) if direction == "out" else (remote, local)
             self._edges.setdefault(
                 (*ends, edge_type.name),
-                _number(sample.weights[row, column]) if edge_type.weighted else None,
+                _shortest(sample.weights[row, column]) if edge_type.weighted else None,
             )
 
 
@@ -249,7 +249,7 @@ def _neighbor_group(
         degree=degree,
         offset=offset,
         rows=[
-            views.NeighborRow(id=text, weight=_number(weight) if edge_type.weighted else None)
+            views.NeighborRow(id=text, weight=_shortest(weight) if edge_type.weighted else None)
             for text, weight in zip(_id_texts(graph, ids, neighbor_type), weights, strict=True)
         ],
     )
@@ -311,15 +311,17 @@ def _text(data: bytes) -> str:
 
 
 def _number(value: Any) -> float | int | str | None:
-    """Return a NumPy number for JSON.
-
-    Floats keep the shortest digits that identify them in their own precision. Integers that
-    JavaScript would round become text.
-    """
+    """Return a NumPy number for JSON; integers that JavaScript would round become text."""
     if isinstance(value, np.floating):
-        number = float(str(value))
-        return number if math.isfinite(number) else None
-    if isinstance(value, np.bool_):
-        return int(value)
+        return _shortest(value)
     integer = int(value)
     return integer if abs(integer) < 1 << 53 else str(integer)
+
+
+def _shortest(value: Any) -> float | None:
+    """Return a NumPy float by the shortest digits that identify it in its own precision.
+
+    Numbers that are not finite become null, because JSON has none.
+    """
+    number = float(str(value))
+    return number if math.isfinite(number) else None

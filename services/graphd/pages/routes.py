@@ -337,7 +337,7 @@ def _nodes(node_reader: NodeReader) -> APIRouter:
         node_type: NodeTypeName,
         id_text: NodeIdText,
         seed: Annotated[int, Query(ge=0, lt=1 << 53, description="Seed of the sample.")] = 1,
-    ) -> views.Neighborhood:
+    ) -> views.NeighborhoodView:
         """Return a sampled neighborhood of a node, two hops wide."""
         return node_reader.neighborhood(name, node_type, id_text, seed)
 

@@ -555,7 +555,7 @@ class PictureEdge(PageModel):
     weight: float | None
 
 
-class Neighborhood(PageModel):
+class NeighborhoodView(PageModel):
     """Sampled neighborhood of a node; the node itself comes first."""
 
     version: int
