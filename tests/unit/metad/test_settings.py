@@ -18,7 +18,7 @@ def test_defaults_are_as_documented() -> None:
         "http_listen": "127.0.0.1:19559",
         "grpc_workers": 128,
         "stop_grace_s": 5.0,
-        "heartbeat_interval_s": 1.0,
+        "heartbeat_interval_s": 1.5,
         "lease_s": 5.0,
         "tick_s": 0.1,
         "max_attempts": 3,
