@@ -20,7 +20,7 @@ FROM base AS dependencies
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/asterism
 COPY --from=requirements /src/requirements.txt /src/
-COPY services/image /src/image
+COPY .docker /src/image
 RUN /opt/asterism/bin/pip install -q --no-compile -r /src/requirements.txt \
  && site=$(/opt/asterism/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))") \
  && echo /opt/asterism/packages > "$site/asterism.pth" \

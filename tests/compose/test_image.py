@@ -68,7 +68,7 @@ def test_image_is_at_most_500_mb(root: Path, build: Build) -> None:
 
 def test_changed_client_adds_only_the_last_layer(root: Path, build: Build, tmp_path: Path) -> None:
     """The packages that Asterism depends on are not installed again, nor kernels compiled."""
-    for name in ("proto", "client", "services"):
+    for name in ("proto", "client", "services", ".docker"):
         shutil.copytree(
             root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
         )
