@@ -13,6 +13,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import views
 from graphd.pages.plots import format_ranges
+from graphd.pages.rates import RateInterval, combine, quantile
 
 _STATE_NAMES: Mapping[int, views.StateName] = {
     common_pb.QUEUE: "QUEUE",
@@ -94,28 +95,6 @@ def space_row(
         nodes=counts[NODE] if counts else None,
         edges=counts[EDGE] if counts else None,
         unavailable_parts=_unavailable_parts(space, hosts),
-    )
-
-
-def space_use(
-    space: common_pb.Space, manifest: common_pb.Manifest | None, used_bytes: int | None
-) -> views.SpaceUse:
-    """Return the size of a space."""
-    counts = count_rows(manifest.totals) if manifest else None
-    return views.SpaceUse(
-        name=space.name,
-        parts=len(space.parts),
-        version=space.version,
-        nodes=counts[NODE] if counts else None,
-        edges=counts[EDGE] if counts else None,
-        bytes=used_bytes,
-    )
-
-
-def log_row(record: common_pb.LogRecord) -> views.LogRecordView:
-    """Return a record of a log."""
-    return views.LogRecordView(
-        time_ms=record.time_ms, level=record.level, logger=record.logger, text=record.text
     )
 
 
@@ -390,3 +369,38 @@ def _result_lines(result: common_pb.TaskResult) -> list[str]:
     if result.bytes_before:
         lines.append(f"{result.bytes_before:,} bytes before, {result.bytes_after:,} after")
     return lines
+
+
+def space_use(
+    space: common_pb.Space, manifest: common_pb.Manifest | None, used_bytes: int | None
+) -> views.SpaceUse:
+    """Return the size of a space."""
+    counts = count_rows(manifest.totals) if manifest else None
+    return views.SpaceUse(
+        name=space.name,
+        parts=len(space.parts),
+        version=space.version,
+        nodes=counts[NODE] if counts else None,
+        edges=counts[EDGE] if counts else None,
+        bytes=used_bytes,
+    )
+
+
+def log_row(record: common_pb.LogRecord) -> views.LogRecordView:
+    """Return a record of a log."""
+    return views.LogRecordView(
+        time_ms=record.time_ms, level=record.level, logger=record.logger, text=record.text
+    )
+
+
+def rate_trend(intervals: Sequence[RateInterval]) -> views.RateTrend:
+    """Return call rates and latencies over some measurements."""
+    totals = [combine(list(interval.by_method.values())) for interval in intervals]
+    return views.RateTrend(
+        ended_ms=[interval.ended_ms for interval in intervals],
+        per_s=[
+            total.calls / interval.seconds
+            for total, interval in zip(totals, intervals, strict=True)
+        ],
+        p99_s=[quantile(total, 0.99) for total in totals],
+    )

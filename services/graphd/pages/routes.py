@@ -20,7 +20,7 @@ from graphd.pages.data import METAD, PageData, schema_of
 from graphd.pages.health import cluster_health, disk_rows, space_usage
 from graphd.pages.nodes import MAX_OFFSET, NodeReader
 from graphd.pages.plots import histogram_bars, part_ranges
-from graphd.pages.rates import RateInterval, RateMonitor, combine, quantile
+from graphd.pages.rates import RateMonitor, combine, quantile
 from graphd.query.completion import SpaceNames, collect_names, complete
 
 MAX_PAGE_SIZE = 200
@@ -78,10 +78,10 @@ def router(
         Returns the reasons why the daemon cannot serve yet.
     """
     api = APIRouter(prefix="/ui/api", tags=["pages"])
+    api.include_router(_nodes(node_reader))
     api.include_router(_cluster(page_data, rates, daemon, missing))
     api.include_router(_spaces(page_data))
     api.include_router(_versions(page_data))
-    api.include_router(_nodes(node_reader))
     api.include_router(_statements(page_data))
     api.include_router(_jobs(page_data))
     return api
@@ -147,7 +147,7 @@ def _cluster(
             if recent
             else None,
             p99_s=quantile(last_minute, 0.99),
-            trend=rate_trend(intervals[-_TREND_INTERVALS:]),
+            trend=presenters.rate_trend(intervals[-_TREND_INTERVALS:]),
             log=[presenters.log_row(record) for record in page_data.log_records("", _NEWEST)],
         )
 
@@ -290,19 +290,6 @@ def _cluster(
         )
 
     return api
-
-
-def rate_trend(intervals: Sequence[RateInterval]) -> views.RateTrend:
-    """Return call rates and latencies over some measurements."""
-    totals = [combine(list(interval.by_method.values())) for interval in intervals]
-    return views.RateTrend(
-        ended_ms=[interval.ended_ms for interval in intervals],
-        per_s=[
-            total.calls / interval.seconds
-            for total, interval in zip(totals, intervals, strict=True)
-        ],
-        p99_s=[quantile(total, 0.99) for total in totals],
-    )
 
 
 def _nodes(node_reader: NodeReader) -> APIRouter:

@@ -56,11 +56,7 @@ class Pages:
         addresses = PageAddresses(files.app_script(), page_data)
         self.routers: list[APIRouter] = [
             routes.router(
-                page_data,
-                self._rates,
-                NodeReader(handlers),
-                daemon=daemon,
-                missing=missing,
+                page_data, self._rates, NodeReader(handlers), daemon=daemon, missing=missing
             ),
             files.router(addresses.exists),
         ]
