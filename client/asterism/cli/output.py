@@ -62,7 +62,7 @@ class ProgressTexts:
     note: str
 
 
-class ProgressMeter:
+class RateMeter:
     """Measures the rate of the current phase of each task, and shows it.
 
     Parameters
@@ -253,7 +253,7 @@ class Output:
             if self.as_json:
                 yield _ignore_progress
             else:
-                yield ProgressMeter(ProgressLines()).update
+                yield RateMeter(ProgressLines()).update
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
@@ -266,7 +266,7 @@ class Output:
         progress = Progress(*columns, console=Console(stderr=True, highlight=False))
         self._bars = _ProgressBars(progress)
         try:
-            yield ProgressMeter(self._bars).update
+            yield RateMeter(self._bars).update
         finally:
             self._bars = None
             if progress.live.is_started:

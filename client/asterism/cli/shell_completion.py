@@ -21,7 +21,7 @@ from asterism_proto.errors import AsterismError
 
 if TYPE_CHECKING:
     from asterism import Client
-    from asterism_model.schema import Schema
+    from asterism_model.schema import EdgeType, NodeType, Schema
 
 Candidates = list[tuple[str, str]]
 """Candidates with their descriptions."""
@@ -195,7 +195,7 @@ def complete_weights(context: typer.Context) -> Candidates:
     """Return the weight columns of the space on the line."""
 
     def candidates(schema: Schema) -> Candidates:
-        types = (*schema.node_types, *schema.edge_types)
+        types: list[NodeType | EdgeType] = [*schema.node_types, *schema.edge_types]
         named = {table.name: table.expression for kind in types for table in kind.tables}
         return [("weight", "weight of each type"), *named.items()]
 

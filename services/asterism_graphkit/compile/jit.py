@@ -111,7 +111,8 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
         "_nrt": CHECK_BOUNDS,
         **_OPTIONS,
     }
-    step: Any = numba.njit(no_cpython_wrapper=True, **options)(fn)
+    without_entry: dict[str, Any] = {"no_cpython_wrapper": True, **options}
+    step: Any = numba.njit(**without_entry)(fn)
 
     @cache
     def build_for_python() -> Callable[P, R]:

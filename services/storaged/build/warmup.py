@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.build.__main__ import build
@@ -46,7 +48,7 @@ def _blocks() -> list[Block]:
     weights = np.linspace(1, 2, ids.size, dtype=np.float32)
     edges = {"dst": ids[::-1].copy(), "eid": ids, "weight": weights}
     plain, timed = {"src": ids, **edges}, {"src": ids << 40, **edges, "w:t": ids}
-    arrays = (
+    arrays: tuple[tuple[int, int, dict[str, NDArray[Any]]], ...] = (
         (
             block_store.NODES,
             0,

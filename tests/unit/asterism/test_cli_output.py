@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from asterism.cli.output import Output, ProgressLines, ProgressMeter, ProgressTexts, to_json_value
+from asterism.cli.output import Output, ProgressLines, ProgressTexts, RateMeter, to_json_value
 
 
 class Clock:
@@ -36,7 +36,7 @@ def test_progress_off_a_terminal_is_a_line_each_ten_seconds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
-    meter = ProgressMeter(ProgressLines(clock), clock)
+    meter = RateMeter(ProgressLines(clock), clock)
     for second in range(25):
         clock.now = 100.0 + second
         meter.update("load shop", 1000 * second, 100_000, phase="nodes")

@@ -40,7 +40,7 @@ def test_optional_columns_are_left_out_and_named() -> None:
 def test_long_texts_are_shortened_but_no_number_or_time() -> None:
     row = ("a" * 50, 12345678901234567890, "2026-11-25 02:58:23")
     lines = table("", ("name", "count", "created (UTC)"), [row]).lines(66)
-    assert lines[-1] == f" {'a' * 20}…  12345678901234567890  2026-11-25 02:58:23"
+    assert lines[-1] == f" {'a' * 21}…  12345678901234567890  2026-11-25 02:58:23"
     assert max(map(len, lines)) <= 66
 
 
