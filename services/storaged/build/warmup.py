@@ -46,8 +46,9 @@ def _blocks() -> list[Block]:
     """Return the blocks of a load of a few weighted nodes and edges of each type."""
     ids = np.arange(8, dtype=np.int64)
     weights = np.linspace(1, 2, ids.size, dtype=np.float32)
-    edges = {"dst": ids[::-1].copy(), "eid": ids, "weight": weights}
-    plain, timed = {"src": ids, **edges}, {"src": ids << 40, **edges, "w:t": ids}
+    edges: dict[str, NDArray[Any]] = {"dst": ids[::-1].copy(), "eid": ids, "weight": weights}
+    plain: dict[str, NDArray[Any]] = {"src": ids, **edges}
+    timed: dict[str, NDArray[Any]] = {"src": ids << 40, **edges, "w:t": ids}
     arrays: tuple[tuple[int, int, dict[str, NDArray[Any]]], ...] = (
         (
             block_store.NODES,
