@@ -12,6 +12,7 @@ from tests.kit.waiting import HANG_S
 
 from asterism.cli.shell_completion import SCRIPTS, Shell
 
+ZSH, FISH = shutil.which("zsh") or "", shutil.which("fish") or ""
 ANSWERS = "shop\tversion 3\nuser:buys:item\t\nuser:likes:user\twith spaces\n*\tall\n"
 
 
@@ -67,19 +68,19 @@ def test_bash_offers_the_candidates(
     assert (program / "line").read_text() == line
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@pytest.mark.skipif(not ZSH, reason="zsh is not installed")
 def test_zsh_offers_the_candidates(program: Path) -> None:
     script = f"""
         compdef() {{ : }}
         compset() {{ : }}
         _files() {{ print files }}
-        _describe() {{ print -l -- "${{(@P)3}}" }}
+        _describe() {{ print -rl -- "${{(@P)3}}" }}
         {SCRIPTS[Shell.ZSH]}
         words=(asterism sample nodes '') CURRENT=4 PREFIX=''
         _asterism
     """
     completed = subprocess.run(
-        ["zsh", "-f", "-c", script],
+        [ZSH, "-f", "-c", script],
         env={"PATH": f"{program}:{os.defpath}"},
         capture_output=True,
         text=True,
@@ -95,11 +96,11 @@ def test_zsh_offers_the_candidates(program: Path) -> None:
     assert (program / "line").read_text() == "asterism sample nodes "
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.skipif(not FISH, reason="fish is not installed")
 def test_fish_offers_the_candidates(program: Path) -> None:
     script = f"{SCRIPTS[Shell.FISH]}\ncomplete --do-complete 'asterism sample nodes '"
     completed = subprocess.run(
-        ["fish", "--no-config", "-c", script],
+        [FISH, "--no-config", "-c", script],
         env={"PATH": f"{program}:{os.defpath}", "HOME": str(program)},
         capture_output=True,
         text=True,

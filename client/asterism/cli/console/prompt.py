@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from prompt_toolkit import PromptSession
+from prompt_toolkit import PromptSession, prompt
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -240,9 +240,8 @@ def _run_statements(console: Console, text: str) -> str:
 def _confirm(question: str) -> bool:
     """Ask a question at the terminal; the end of the input is a no."""
     try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+        return prompt(f"{question} [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        print()
         return False
 
 
