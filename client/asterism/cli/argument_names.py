@@ -29,7 +29,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "--type": ("etype", "etypes", "edge_types", "ntypes", "node_types"),
     "--weight": ("weights",),
 }
-"""Argument names whose option has another name; a later option has precedence."""
+"""Arguments of each option that has another name; a later option has precedence."""
 _NEGATIONS: Mapping[str, str] = {"weighted": "--uniform"}
 """Flags that mean that an argument is False."""
 _ASSIGNMENT = re.compile(

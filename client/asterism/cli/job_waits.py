@@ -43,7 +43,7 @@ class JobWatch:
         self._progress: object = None
         self._checked_at = clock()
         self.waits_for = ""
-        """What a stalled job waits for; empty if it makes progress."""
+        """Hosts that a stalled job waits for; empty if it makes progress."""
         self.job: Job | None = None
         """The job at the latest call."""
 

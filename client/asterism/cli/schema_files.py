@@ -1,7 +1,7 @@
 """Schema files of `asterism space create` and `asterism load --create`.
 
-Both commands take both kinds: a schema alone, and a description of graph files, whose types name
-their files and columns.
+`space create` takes both kinds: a schema alone, and a description of graph files with the files and
+columns of each type. `load` takes the second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_BYTES = 1 << 22
 """Size of larger files, which are graphs and not schemas."""
 _FILE_SETTINGS = frozenset({"root", "csv", "space"})
 _FILE_KEYS = frozenset({"files", "format", "columns", "csv", "count", "id", "key", "src", "dst"})
-"""Keys of types whose rows are in files."""
+"""Keys of types with rows in files."""
 
 
 def read_schema(source: Path) -> Schema:

@@ -182,7 +182,7 @@ def test_the_self_test_is_readable_at_80_columns(cluster: LocalCluster, tmp_path
     assert "draws follow their weights: " in piped
 
 
-def test_a_wait_names_an_offline_host_and_ctrl_c_says_how_to_go_on(
+def test_a_wait_names_an_offline_host_and_says_how_to_resume(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
     client = cluster.client(timeout_s=HANG_S)

@@ -36,7 +36,7 @@ def job(rows: int, *hosts: str, state: str = "RUNNING") -> Any:
 
 
 class Service:
-    """A client whose hosts are online or not; its jobs never end."""
+    """A client with hosts that are online or not, and jobs that never end."""
 
     def __init__(self, **online: bool) -> None:
         self.online = online

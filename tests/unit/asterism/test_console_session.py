@@ -191,7 +191,7 @@ def test_vectors_are_shortened_at_a_terminal_only() -> None:
     assert build_table(("id", "vector"), rows, shorten=False).rows[0][1] == json.dumps(vector)
 
 
-def test_times_of_jobs_are_readable_but_columns_of_graphs_are_not_times() -> None:
+def test_times_of_jobs_are_readable_and_features_unchanged() -> None:
     row = (7, 1795576338790, 0)
     columns = ("job", "submitted_ms", "finished_ms")
     jobs = build_table(columns, [row], shorten=True, has_times=True)
