@@ -379,10 +379,11 @@ class GrpcTransport:
         """Return the typed error; skip an address that did not respond for a while."""
         error = error_from_rpc(rpc_error, f"graphd at {self.addresses[address_index]}")
         if isinstance(error, Unavailable) and not isinstance(error, Deadline):
-            self._cooldown_ends[address_index] = time.monotonic() + _COOLDOWN_S
-            if error.never_arrived:
-                # The daemon may have restarted, and may be reachable by another route.
-                self._checked_at[address_index] = -math.inf
+            with self._lock:
+                self._cooldown_ends[address_index] = time.monotonic() + _COOLDOWN_S
+                if error.never_arrived:
+                    # The daemon may have restarted, and may be reachable by another route.
+                    self._checked_at[address_index] = -math.inf
         return error
 
     def _count(self, **increments: int) -> None:
