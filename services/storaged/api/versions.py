@@ -110,17 +110,17 @@ class RequestVersions:
             return unfiltered
         message = request.head.version_ref.where
         row_filter, parts = decode_row_filter(message), unfiltered.schema.parts
-        columns = list(zip(message.counts, message.positives, message.weights, strict=False))
-        if (
-            not len(columns)
-            == len(message.counts)
-            == len(message.weights)
-            == len(row_filter.types) * parts
+        total_count = len(row_filter.types) * parts
+        for name, values in (
+            ("counts", message.counts),
+            ("positives", message.positives),
+            ("weights", message.weights),
         ):
-            raise InvalidRequest(
-                f"version_ref.where: {len(columns)} totals of {len(row_filter.types)} types in "
-                f"{parts} parts"
-            )
+            if len(values) != total_count:
+                raise InvalidRequest(
+                    f"version_ref.where.{name}: expected {total_count} values, one for each of "
+                    f"{len(row_filter.types)} types and {parts} partitions, found {len(values)}"
+                )
         check_types(
             "version_ref.where.types",
             row_filter.types,
@@ -135,7 +135,9 @@ class RequestVersions:
                 count=count, positive=positive, weight=weight
             )
             for (type_id, part), (count, positive, weight) in zip(
-                ((t, p) for t in row_filter.types for p in range(parts)), columns, strict=True
+                ((t, p) for t in row_filter.types for p in range(parts)),
+                zip(message.counts, message.positives, message.weights, strict=True),
+                strict=True,
             )
         }
         return self.filters.filtered_version(
@@ -149,8 +151,8 @@ def decode_row_filter(message: storaged_pb.RowFilter) -> sampling.RowFilter:
         set(message.types)
     ):
         raise InvalidRequest(
-            f"version_ref.where: element {message.element} of types {list(message.types)}; "
-            "expected nodes or edges of ascending types"
+            f"version_ref.where: element={message.element}, types={list(message.types)}: expected "
+            f"element {sampling.NODE} (nodes) or {sampling.EDGE} (edges) and ascending types"
         )
     return sampling.RowFilter(
         text=message.expression,
