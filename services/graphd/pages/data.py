@@ -53,16 +53,26 @@ class LruCache(Generic[T]):
 
     def get(self, key: object, create: Callable[[], T]) -> T:
         """Return the item under ``key``; create it if it is absent."""
+        item = self.find(key)
+        if item is None:
+            item = create()
+            self.store(key, item)
+        return item
+
+    def find(self, key: object) -> T | None:
+        """Return the item under ``key``; None if it is absent."""
         with self._lock:
-            if key in self._items:
-                self._items.move_to_end(key)
-                return self._items[key]
-        item = create()
+            if key not in self._items:
+                return None
+            self._items.move_to_end(key)
+            return self._items[key]
+
+    def store(self, key: object, item: T) -> None:
+        """Store an item; drop the least recently used one if there are too many."""
         with self._lock:
             self._items[key] = item
             while len(self._items) > self._max_items:
                 self._items.popitem(last=False)
-        return item
 
 
 class PageData:
@@ -88,7 +98,9 @@ class PageData:
         self._storaged = storaged
         self._manifests: LruCache[common_pb.Manifest] = LruCache(_MAX_MANIFESTS)
         self._histograms: LruCache[WeightHistogram] = LruCache(_MAX_HISTOGRAMS)
-        self._reading = threading.Lock()
+        self._reading = threading.Condition()
+        self._key_being_read: object = None
+        """Key of the histogram that a call is reading; None if there is none."""
 
     def hosts(self) -> list[metad_pb.Host]:
         """Return every daemon that sends heartbeats, storageds first."""
@@ -193,17 +205,23 @@ class PageData:
     ) -> WeightHistogram:
         """Return the weight histogram of a type.
 
-        It is read from images once per version, one type at a time.
-        """
+        It is read from images once per version, one type at a time. Concurrent calls for the same
+        type wait for the one that reads it.
 
-        def read() -> WeightHistogram:
-            if not self._reading.acquire(blocking=False):
-                raise Busy(
-                    "another weight histogram is being computed; expected one at a time; try "
-                    "again in a moment"
-                )
-            try:
-                return self._read_histogram(
+        Raises
+        ------
+        Busy
+            If another type is being read.
+        """
+        key = (manifest.digest, element, type_id, weight)
+        histogram = self._histograms.find(key)
+        if histogram is not None:
+            return histogram
+        self._start_reading(key)
+        try:
+            histogram = self._histograms.find(key)  # read while this call waited
+            if histogram is None:
+                histogram = self._read_histogram(
                     space.name,
                     manifest.version,
                     element,
@@ -211,10 +229,26 @@ class PageData:
                     weight,
                     CallContext.with_timeout(HISTOGRAM_TIMEOUT_S),
                 )[0]
-            finally:
-                self._reading.release()
+                self._histograms.store(key, histogram)
+            return histogram
+        finally:
+            with self._reading:
+                self._key_being_read = None
+                self._reading.notify_all()
 
-        return self._histograms.get((manifest.digest, element, type_id, weight), read)
+    def _start_reading(self, key: object) -> None:
+        """Begin to read a histogram, after waiting for a call that reads the same one."""
+        with self._reading:
+            if self._key_being_read not in (None, key):
+                raise Busy(
+                    "the weight histogram of another type is being read, and a graphd reads one "
+                    "at a time; try again in a moment"
+                )
+            if not self._reading.wait_for(
+                lambda: self._key_being_read is None, HISTOGRAM_TIMEOUT_S
+            ):
+                raise Busy("this weight histogram is still being read; try again in a moment")
+            self._key_being_read = key
 
     def _call_metad(self, name: str, request: Message, reply_type: type[M]) -> M:
         return cast(M, self._metad.call(CATALOG[name], request, METAD_TIMEOUT_S))
