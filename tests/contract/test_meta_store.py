@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,8 +125,43 @@ def test_rocks_keeps_acknowledged_writes_after_reopening(tmp_path: Path) -> None
 
 def test_rocks_refuses_a_folder_that_is_open(tmp_path: Path) -> None:
     store = RocksStore(tmp_path / "s")
-    with pytest.raises(Corrupt, match="another metad"):
+    with pytest.raises(Corrupt, match="any other metad"):
         RocksStore(tmp_path / "s")
+    store.close()
+
+
+class _FailingDatabase:
+    """Database that refuses writes, and reads too at first."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+        self.reads_fail = True
+
+    def write(self, *_: object) -> None:
+        raise OSError("IO error: While appending to file")
+
+    def get(self, key: bytes) -> bytes | None:
+        if self.reads_fail:
+            raise OSError("IO error: While pread")
+        value: bytes | None = self._database.get(key)
+        return value
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def test_store_recovers_once_old_values_can_be_read(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path / "s")
+    store.write({b"a": b"1"})
+    store._db = database = _FailingDatabase(store._db)  # type: ignore[assignment]  # a twin
+    with pytest.raises(Unavailable, match="a write failed"):
+        store.write({b"a": b"2", b"b": b"3"})
+    assert "While pread" in store.fault()
+    database.reads_fail = False
+    assert store.fault() == ""
+    assert (store.get(b"a"), store.get(b"b")) == (b"1", None)
+    store.write({b"a": b"2"})
+    assert store.get(b"a") == b"2"
     store.close()
 
 

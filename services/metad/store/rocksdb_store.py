@@ -37,8 +37,10 @@ class RocksStore:
         self._path = path
         self._lock = threading.RLock()
         self._error = ""
-        self._undo_changes: dict[bytes, bytes | None] = {}
-        """Previous values of the keys of a failed write."""
+        self._failed_keys: tuple[bytes, ...] = ()
+        """Keys of a failed write."""
+        self._undo_changes: dict[bytes, bytes | None] | None = None
+        """Previous values of these keys; None until they have been read."""
         self._sync_options = WriteOptions()
         self._sync_options.sync = True
         make_folder(path)  # RocksDB syncs the contents of the folder, not its name
@@ -61,13 +63,13 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing narrower
             reason = " ".join(str(error).split())
             raise Corrupt(
-                f"{self._path}: the catalog cannot be opened ({reason}); stop another metad "
-                f"that has it open, else check the disk and {_REMEDY}"
+                f"{self._path}: the catalog cannot be opened ({reason}); stop any other metad "
+                f"that has it open; otherwise check the disk and {_REMEDY}"
             ) from error
 
     def _usable_database(self) -> Rdict:
         if self._closed:
-            raise Unavailable("the store is closed")
+            raise Unavailable("the catalog is closed: metad is stopping")
         self._recover()
         if self._error:
             raise Unavailable(self._error)
@@ -76,14 +78,11 @@ class RocksStore:
 
     def _recover(self) -> None:
         """Reopen the database and undo a failed write, once the disk has free space."""
-        if (
-            not self._error
-            or self._closed
-            or not self._undo_changes
-            or shutil.disk_usage(self._path).free < MIN_FREE_BYTES
-        ):
+        if not self._error or self._closed or shutil.disk_usage(self._path).free < MIN_FREE_BYTES:
             return
         try:
+            if self._undo_changes is None:
+                self._read_previous_values()
             if self._db is not None:
                 db, self._db = self._db, None
                 with contextlib.suppress(
@@ -91,15 +90,22 @@ class RocksStore:
                 ):  # it cannot flush; acknowledged writes are in its log
                     db.close()
             self._db = self._open_database()
-            self._write_batch(self._db, self._undo_changes)
+            self._write_batch(self._db, self._undo_changes or {})
         except Exception as error:  # rocksdict raises nothing narrower
             self._error = (
-                f"{self._path}: it cannot be opened anew after a write that failed "
-                f"({error}); make room on the disk"
+                f"{self._path}: the catalog cannot be reopened after a failed write ({error}); "
+                "free space on the disk, or check the disk"
             )
             return
-        self._error, self._undo_changes = "", {}
+        self._error, self._failed_keys, self._undo_changes = "", (), None
         logger.warning("catalog_repaired", extra={"path": str(self._path)})
+
+    def _read_previous_values(self) -> None:
+        """Read what the keys of a failed write had before it.
+
+        The database in which the write failed is still open: reopened, it may contain the write."""
+        assert self._db is not None
+        self._undo_changes = {key: self._db.get(key) for key in self._failed_keys}
 
     def _write_batch(self, db: Rdict, changes: Changes) -> None:
         batch = WriteBatch(raw_mode=True)
@@ -152,11 +158,13 @@ class RocksStore:
             try:
                 self._write_batch(db, changes)
             except Exception as error:  # rocksdict raises nothing narrower
-                self._error = f"{self._path}: a write failed ({error}); make room on the disk"
-                with contextlib.suppress(
-                    Exception
-                ):  # if the keys cannot be read either, a restart reads the stored state
-                    self._undo_changes = {key: db.get(key) for key in changes}
+                self._error = (
+                    f"{self._path}: a write failed ({error}); free space on the disk, or check "
+                    "the disk"
+                )
+                self._failed_keys = tuple(changes)
+                with contextlib.suppress(Exception):  # the next use tries again
+                    self._read_previous_values()
                 raise Unavailable(self._error) from error
 
     def fault(self) -> str:
