@@ -108,8 +108,8 @@ class Frame(Generic[HeadFields_co]):
             )
         if section.dtype != _DTYPE_OF[dtype] or section.ndim != ndim:
             raise InvalidRequest(
-                f"the array {name!r} is {section.dtype}{list(section.shape)}; expected "
-                f"{dtype} of {ndim} dimension(s)"
+                f"array {name!r}: expected {dtype} of {ndim} dimension(s), found "
+                f"{section.dtype}{list(section.shape)}"
             )
         return section
 
@@ -188,7 +188,7 @@ def encode_pieces(
         array = np.ascontiguousarray(array) if array.ndim else array.reshape(())
         code = _CODES.get(array.dtype)
         if code is None:
-            raise TypeError(f"array {name!r}: frames do not carry {array.dtype}")
+            raise TypeError(f"array {name!r}: a frame cannot contain {array.dtype}")
         encoded, flags = _narrow(array) if narrow and code == _INT64_CODE else (array, 0)
         raw_name = name.encode()
         descriptors.append(
@@ -235,11 +235,11 @@ def _body_start(buffer: bytes | memoryview) -> int:
         if byte < 0x80:
             if position + 1 + length != len(buffer):
                 raise InvalidRequest(
-                    f"not a frame: the body says {length} bytes, "
+                    f"not a frame: the body is said to have {length} bytes, "
                     f"{len(buffer) - position - 1} follow"
                 )
             return position + 1
-    raise InvalidRequest("not a frame: the body's length does not end")
+    raise InvalidRequest("not a frame: the length of the body is incomplete")
 
 
 def decode(
@@ -270,11 +270,11 @@ def decode(
     end = len(view)
     if end - start < _FRAME_HEADER.size:
         raise InvalidRequest(
-            f"not a frame: {end - start} bytes are fewer than a frame's {_FRAME_HEADER.size}"
+            f"not a frame: {end - start} bytes, fewer than the {_FRAME_HEADER.size} of a header"
         )
     magic, head_length, count, _ = _FRAME_HEADER.unpack_from(view, start)
     if magic != MAGIC:
-        raise InvalidRequest(f"not a frame: magic {magic:#x} instead of {MAGIC:#x}")
+        raise InvalidRequest(f"not a frame: magic {magic:#x}: expected {MAGIC:#x}")
     position = start + _FRAME_HEADER.size
     descriptors: list[tuple[str, int, int, int, tuple[int, ...]]] = []
     try:
@@ -291,10 +291,14 @@ def decode(
                 or min(shape, default=0) < 0
                 or (wire_code != code and (wire_code, code) != (_UINT32_CODE, _INT64_CODE))
             ):
-                raise InvalidRequest(f"not a frame: the array {name!r} is described wrongly")
+                raise InvalidRequest(
+                    f"not a frame: the description of the array {name!r} is invalid"
+                )
             descriptors.append((name, code, wire_code, flags, shape))
     except (struct.error, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"not a frame: its arrays are described wrongly ({error})") from error
+        raise InvalidRequest(
+            f"not a frame: the descriptions of its arrays are invalid ({error})"
+        ) from error
     if position + head_length > end:
         raise InvalidRequest(
             f"not a frame: a head of {head_length} bytes does not fit into {end - position}"
@@ -303,7 +307,9 @@ def decode(
     try:
         head.ParseFromString(bytes(view[position : position + head_length]))
     except DecodeError as error:
-        raise InvalidRequest(f"the head is not a {head_type.DESCRIPTOR.name}: {error}") from error
+        raise InvalidRequest(
+            f"not a {head_type.DESCRIPTOR.name}: the head of the frame cannot be parsed ({error})"
+        ) from error
     position += head_length
     position += (-position) % 8
     arrays: dict[str, Array] = {}
@@ -321,8 +327,8 @@ def decode(
         # too many dimensions, or an empty array with extents too large for NumPy
         except ValueError as error:
             raise InvalidRequest(
-                f"not a frame: the array {name!r} has a shape of {len(shape)} extents that "
-                f"no array has ({error})"
+                f"not a frame: the array {name!r} has an invalid shape of {len(shape)} extents "
+                f"({error})"
             ) from error
         if wire_code != code:
             array = _widen(array, flags)

@@ -60,7 +60,7 @@ class Method:
             message.ParseFromString(data)
         except DecodeError as error:
             raise InvalidRequest(
-                f"{self.name}: the bytes are not a {kind.DESCRIPTOR.name}: {error}"
+                f"{self.name}: not a {kind.DESCRIPTOR.name}: the message cannot be parsed ({error})"
             ) from error
         return message
 

@@ -16,6 +16,8 @@ from asterism_proto.errors import Deadline, NotFound
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content, Transport
 
+OUT_OF_TIME = "the timeout of the call has passed; send a smaller request, or set a longer timeout"
+"""Message of `Deadline` where nothing more is known."""
 _excluded_s: Callable[[], float] = float
 """Function that returns the seconds, so far, that do not count towards deadlines."""
 
@@ -56,7 +58,7 @@ class CallContext:
         """Return the seconds left; Deadline if there are none or the caller hung up."""
         remaining_s = self.deadline - time.monotonic() + _excluded_s() - self.excluded_s
         if remaining_s <= 0 or not self.is_active():
-            raise Deadline("the call's time is up; ask for less, or with a longer timeout")
+            raise Deadline(OUT_OF_TIME)
         return remaining_s
 
 
@@ -131,7 +133,7 @@ class LocalTransport:
         """Return the handler's own reply, or raise its own error."""
         handler = self._handlers.get(method.path)
         if handler is None:
-            raise NotFound(f"{method.path}: this service does not answer it")
+            raise NotFound(f"method={method.path}: this service does not have it")
         return handler(request, CallContext.with_timeout(timeout_s))
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:

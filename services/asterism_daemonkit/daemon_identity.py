@@ -28,7 +28,7 @@ REWRITE_REMEDY = (
 """Remedy for a damaged identity of a storaged; without identity, its data has no owner."""
 _REMEDIES = {
     "storaged": f"{_RESTORE_REMEDY}, or {REWRITE_REMEDY}",
-    "metad": "remove the file: metad makes a new one, and the cluster is identified by its catalog",
+    "metad": "remove the file: metad writes a new one, and the cluster keeps the id in its catalog",
 }
 
 
@@ -126,7 +126,8 @@ def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
                     folder_uuid, incarnation, owner_role
                 ):
                     raise ValueError(
-                        "its content does not have its crc32; one that was written by hand has none"
+                        "expected content that matches its crc32; a file written by hand has no "
+                        "crc32"
                     )
             except (ValueError, KeyError, TypeError) as error:
                 raise Corrupt(

@@ -20,9 +20,8 @@ logger = logging.getLogger(__name__)
 
 _SLOT_BYTES, _SLOTS = 512, 2
 REMEDY = (
-    "stop metad and put its newer data folder back, or list what would be given up with "
-    "`asterism metad adopt --dry-run`, then run "
-    "`asterism metad adopt --yes` to follow this catalog"
+    "stop metad and put its newer data folder back, or list what would be lost with `asterism "
+    "metad adopt --dry-run`, then run `asterism metad adopt --yes` to follow this catalog"
 )
 
 
@@ -173,9 +172,8 @@ def _read_slots(file: Path) -> tuple[metad_pb.CatalogPosition, int]:
             continue
     if not positions:
         raise Corrupt(
-            f"{file}: cannot be read: it is what prevents an older catalog from giving "
-            "orders; restore it from a backup, or remove it if metad's "
-            "catalog is certainly the newest one"
+            f"{file}: cannot be read: it prevents an older catalog from assigning tasks; restore "
+            "it from a backup, or remove it if metad's catalog is certainly the newest one"
         )
     sequence, position = max(positions, key=lambda pair: pair[0])
     return position, sequence

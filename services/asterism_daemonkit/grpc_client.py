@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from asterism_daemonkit.calls import PendingCall, TrafficCallback, ignore_traffic
+from asterism_daemonkit.calls import OUT_OF_TIME, PendingCall, TrafficCallback, ignore_traffic
 from asterism_io.unix_sockets import grpc_target
 from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
 from asterism_proto.grpc_status import error_from_rpc
@@ -82,6 +82,8 @@ class RemoteTransport:
         host:port.
     on_traffic : callable
         Called after each completed call.
+    role : str
+        Kind of the daemon in messages, such as ``"storaged"``.
     options : sequence of (str, int)
         Further options of the channel, such as
         `asterism_daemonkit.grpc_server.FIXED_WINDOW_OPTIONS`.
@@ -95,9 +97,11 @@ class RemoteTransport:
         address: str,
         on_traffic: TrafficCallback = ignore_traffic,
         *,
+        role: str = "",
         options: Sequence[tuple[str, int]] = (),
     ) -> None:
         self.address = address
+        self._peer = f"{role} at {address}" if role else address
         self._options = (*CHANNEL_OPTIONS, *options)
         self._on_traffic = on_traffic
         self._lock = threading.Lock()
@@ -114,15 +118,17 @@ class RemoteTransport:
 
     def _stub(self, path: str, data: bytes, timeout_s: float) -> Any:
         if timeout_s <= 0:
-            raise Deadline(f"{path}: the call's time is up; ask for less, or with a longer timeout")
+            raise Deadline(OUT_OF_TIME)
         if len(data) > MAX_MESSAGE_BYTES:
             raise InvalidRequest(
-                f"{path}: the request is {len(data)} bytes, a message at most "
-                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+                f"the request has {len(data):,} bytes: expected at most {MAX_MESSAGE_BYTES:,}; "
+                "split it"
             )
         with self._lock:
             if self._closed:
-                raise Unavailable(f"the transport to {self.address} is closed")
+                raise Unavailable(
+                    f"the connection to {self._peer} is closed: this process is stopping"
+                )
             if self._channel is None or self._pid != os.getpid():
                 if self._channel is not None:
                     self._old_channels.append(self._channel)
@@ -152,7 +158,7 @@ class RemoteTransport:
         try:
             reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
         except grpc.RpcError as error:
-            asterism_error = error_from_rpc(error, self.address)
+            asterism_error = error_from_rpc(error, self._peer)
             if type(asterism_error) is Unavailable:
                 self._check_target()
             raise asterism_error from error

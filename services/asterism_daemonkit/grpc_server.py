@@ -20,6 +20,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.listening import listen, listen_error
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
 from asterism_io.unix_sockets import socket_name
@@ -29,7 +30,6 @@ from asterism_proto.errors import (
     Busy,
     Internal,
     InvalidRequest,
-    Unavailable,
 )
 from asterism_proto.grpc_status import status_from_error
 from asterism_proto.methods import Method
@@ -202,7 +202,7 @@ def typed_error(error: Exception) -> AsterismError:
         )
     error_id = secrets.token_hex(4)
     logger.error("call_crashed", exc_info=error, extra={"error_id": error_id})
-    return Internal(f"a fault inside the daemon; its log has the story under {error_id}")
+    return Internal(f"internal error of the daemon; its log has the details under id {error_id}")
 
 
 class GrpcServer:
@@ -262,12 +262,11 @@ class GrpcServer:
 
     def start(self) -> int:
         """Open the port and return its number; Unavailable if it is taken."""
+        listen(self._address).close()  # gRPC would explain a taken port in its own log alone
         try:
             port: int = self._server.add_insecure_port(self._address)
         except RuntimeError as error:
-            raise Unavailable(
-                f"cannot listen on {self._address}: {error}; is the port taken?"
-            ) from error
+            raise listen_error(self._address, str(error)) from error
         self._open_unix_socket(port)
         self._server.start()
         return port
@@ -305,8 +304,8 @@ class GrpcServer:
             _abort(
                 context,
                 Busy(
-                    f"{self._pool.limit} calls wait or run already; ask again in 100 ms, or "
-                    "ask another daemon"
+                    f"all {self._pool.limit} slots for calls are taken; try again in 100 ms, or "
+                    "use another daemon"
                 ),
             )
 
@@ -350,8 +349,8 @@ class GrpcServer:
         reply = method.pack(handler(method.unpack_request(data), call))
         if len(reply) > MAX_MESSAGE_BYTES:
             raise InvalidRequest(
-                f"{method.name}: the reply is {len(reply)} bytes, a message at most "
-                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+                f"the reply has {len(reply):,} bytes: expected at most {MAX_MESSAGE_BYTES:,}; "
+                "split the request"
             )
         return reply
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import socket
 import threading
 import time
@@ -20,10 +21,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.http_errors import add_error_handlers, error_response, handle_error
+from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.settings import split_address
 from asterism_model import unicode_text
-from asterism_proto.errors import InvalidRequest, Unavailable
+from asterism_proto.errors import InvalidRequest
 
 MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
@@ -42,13 +43,13 @@ def _cross_origin_fault(request: Request) -> str:
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     if origin is not None and origin.partition("://")[2] != headers.get("host"):
         return (
-            f"origin {origin[:200]!r}: only this host's own pages may change something from "
-            "a browser"
+            f"origin {origin[:200]!r}: expected this server's own address; pages of other "
+            "origins may not change anything"
         )
     if site not in ("none", "same-origin"):
         return (
-            f"sec-fetch-site {site[:50]!r}: only this host's own pages may change something "
-            "from a browser"
+            f"sec-fetch-site {site[:50]!r}: expected 'same-origin' or 'none'; pages of other "
+            "sites may not change anything"
         )
     return ""
 
@@ -260,6 +261,14 @@ class _UvicornServer(uvicorn.Server):
                 self._loop.call_soon_threadsafe(self._stopping.set)
 
 
+def _name_invalid_request(record: logging.LogRecord) -> bool:
+    """Turn uvicorn's message about bytes that are not HTTP into an event with the usual cause."""
+    if record.msg == "Invalid HTTP request received.":
+        record.msg = "http_request_invalid"
+        record.cause = "not HTTP/1.1; a gRPC client needs the daemon's gRPC port"
+    return True
+
+
 class HttpServer:
     """HTTP server of a daemon's application (`create_app`) on a port, in a thread of its own.
 
@@ -304,6 +313,7 @@ class HttpServer:
             allowed_hosts=allowed_hosts,
             routers=routers,
         )
+        logging.getLogger("uvicorn.error").addFilter(_name_invalid_request)
         self._server = _UvicornServer(
             uvicorn.Config(
                 _DateHeader(self.app),
@@ -319,13 +329,7 @@ class HttpServer:
 
     def start(self) -> int:
         """Open the port and return its number; Unavailable if it is taken."""
-        host, port = split_address(self._address)
-        try:
-            self._socket = socket.create_server((host, port), backlog=128)
-        except OSError as error:
-            raise Unavailable(
-                f"cannot listen on {self._address}: {error}; is the port taken?"
-            ) from error
+        self._socket = listen(self._address)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
         )

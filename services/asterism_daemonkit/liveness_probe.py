@@ -103,6 +103,6 @@ class LivenessProbe:
     def _silence_error(self) -> Unavailable:
         silence_s = time.monotonic() - self._silent_since
         return Unavailable(
-            f"{self._address} has not answered for {silence_s:.0f} s: is it stopped, or its "
-            "host gone?"
+            f"no answer from {self._address} for {silence_s:.0f} s; check that it is not "
+            "suspended and that its host is reachable"
         )

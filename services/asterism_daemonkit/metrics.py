@@ -60,23 +60,23 @@ class Metrics:
         labels = {"daemon": daemon}
         self._calls = Counter(
             "asterism_calls",
-            "Calls answered, by method and code.",
+            "Completed calls, by method and code.",
             ["daemon", "method", "code"],
             registry=self.registry,
         )
         self._seconds = Histogram(
             "asterism_call_seconds",
-            "Time to answer.",
+            "Duration of calls.",
             ["daemon", "method"],
             buckets=LATENCY_BUCKETS_S,
             registry=self.registry,
         )
         self.in_flight = Gauge(
-            "asterism_calls_in_flight", "Calls being answered.", ["daemon"], registry=self.registry
+            "asterism_calls_in_flight", "Calls in progress.", ["daemon"], registry=self.registry
         ).labels(**labels)
         self._rounds = Counter(
             "asterism_fanout_rounds",
-            "Times that several hosts were asked at once, by what they were asked.",
+            "Rounds of calls to several storageds at once, by method.",
             ["daemon", "method"],
             registry=self.registry,
         )

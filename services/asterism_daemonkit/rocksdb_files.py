@@ -51,7 +51,7 @@ def missing_file_fault(folder: Path) -> str:
         if file.suffix in _DATA_SUFFIXES and file.stat().st_size
     )
     return (
-        f"{folder / _CURRENT}: missing, beside {len(data)} files of data ({data[0]} ...)"
+        f"{folder / _CURRENT}: missing, although there are {len(data)} data files ({data[0]} ...)"
         if data
         else ""
     )

@@ -72,11 +72,7 @@ class DaemonSettings(BaseSettings):
         try:
             return CliApp.run(cls, cli_args=arguments)
         except ValidationError as error:
-            first = error.errors()[0]
-            setting = ".".join(str(part) for part in first["loc"])
-            raise InvalidRequest(
-                f"setting {setting} = {first.get('input')!r}: {first['msg']}"
-            ) from error
+            raise invalid_setting(error) from error
 
     def advertised_address(self, port: int) -> str:
         """Return the address under which other hosts reach the gRPC server on ``port``.
@@ -92,6 +88,20 @@ class DaemonSettings(BaseSettings):
     def flags(self) -> dict[str, Any]:
         """Return all settings as plain values, for ``/flags``."""
         return self.model_dump(mode="json")
+
+
+def invalid_setting(error: ValidationError) -> InvalidRequest:
+    """Return the error for the first invalid setting, without the wording of pydantic."""
+    first = error.errors()[0]
+    expected = str(first["msg"]).removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        expected = "there is no such setting"
+    for bound in ("greater", "less"):
+        expected = expected.replace(f"Input should be {bound}", f"expected a value {bound}", 1)
+    expected = expected.replace("Input should be", "expected", 1)
+    setting = ".".join(str(part) for part in first["loc"])
+    # A check of several settings has no location, and its message names them.
+    return InvalidRequest(f"{setting}={first.get('input')!r}: {expected}" if setting else expected)
 
 
 def split_address(address: str) -> tuple[str, int]:

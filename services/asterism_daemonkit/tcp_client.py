@@ -34,6 +34,7 @@ from functools import partial
 import numpy as np
 
 from asterism_daemonkit.calls import (
+    OUT_OF_TIME,
     ConcurrentTransport,
     PendingCall,
     TrafficCallback,
@@ -174,7 +175,7 @@ def receive(
             connection, deadline, on_wait, partial(connection.recv_into, view[offset:])
         )
         if not received:
-            raise EOFError("the other side hung up")
+            raise EOFError("connection closed")
         offset += received
     return view.toreadonly()
 
@@ -192,6 +193,15 @@ class TcpEndpoint:
 
 class _BrokenConnection(Exception):
     """A connection ended before a reply began."""
+
+
+def _cause(error: Exception) -> str:
+    """Return the cause of a failed connection without the number of the error."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    if isinstance(error, socket.gaierror):
+        return "host name not found"
+    return ((isinstance(error, OSError) and error.strerror) or str(error)).lower()
 
 
 class _SentCall:
@@ -233,7 +243,10 @@ class _SentCall:
             raise
         except TimeoutError as error:
             self.abandon()
-            raise Deadline(f"{self._transport.address} did not take the request in time") from error
+            raise Deadline(
+                f"{self._transport.peer} did not accept the request in time; send a smaller "
+                "request, or set a longer timeout"
+            ) from error
         except OSError:
             return False
         return True
@@ -247,22 +260,18 @@ class _SentCall:
         except _BrokenConnection as error:
             self.abandon()
             if not self._was_used:
-                raise Unavailable(
-                    f"{self._transport.address} hung up ({error}); is it running?"
-                ) from error
+                raise self._transport.connection_error(error) from error
         self._connection, self._was_used = self._transport.take_connection(self._deadline, new=True)
         self._is_sent = self._send()
         try:
             return self._receive()
         except _BrokenConnection as error:
             self.abandon()
-            raise Unavailable(
-                f"{self._transport.address} hung up ({error}); is it running?"
-            ) from error
+            raise self._transport.connection_error(error) from error
 
     def _receive(self) -> Content:
         if not self._is_sent:
-            raise _BrokenConnection("the connection was closed")
+            raise _BrokenConnection("connection closed")
         reply_started = False
         try:
             magic, status, length = REPLY.unpack(
@@ -276,8 +285,8 @@ class _SentCall:
             reply_started = True
             if magic != MAGIC or length > MAX_MESSAGE_BYTES:
                 raise Corrupt(
-                    f"{self._transport.address} answered with magic {magic:#x} and {length} "
-                    "bytes; is it of the same release?"
+                    f"{self._transport.peer} sent a reply of another format (magic {magic:#x}, "
+                    f"{length:,} bytes); run all daemons on the same release"
                 )
             body = receive(
                 self._connection,
@@ -287,15 +296,18 @@ class _SentCall:
             )
         except TimeoutError as error:
             self.abandon()
-            raise Deadline(f"{self._transport.address} did not answer in time") from error
+            raise Deadline(
+                f"no answer from {self._transport.peer} in time; send a smaller request, or set a "
+                "longer timeout"
+            ) from error
         except (OSError, EOFError) as error:
             if reply_started:
                 self.abandon()
                 raise Unavailable(
-                    f"{self._transport.address} hung up in the middle of a reply ({error}); "
-                    "is it running?"
+                    f"{self._transport.peer} closed the connection during a reply "
+                    f"({_cause(error)}); is it running there?"
                 ) from error
-            raise _BrokenConnection(str(error)) from error
+            raise _BrokenConnection(_cause(error)) from error
         except (Corrupt, Unavailable):
             self.abandon()
             raise
@@ -331,6 +343,8 @@ class TcpTransport:
         self, address: str, grpc: ConcurrentTransport, on_traffic: TrafficCallback = ignore_traffic
     ) -> None:
         self.address = address
+        self.peer = f"storaged at {address}"
+        """Name of the daemon in messages."""
         self.on_traffic = on_traffic
         self._host = split_address(address)[0].strip("[]")
         self._grpc = grpc
@@ -340,7 +354,7 @@ class TcpTransport:
         self._endpoint: TcpEndpoint | None = None
         self._retry_at = 0.0
         self._closed = False
-        self.liveness = LivenessProbe(f"the stream door of {address}", self._ping)
+        self.liveness = LivenessProbe(self.peer, self._ping)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
@@ -350,9 +364,7 @@ class TcpTransport:
         """Send a call and return at once."""
         deadline = time.monotonic() + timeout_s
         if timeout_s <= 0:
-            raise Deadline(
-                f"{method.path}: the call's time is up; ask for less, or with a longer timeout"
-            )
+            raise Deadline(OUT_OF_TIME)
         if method.path in TCP_METHODS and isinstance(request, Frame):
             self.liveness.check_new_call(deadline)
         if (
@@ -364,8 +376,8 @@ class TcpTransport:
             length = sum(len(piece) for piece in data)
             if length > MAX_MESSAGE_BYTES:
                 raise InvalidRequest(
-                    f"{method.path}: the request is {length} bytes, a message at most "
-                    f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+                    f"the request has {length:,} bytes: expected at most {MAX_MESSAGE_BYTES:,}; "
+                    "split it"
                 )
             return _SentCall(self, method, data, deadline)
         return self._grpc.start(method, request, deadline - time.monotonic())
@@ -397,6 +409,10 @@ class TcpTransport:
                 connection.close()
             self._endpoint = None
         return self._connect(deadline), False
+
+    def connection_error(self, cause: Exception) -> Unavailable:
+        """Return the error of a call that found its connection closed."""
+        return Unavailable(f"no answer from {self.peer} ({cause}); is it running there?")
 
     def return_connection(self, connection: socket.socket) -> None:
         """Keep a connection for the next call."""
@@ -452,7 +468,7 @@ class TcpTransport:
             deadline - time.monotonic(),
         )
         if not isinstance(reply, storaged_pb.FindBinaryEndpointReply) or not reply.port:
-            raise Unavailable(f"{self.address} has no stream door")
+            raise Unavailable(f"{self.peer} has no binary RPC endpoint")
         self._endpoint = TcpEndpoint(reply.port, reply.handshake_key, reply.unix_socket)
         return self._endpoint
 
@@ -493,7 +509,6 @@ class TcpTransport:
 
     def _open(self, endpoint: TcpEndpoint, deadline: float) -> socket.socket:
         connect_deadline = min(deadline, time.monotonic() + _CONNECT_TIMEOUT_S)
-        target = f"the stream door of {self.address} (port {endpoint.port})"
         connection: socket.socket | None = None
         try:
             connection = self._dial(endpoint, max(connect_deadline - time.monotonic(), 1e-3))
@@ -503,8 +518,14 @@ class TcpTransport:
             with contextlib.suppress(OSError):
                 if connection is not None:
                     connection.close()
-            raise Unavailable(f"{target} does not answer ({error}); is it running?") from error
+            raise Unavailable(
+                f"no answer from {self.peer}, binary RPC port {endpoint.port} ({_cause(error)}); "
+                "is it running there?"
+            ) from error
         if greeting != (MAGIC, 0, endpoint.key):
             connection.close()
-            raise Unavailable(f"{target} is somebody else's; was the daemon started anew?")
+            raise Unavailable(
+                f"{self.peer}: another process listens on its former binary RPC port "
+                f"{endpoint.port}; the daemon may have restarted: try again"
+            )
         return connection

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, typed_error
+from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tcp_client import (
     GREETING,
     MAGIC,
@@ -37,7 +37,6 @@ from asterism_proto.errors import (
     Internal,
     InvalidRequest,
     NotFound,
-    Unavailable,
 )
 from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
@@ -101,16 +100,7 @@ class TcpServer:
 
     def start(self) -> int:
         """Open the port and return its number; Unavailable if it is taken."""
-        host, port = split_address(self._address)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            self._listeners = [
-                socket.create_server((host.strip("[]"), port), family=family, backlog=256)
-            ]
-        except OSError as error:
-            raise Unavailable(
-                f"cannot listen on {self._address}: {error}; is the port taken?"
-            ) from error
+        self._listeners = [listen(self._address)]
         self.port = self._listeners[0].getsockname()[1]
         if (
             unix_listener := unix_sockets.listen(f"asterism-streams:{secrets.token_hex(8)}")
@@ -196,8 +186,8 @@ class TcpServer:
         deadline = started_at + min(timeout_us / 1e6, MAX_TIMEOUT_S)
         if magic != MAGIC or length > MAX_MESSAGE_BYTES:
             error = InvalidRequest(
-                f"not a request: magic {magic:#x}, {length} bytes; a message has "
-                f"{MAX_MESSAGE_BYTES} at most"
+                f"not a request: magic {magic:#x}, {length:,} bytes (at most "
+                f"{MAX_MESSAGE_BYTES:,}); run all daemons on the same release"
             )
             send(connection, _error_reply(error), started_at + _REPLY_TIMEOUT_S)
             return False  # the start of the next request is unknown
@@ -207,8 +197,8 @@ class TcpServer:
             entry = self._methods.get(method_number)
             if entry is None:
                 raise NotFound(
-                    f"method {method_number:#x}: this door does not answer it; is the caller "
-                    "of the same release?"
+                    f"method {method_number:#x}: not served by this endpoint; run all daemons on "
+                    "the same release"
                 )
             name = entry[0].name
             with self._worker_slot(deadline):
@@ -228,13 +218,13 @@ class TcpServer:
     ) -> list[bytes | memoryview]:
         reply = handler(framing.decode(body, method.request, envelope=False), call)
         if not isinstance(reply, Frame):
-            raise Internal(f"{method.name}: the handler gave no frame")
+            raise Internal(f"{method.name}: the handler returned no frame")
         data = framing.encode_pieces(reply, envelope=False)
         length = sum(len(piece) for piece in data)
         if length > MAX_MESSAGE_BYTES:
             raise InvalidRequest(
-                f"{method.name}: the reply is {length} bytes, a message at most "
-                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+                f"the reply has {length:,} bytes: expected at most {MAX_MESSAGE_BYTES:,}; split "
+                "the request"
             )
         return [REPLY.pack(MAGIC, 0, length), *data]
 
@@ -244,7 +234,7 @@ class TcpServer:
         with self._lock:
             if self._calls >= self._limit:
                 raise Busy(
-                    f"{self._limit} calls wait or run already; ask again in 100 ms, or ask "
+                    f"all {self._limit} slots for calls are taken; try again in 100 ms, or use "
                     "another daemon"
                 )
             self._calls += 1

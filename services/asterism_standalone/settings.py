@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from asterism_daemonkit.request_limits import RequestLimits
+from asterism_daemonkit.settings import invalid_setting
 from asterism_io.allowed_addresses import AllowedAddresses
-from asterism_proto.errors import InvalidRequest
 
 
 class StandaloneSettings(RequestLimits):
@@ -50,8 +50,4 @@ class StandaloneSettings(RequestLimits):
         try:
             return cls(**values)
         except ValidationError as error:
-            first = error.errors()[0]
-            setting = ".".join(str(part) for part in first["loc"])
-            raise InvalidRequest(
-                f"setting {setting} = {first.get('input')!r}: {first['msg']}"
-            ) from error
+            raise invalid_setting(error) from error

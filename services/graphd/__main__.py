@@ -27,8 +27,10 @@ def main(arguments: list[str]) -> int:
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
         graphd = Graphd(
             settings,
-            RemoteTransport(settings.metad, options=FIXED_WINDOW_OPTIONS),
-            lambda address, tally: TcpTransport(address, RemoteTransport(address, tally), tally),
+            RemoteTransport(settings.metad, role="metad", options=FIXED_WINDOW_OPTIONS),
+            lambda address, tally: TcpTransport(
+                address, RemoteTransport(address, tally, role="storaged"), tally
+            ),
         )
         graphd.start()
         graphd.open_ports()

@@ -143,7 +143,7 @@ class Graphd:
 
     def ready(self) -> list[str]:
         """Return the reasons why this graphd cannot serve yet; empty if it can."""
-        missing = [] if self._routing.has_reply else ["metad has not answered yet"]
+        missing = [] if self._routing.has_reply else ["no reply from metad yet"]
         if self._followed.fault:
             missing.append(self._followed.fault)
         return missing if self._compiled.is_set() else [*missing, ACTIVITY.describe()]

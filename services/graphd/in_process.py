@@ -175,7 +175,9 @@ class InProcessGraphd:
 
     def _connect(self, address: str) -> TcpTransport:
         """Return a transport to a storaged, after one successful connection."""
-        transport = TcpTransport(address, _ForkSafeTransport(RemoteTransport(address), self._guard))
+        transport = TcpTransport(
+            address, _ForkSafeTransport(RemoteTransport(address, role="storaged"), self._guard)
+        )
         try:
             transport.return_connection(
                 transport.take_connection(time.monotonic() + _CONNECT_TIMEOUT_S)[0]
@@ -183,7 +185,7 @@ class InProcessGraphd:
         except AsterismError as error:
             transport.close()
             raise Unavailable(
-                f"storaged at {address} is not reached from here: {error.message}"
+                f"storaged at {address} cannot be reached from this process: {error.message}"
             ) from error
         return transport
 
@@ -201,7 +203,9 @@ class _ForkSafeTransport:
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """Raise Unavailable: without a reachable binary RPC endpoint, requests go to graphds."""
-        raise Unavailable(f"the stream door of {self._inner.address} is not reached")
+        raise Unavailable(
+            f"the binary RPC endpoint of storaged at {self._inner.address} cannot be reached"
+        )
 
     def close(self) -> None:
         """Close the channel."""
@@ -209,4 +213,4 @@ class _ForkSafeTransport:
 
 
 def _refuse_unknown(*_: Any) -> NoReturn:
-    raise Stale("it may have been made a moment ago; a graphd knows")
+    raise Stale("a process that reads storageds directly has no catalog; a graphd has")

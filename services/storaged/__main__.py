@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
         storaged = Storaged(
             settings,
-            RemoteTransport(settings.metad, options=FIXED_WINDOW_OPTIONS),
+            RemoteTransport(settings.metad, role="metad", options=FIXED_WINDOW_OPTIONS),
             fork_server=fork_server,
         )
         storaged.open_ports()

@@ -202,7 +202,7 @@ class Storaged:
     def _add_gauges(self) -> None:
         self.metrics.add_gauge(
             "versions_loaded",
-            "Versions that draws are answered from.",
+            "Number of versions that are loaded.",
             lambda: len(self._local_spaces.versions()),
         )
         self.metrics.add_gauge(
@@ -212,26 +212,26 @@ class Storaged:
         )
         self.metrics.add_gauge(
             "quarantine_bytes",
-            "What quarantined folders take.",
+            "Bytes of quarantined folders.",
             lambda: sum(e.bytes for e in self._quarantine.entries()),
         )
         self.metrics.add_gauge(
             "catalog_position_writes",
-            "How often the followed position was written down.",
+            "Number of times that the followed position was written.",
             lambda: self._catalog_position.writes,
         )
         self.metrics.add_gauge(
             "scrub_read_bytes",
-            "Bytes of images that were checked again while they were served.",
+            "Bytes of served images that were checked again.",
             lambda: self._scrubber.bytes_read,
         )
         self.metrics.add_gauge(
             "scrub_damaged_versions",
-            "Versions that were found damaged while they were served.",
+            "Number of served versions that were found damaged.",
             lambda: self._scrubber.versions_damaged,
         )
         self.metrics.add_gauge(
-            "tasks_running", "Build orders on this host.", lambda: len(self._task_runner.progress())
+            "tasks_running", "Build tasks on this host.", lambda: len(self._task_runner.progress())
         )
 
     @property
@@ -258,7 +258,7 @@ class Storaged:
             if fault
             else []
             if self._heartbeats.has_desired_state()
-            else ["metad has not answered yet"]
+            else ["no reply from metad yet"]
         )
         if not self._kernels_ready.is_set():
             missing.append(self._compile_fault or ACTIVITY.describe())
@@ -274,7 +274,7 @@ class Storaged:
                 f"{'the folder is a copy: ' if self._identity.is_copy else ''}"
             )
             fault = (
-                self._cluster.mismatch_error(f"metad refuses it ({refusal.message})")
+                self._cluster.mismatch_error(f"metad rejects it ({refusal.message})")
                 if foreign
                 else prefix + refusal.message
             )
@@ -590,7 +590,9 @@ class Storaged:
             compile_kernels()
         except Exception as error:
             logger.exception("kernels_failed")
-            self._compile_fault = f"kernels cannot be compiled: {error!r}; the log has the story"
+            self._compile_fault = (
+                f"kernels cannot be compiled: {error!r}; the log has the traceback"
+            )
             return
         self._kernels_ready.set()
 

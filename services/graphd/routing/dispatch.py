@@ -12,11 +12,25 @@ from functools import partial
 from google.protobuf.message import Message
 
 from asterism_daemonkit.calls import CallContext, ConcurrentTransport, PendingCall
-from asterism_proto.errors import AsterismError, Internal, Stale, Unavailable
+from asterism_proto.errors import (
+    AsterismError,
+    Conflict,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    NotReady,
+    Stale,
+    Unavailable,
+)
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE, Method
 from asterism_proto.transport import Content
 from graphd.routing.routes import SpaceRoute
+
+_MAX_NAMED_PARTS = 8
+"""Maximum number of partitions that a message lists."""
+_CALLER_ERRORS = (InvalidRequest, NotFound, NotReady, Conflict)
+"""Errors of the request itself: every storaged would refuse it, so no host is named."""
 
 
 class StoragedPool:
@@ -50,8 +64,7 @@ class StoragedPool:
         address = self._addresses.get(uuid)
         if address is None:
             raise Unavailable(
-                f"storaged {uuid} holds parts of the space, and metad does not know where it "
-                "is; start it, or try again in a moment"
+                "their storaged has not reported to metad yet; start it, or try again in a moment"
             )
         return address
 
@@ -85,7 +98,7 @@ class _CompletedCall:
 
     def result(self) -> Content:
         if self._reply is None:
-            raise self._error or Internal("a call ended without an outcome")
+            raise self._error or Internal("a call ended without a result")
         return self._reply
 
     def abandon(self) -> None:
@@ -124,33 +137,41 @@ class Dispatcher:
         Raises
         ------
         AsterismError
-            The first error in the order of the requests, naming the host. Stale takes precedence.
+            The first error in the order of the requests. Stale takes precedence. If a host is at
+            fault and not the request, the message names its address; if the host does not respond,
+            also the space and the partitions.
         """
         method = STORE[name]
         self._on_dispatch(method.name)
-        host_requests = [(space.hosts[host], request) for host, request in requests]
-        pending_calls: list[tuple[str, PendingCall]] = []
+        host_requests = list(requests)
+        pending_calls: list[tuple[int, PendingCall]] = []
         replies: list[Frame[Message]] = []
         first_error: AsterismError | None = None
         try:
-            for uuid, request in host_requests[:-1]:
-                pending_calls.append((uuid, self._start(method, uuid, request, call)))
+            for host, request in host_requests[:-1]:
+                pending_calls.append((host, self._start(method, space, host, request, call)))
             # This thread would only wait for the other calls, so it makes the last call itself.
             pending_calls += [
-                (uuid, _CompletedCall(partial(self._make, method, uuid, request, call)))
-                for uuid, request in host_requests[-1:]
+                (
+                    host,
+                    _CompletedCall(partial(self._make, method, space.hosts[host], request, call)),
+                )
+                for host, request in host_requests[-1:]
             ]
             while pending_calls:
-                uuid, pending = pending_calls.pop(0)
+                host, pending = pending_calls.pop(0)
                 try:
                     reply = pending.result()
                 except Stale:
                     raise
                 except AsterismError as error:
-                    first_error = first_error or self._with_host(error, uuid)
+                    first_error = first_error or self._with_host(error, space, host)
                     continue
                 if not isinstance(reply, Frame):
-                    raise Internal(f"{method.name}: storaged {uuid} answered without a frame")
+                    raise Internal(
+                        f"{method.name}: storaged at {self.address(space.hosts[host])} sent a "
+                        "reply without a frame; run all daemons on the same release"
+                    )
                 replies.append(reply)
         finally:
             for _, pending in pending_calls:
@@ -167,21 +188,37 @@ class Dispatcher:
             return ""
 
     def _start(
-        self, method: Method, uuid: str, request: Frame[Message], call: CallContext
+        self,
+        method: Method,
+        space: SpaceRoute,
+        host: int,
+        request: Frame[Message],
+        call: CallContext,
     ) -> PendingCall:
         try:
-            return self._pool.transport(uuid).start(method, request, call.remaining())
+            return self._pool.transport(space.hosts[host]).start(method, request, call.remaining())
         except AsterismError as error:
-            raise self._with_host(error, uuid) from error
+            raise self._with_host(error, space, host) from error
 
     def _make(
         self, method: Method, uuid: str, request: Frame[Message], call: CallContext
     ) -> Content:
         return self._pool.transport(uuid).call(method, request, call.remaining())
 
-    def _with_host(self, error: AsterismError, uuid: str) -> AsterismError:
-        """Return the same error with the host in its message."""
-        if uuid in error.message:
+    def _with_host(self, error: AsterismError, space: SpaceRoute, host: int) -> AsterismError:
+        """Return the same error; if a host is at fault, with the host in its message."""
+        if isinstance(error, _CALLER_ERRORS):
             return error
-        address = self.address(uuid)
-        return type(error)(f"storaged {uuid}{f' at {address}' if address else ''}: {error.message}")
+        message, address = error.message, self.address(space.hosts[host])
+        if address and address not in message:
+            message = f"storaged at {address}: {message}"
+        if isinstance(error, Unavailable):
+            message = f"space {space.name!r}, {_parts_text(space.parts_of(host))}: {message}"
+        return type(error)(message, error.place)
+
+
+def _parts_text(parts: list[int]) -> str:
+    listed = ", ".join(map(str, parts[:_MAX_NAMED_PARTS]))
+    if len(parts) > _MAX_NAMED_PARTS:
+        listed += f" and {len(parts) - _MAX_NAMED_PARTS} more"
+    return f"partition{'s' if len(parts) != 1 else ''} {listed}"

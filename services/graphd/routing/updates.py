@@ -76,7 +76,7 @@ class RoutingTable:
         """Return metad's last reply to a client that calls storageds; Graph service handler."""
         reply = self._reply
         if reply is None:
-            raise NotReady("metad has not answered this graphd yet; ask again")
+            raise NotReady("no reply from metad yet; try again")
         is_unchanged = request.head.known_revision == reply.revision
         return Frame(
             graphd_pb.GetRoutesReply(

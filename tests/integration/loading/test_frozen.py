@@ -32,7 +32,7 @@ A call waits one second, then six for a ping reply; the client's retries add to 
 def seconds_until_refused(graph: asterism.Graph, address: str) -> float:
     begun = time.monotonic()
     with pytest.raises(
-        asterism.Unavailable, match=f"storaged .*{address}.* has not answered for .* stopped"
+        asterism.Unavailable, match=f"no answer from storaged at {address} for .* suspended"
     ) as raised:
         graph.sample_edges(500, seed=8)
     assert not isinstance(raised.value, asterism.Deadline)
@@ -116,13 +116,13 @@ def test_daemon_that_stalls_in_mid_reply_is_unavailable(said: int) -> None:
         thread = threading.Thread(target=greet)
         thread.start()
         begun = time.monotonic()
-        with pytest.raises(Unavailable, match="has not answered") as raised:
+        with pytest.raises(Unavailable, match=r"no answer from .* for .* suspended") as raised:
             daemon.ask(1, timeout_s=60)
         assert not isinstance(raised.value, Deadline)
         first = time.monotonic() - begun
         assert PING_TIMEOUT_S < first < DETECTION_S
         begun = time.monotonic()
-        with pytest.raises(Unavailable, match="has not answered"):
+        with pytest.raises(Unavailable, match=r"no answer from .* for .* suspended"):
             daemon.ask(1, timeout_s=60)
         assert time.monotonic() - begun < first / 2, "known by now"
         finished.set()

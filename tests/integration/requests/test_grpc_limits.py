@@ -88,7 +88,7 @@ def test_full_queue_refuses_calls_and_keeps_waiting_ones() -> None:
         assert entered.wait(HANG_S)
         pending += [transport.start(METHOD, REQUEST, 10) for _ in range(2)]
         wait_for_calls(transport, 3)
-        with pytest.raises(Busy, match="3 calls wait or run already; ask again"):
+        with pytest.raises(Busy, match="all 3 slots for calls are taken; try again"):
             describe_space(transport)
         release.set()
         assert [cast(common_pb2.Space, call.result()).name for call in pending] == ["shop"] * 3
@@ -153,9 +153,9 @@ def test_error_text_with_a_lone_surrogate_arrives() -> None:
 def test_messages_beyond_the_limit_are_invalid_requests() -> None:
     big = "x" * (MAX_MESSAGE_BYTES + 1)
     with serve_method(lambda request, call: common_pb2.Space(name=big)) as transport:
-        with pytest.raises(InvalidRequest, match="the reply is 671088"):
+        with pytest.raises(InvalidRequest, match="the reply has 67,108,8"):
             describe_space(transport)
-        with pytest.raises(InvalidRequest, match="the request is 671088"):
+        with pytest.raises(InvalidRequest, match="the request has 67,108,8"):
             transport.call(METHOD, metad_pb2.SpaceRequest(space=big), 10)
 
 
@@ -230,7 +230,7 @@ def test_full_queue_still_admits_another_client() -> None:
     with serve_method(handler, workers=2, queue=6) as transport:
         pending = [transport.start(METHOD, REQUEST, 10) for _ in range(8)]
         wait_for_calls(transport, 8)
-        with pytest.raises(Busy, match="8 calls wait or run already"):
+        with pytest.raises(Busy, match="all 8 slots for calls are taken"):
             describe_space(transport)
         other = GrpcTransport(transport.address)
         replies: list[object] = []

@@ -53,7 +53,7 @@ def test_truncated_write_keeps_the_previous_position(tmp_path: Path) -> None:
     file.write_bytes(content)
     assert FollowedCatalog(file).position == position_at(6)
     file.write_bytes(b"")
-    with pytest.raises(Corrupt, match="prevents an older catalog from giving orders"):
+    with pytest.raises(Corrupt, match="prevents an older catalog from assigning tasks"):
         FollowedCatalog(file)
 
 

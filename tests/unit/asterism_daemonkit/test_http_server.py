@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import socket
 from collections.abc import Mapping
 from importlib import resources
 from typing import Annotated, Any
@@ -11,13 +13,15 @@ from typing import Annotated, Any
 import httpx
 import pytest
 from fastapi import APIRouter, Body, FastAPI, Query
+from tests.kit.waiting import HANG_S
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
 from asterism_daemonkit.http_models import HttpModel
-from asterism_daemonkit.http_server import create_app
+from asterism_daemonkit.http_server import HttpServer, create_app
 from asterism_daemonkit.metrics import Metrics
 
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 JSON = {"content-type": "application/json"}
 
 
@@ -199,3 +203,29 @@ def test_swagger_ui_has_its_license() -> None:
     assert "SmartBear" in (folder / "NOTICE").read_text()
     assert (folder / "swagger-ui-bundle.js.LICENSE.txt").is_file()
     assert "validatorUrl: null" in (folder / "start.js").read_text()
+
+
+def test_grpc_call_to_the_http_port_is_logged_as_such(caplog: pytest.LogCaptureFixture) -> None:
+    server = HttpServer(
+        address="127.0.0.1:0",
+        daemon="toy",
+        status=dict,
+        ready=list,
+        flags={},
+        metrics=Metrics("toy"),
+        allowed_hosts=AllowedHosts(),
+    )
+    port = server.start()
+    try:
+        with (
+            caplog.at_level(logging.WARNING, "uvicorn.error"),
+            socket.create_connection(("127.0.0.1", port), HANG_S) as connection,
+        ):
+            connection.sendall(HTTP2_PREFACE)
+            while connection.recv(4096):  # until the server has logged, replied and closed
+                pass
+    finally:
+        server.stop()
+    (record,) = caplog.records
+    assert record.getMessage() == "http_request_invalid"
+    assert "gRPC port" in vars(record)["cause"]

@@ -21,7 +21,11 @@ def test_flags_override_defaults() -> None:
     ("flags", "named"),
     [
         (["--listen", "nowhere"], "nowhere"),
-        (["--heartbeat-interval-s", "0"], "heartbeat_interval_s"),
+        (
+            ["--heartbeat-interval-s", "0"],
+            "^heartbeat_interval_s='0': expected a value greater than 0.05$",
+        ),
+        (["--grpc-workers", "many"], "^grpc_workers='many': expected a valid integer, unable to"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(flags: list[str], named: str) -> None:

@@ -30,8 +30,23 @@ from asterism_proto.grpc_status import (
 )
 
 PEER = "graphd at 10.0.0.1:9669"
-SILENT = "no answer from graphd at 10.0.0.1:9669: {}; is it running there?"
-LATE = "no answer from graphd at 10.0.0.1:9669 in time; ask for less, or with a longer timeout"
+SILENT = "no answer from graphd at 10.0.0.1:9669{}; is it running there?"
+LATE = (
+    "no answer from graphd at 10.0.0.1:9669 in time; send a smaller request, or set a longer "
+    "timeout"
+)
+NOT_GRPC = (
+    "graphd at 10.0.0.1:9669: this port does not speak gRPC; if it is the HTTP port of a daemon, "
+    "use its gRPC port (by default 9669 of graphd, 9559 of metad, 9779 of storaged)"
+)
+REFUSED = (
+    "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:9669: Failed to "
+    "connect to remote host: connect: Connection refused (111)"
+)
+HANDSHAKE = (
+    "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:9669: tcp handshaker "
+    "shutdown"
+)
 TOO_LARGE = "Received message larger than max (67108865 vs. 67108864)"
 
 # Code, class named in the metadata, details -> class, text.
@@ -50,19 +65,44 @@ TABLE: list[tuple[str, str | None, str, type[AsterismError], str]] = [
     ("ABORTED", "NotFound", "gone", NotFound, "gone"),
     ("ABORTED", "Renamed", "gone", Stale, "gone"),
     # gRPC's own errors have no class.
-    ("UNAVAILABLE", None, "Failed to connect", Unavailable, SILENT.format("Failed to connect")),
-    ("UNAVAILABLE", None, "Socket closed", Unavailable, SILENT.format("Socket closed")),
-    ("CANCELLED", None, "Channel closed", Unavailable, SILENT.format("Channel closed")),
+    ("UNAVAILABLE", None, "Failed to connect", Unavailable, SILENT.format("")),
+    ("UNAVAILABLE", None, REFUSED, Unavailable, SILENT.format(" (connection refused)")),
+    ("UNAVAILABLE", None, HANDSHAKE, Unavailable, SILENT.format(" (cannot connect)")),
+    (
+        "UNAVAILABLE",
+        None,
+        "DNS resolution failed for graphs:9669: C-ares status is not ARES_SUCCESS",
+        Unavailable,
+        SILENT.format(" (host name not found)"),
+    ),
+    ("UNAVAILABLE", None, "Socket closed", Unavailable, SILENT.format(" (connection closed)")),
+    ("CANCELLED", None, "Channel closed!", Unavailable, SILENT.format(" (connection closed)")),
+    ("UNAVAILABLE", None, "Trying to connect an http1.x server", Unavailable, NOT_GRPC),
+    (
+        "UNIMPLEMENTED",
+        None,
+        "Failed parsing HTTP/2 (Expected SETTINGS frame as the first frame, got frame type 80)",
+        Unavailable,
+        NOT_GRPC,
+    ),
     ("DEADLINE_EXCEEDED", None, "Deadline Exceeded", Deadline, LATE),
     (
         "RESOURCE_EXHAUSTED",
         None,
         TOO_LARGE,
         InvalidRequest,
-        f"{PEER}: {TOO_LARGE}; ask in smaller pieces",
+        f"{PEER}: a message of 67,108,865 bytes is larger than the maximum of 67,108,864 bytes; "
+        "split the request",
     ),
     ("RESOURCE_EXHAUSTED", None, "too many streams", Busy, "too many streams"),
-    ("UNIMPLEMENTED", None, "Method not found!", Internal, "UNIMPLEMENTED: Method not found!"),
+    (
+        "UNIMPLEMENTED",
+        None,
+        "Method not found!",
+        Internal,
+        f"{PEER} does not know this call; check that the address is that of the right daemon, and "
+        "that both sides are of the same release",
+    ),
     ("UNKNOWN", None, "", Internal, "UNKNOWN: "),
 ]
 
@@ -101,7 +141,11 @@ def test_damaged_place_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("details", "never_arrived"),
-    [("failed to connect to all addresses", True), ("Socket closed", False)],
+    [
+        ("failed to connect to all addresses", True),
+        ("Trying to connect an http1.x server", True),
+        ("Socket closed", False),
+    ],
 )
 def test_failed_connection_is_a_request_that_never_arrived(
     details: str, never_arrived: bool
