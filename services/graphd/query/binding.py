@@ -82,7 +82,7 @@ class ParameterBindings:
                 isinstance(value, str) for value in items
             ):
                 raise InvalidRequest(
-                    f"{', '.join(map(repr, items)):.80}: expected integers, or texts: not both"
+                    f"{', '.join(map(repr, items)):.80}: expected only integers, or only strings"
                 )
             return np.array(
                 items, object if any(isinstance(value, str) for value in items) else np.int64
@@ -100,7 +100,7 @@ class ParameterBindings:
                 if isinstance(bound_value, np.ndarray)
                 else repr(bound_value)
             )
-            raise self._wrong(values, description, "integers: ids")
+            raise self._wrong(values, description, "integers as ids")
         return bound_value
 
     def integers(self, values: Parameter | tuple[Value, ...] | None, description: str) -> list[int]:
@@ -120,7 +120,7 @@ class ParameterBindings:
             return "" if value is None else str(value.text)
         bound_value = self.lookup(value)
         if not isinstance(bound_value, str):
-            raise self._wrong(value, repr(bound_value), "a text: a name")
+            raise self._wrong(value, repr(bound_value), "a string as a name")
         return bound_value
 
     def limit(self, limit: Limit) -> tuple[int, int]:
@@ -214,7 +214,7 @@ def _format_parameter(parameter: Parameter, bindings: ParameterBindings) -> str:
                 bindings.text,
                 parameter.at,
                 f"{parameter} of {len(values)} values",
-                [f"1 to {MAX_TOKENS // 2} values in a condition"],
+                [f"1 to {MAX_TOKENS // 2} values in a filter"],
             )
         return f"({', '.join(str(Literal(value=value)) for value in values)})"
     return str(Literal(value=bound_value))

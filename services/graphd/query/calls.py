@@ -43,8 +43,8 @@ def _vertices(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     if not request.replace:
         raise request.option_error(
             "replace",
-            "WITHOUT REPLACEMENT of VERTICES LIKE others",
-            ["WITH REPLACEMENT: each is drawn by itself"],
+            "WITHOUT REPLACEMENT for VERTICES LIKE others",
+            ["WITH REPLACEMENT, because each node is drawn independently"],
         )
     nodes = request.nodes.reshape(-1)
     sample = graph.sample_nodes_like(
@@ -132,7 +132,7 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     if options.counts is not None:
         if options.limits is not None:
             raise request.option_error(
-                "limits", "LIMIT [n1, ...] beside SAMPLE [n1, ...]", ["one of them"]
+                "limits", "LIMIT [n1, ...] together with SAMPLE [n1, ...]", ["only one of them"]
             )
         return _drawn_steps(request, graph)
     for name, value in (
@@ -143,7 +143,9 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     ):
         if value not in (False, None):
             raise request.option_error(
-                name, f"{name.upper()} in GO that draws nothing", ["SAMPLE [n] too, or it left out"]
+                name,
+                f"{name.upper()} in a GO that does not sample",
+                ["SAMPLE [n] too, or no such option"],
             )
     limits = None if options.limits is None else _numbers(request, "limits", options.limits)
     steps = request.count if limits is None or draw.count is not None else len(limits)
@@ -152,7 +154,7 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
         raise request.option_error(
             "limits",
             f"LIMIT of {len(limits)} numbers for {steps} steps",
-            ["a number for each step"],
+            ["one number for each step"],
         )
     if steps == 1 or limits is not None or len(request.directions) > 1:
         return go_steps.follow_steps(
@@ -222,7 +224,7 @@ def _drawn_steps(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
         raise request.option_error(
             "counts",
             f"SAMPLE of {len(counts)} numbers for {steps} steps",
-            ["a number for each step"],
+            ["one number for each step"],
         )
     first = _first(request, steps)
     if len(request.directions) > 1:
@@ -404,7 +406,7 @@ def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     for item in request.items:
         if _needs_edge_ends(item.column):
             raise NotFound(
-                f"an edge that is fetched by its id has features, id and type; no {item.column}"
+                f"an edge that is fetched by its id has features, id and type, but no {item.column}"
             )
     missing = np.full(len(ids), -1, np.int64)
     return EdgeResultRows(

@@ -269,7 +269,7 @@ def _schema(statement: ast.CreateSpaceStatement, bindings: ParameterBindings) ->
                     bindings.text,
                     key.at,
                     f"{name} = {setting}",
-                    [f"{name} = {_FIXED[name][0]}: there is no other here"],
+                    [f"{name} = {_FIXED[name][0]}, the only value here"],
                 )
             continue
         if name not in _SETTINGS:
@@ -286,7 +286,7 @@ def _schema(statement: ast.CreateSpaceStatement, bindings: ParameterBindings) ->
             raise syntax_error(
                 bindings.text,
                 definition.name.at,
-                f"type {name!r} a second time",
+                f"type {name!r} twice",
                 ["types of different names"],
             )
         group[name] = _owner(definition)

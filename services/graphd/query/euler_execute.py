@@ -115,12 +115,12 @@ class EulerTraversal:
         )
         if edges.ndim != 2 or edges.shape[1] != 3:
             raise InvalidRequest(
-                f"edges {list(edges.shape)}: expected [m, 3]: sources, destinations, numbers "
-                "of types"
+                f"edges {list(edges.shape)}: expected [m, 3] with sources, destinations and type "
+                "ids"
             )
         if step.tests or step.order:
             raise InvalidRequest(
-                "conditions and orders of given edges: expected none; draw edges with "
+                "filters and orders of given edges: expected none; draw edges with "
                 "sampleE(...).has(...)"
             )
         self._edges = edges if step.limit is None else edges[: self._whole(step.limit)]
@@ -436,7 +436,7 @@ class EulerTraversal:
                 self._bindings.text,
                 position,
                 f"select of {alias!r}",
-                [f"an alias before it ({', '.join(self._named) or 'none'})"],
+                [f"an earlier alias ({', '.join(self._named) or 'none'})"],
             )
         self._at(self._named[alias])
 
@@ -469,7 +469,7 @@ class EulerTraversal:
                 self._bindings.text,
                 argument.at,
                 f"{getattr(argument, 'text', argument)}",
-                ["an integer, or the input that has it"],
+                ["an integer, or the name of an input with one"],
             )
         return int(value.reshape(-1)[0])
 
@@ -493,7 +493,7 @@ def _number(text: str) -> int | float:
 def _reduced(function: str, lengths: Sequence[int], data: Array) -> tuple[list[int], Array]:
     """Reduce each nonempty row to one value."""
     if function not in _REDUCED:
-        raise NotFound(f"no function {function!r}: there are min, max and mean")
+        raise NotFound(f"no function {function!r}; there are min, max and mean")
     ends = np.cumsum([0, *lengths])
     rows = [
         _REDUCED[function](data[start:stop])

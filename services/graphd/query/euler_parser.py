@@ -16,7 +16,7 @@ from graphd.query.values import parameter_from_token, position_of
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
-    "TEXT": "a text",
+    "TEXT": "a string",
     "PARAMETER": "a $parameter",
     "SIGN": "gt, ge, lt, le, eq or ne",
 }

@@ -79,14 +79,14 @@ class FeatureReader:
             raise NotFound(
                 f"no feature {name!r}: "
                 f"{', '.join(schema_types[i].name for i in sorted(possible_types)) or 'no type'} "
-                "has none of that name"
+                "has none of this name"
             )
         signatures = {_kind(schema_types[i], name) for i in matching_types}
         if len(signatures) > 1:
             raise NotFound(
-                f"feature {name!r} is not the same thing of "
-                f"{', '.join(schema_types[i].name for i in matching_types)}; ask for one "
-                "type at a time"
+                f"feature {name!r} has different types in "
+                f"{', '.join(schema_types[i].name for i in matching_types)}; read one node or "
+                "edge type at a time"
             )
         if len(possible_types) == 1:
             values = self._read_type(column_ref, schema_types, matching_types[0], ids)[name]
@@ -107,7 +107,7 @@ class FeatureReader:
                 or values.ndim < 2
                 or column_ref.element >= values.shape[1]
             ):
-                raise NotFound(f"feature {name!r} has no value [{column_ref.element}]")
+                raise NotFound(f"feature {name!r} has no element [{column_ref.element}]")
             values = values[:, column_ref.element]
         return feature_column(title, signatures.pop()[0], values)
 

@@ -79,7 +79,7 @@ class Grammar:
         """
         if len(text) > MAX_LENGTH:
             raise InvalidRequest(
-                f"a statement of {len(text)} characters; expected {MAX_LENGTH} at most"
+                f"a statement of {len(text)} characters: expected at most {MAX_LENGTH}"
             )
         # Long texts contain their values and rarely repeat. The limit also bounds the cache.
         return self._parse_cached(text) if len(text) <= MAX_CACHED_LENGTH else self._parse(text)
@@ -129,7 +129,7 @@ class Grammar:
                 raise syntax_error(
                     text,
                     len(text),
-                    f"the end inside of {_begun(unclosed[0])}",
+                    f"the end inside {_begun(unclosed[0])}",
                     [f"the closing {_closing(unclosed[0])}"],
                     incomplete=True,
                 ) from None
@@ -166,7 +166,7 @@ def _located(text: str, error: AsterismError) -> AsterismError:
 
 
 def _begun(unclosed: str) -> str:
-    return {"/": "a comment", "`": "a name between backticks"}.get(unclosed[0], "a text")
+    return {"/": "a comment", "`": "a name between backticks"}.get(unclosed[0], "a string")
 
 
 def _closing(unclosed: str) -> str:
@@ -195,5 +195,5 @@ def parse_number(token: Token) -> int | float:
             ) from None
         return real
     if not -(1 << 63) <= value < 1 << 64:
-        raise UnlocatedError(token.start_pos or 0, f"{str(token)[:40]}", ["an integer of 64 bits"])
+        raise UnlocatedError(token.start_pos or 0, f"{str(token)[:40]}", ["a 64-bit integer"])
     return value

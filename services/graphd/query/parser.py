@@ -45,7 +45,7 @@ _WORDS = {
     "INT": "an integer",
     "SIGNED": "an integer",
     "NUMBER": "a number",
-    "TEXT": "a text",
+    "TEXT": "a string",
     "PARAMETER": "a $parameter",
     "END": "$$ or $^",
     "INPUT": "$-",

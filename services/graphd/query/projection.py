@@ -56,7 +56,7 @@ class NodeResultRows:
         """Return one column."""
         name, node_types = column_ref.name.text, features.graph.schema.node_types
         if column_ref.end:
-            raise NotFound("a node has no ends; only edges have")
+            raise NotFound("a node has no src or dst; only edges have")
         if not column_ref.quoted:
             if name == "id":
                 return _id_column(features, title, self.ids, self.version)
@@ -100,7 +100,7 @@ class EdgeResultRows:
         if "edge_id" not in self.extra_columns:
             raise NotFound(
                 "an edge of this statement has "
-                f"{', '.join(['src', 'dst', 'type', *self.extra_columns])}; no {name!r}"
+                f"{', '.join(['src', 'dst', 'type', *self.extra_columns])}, but no {name!r}"
             )
         return features.column(
             title,
@@ -177,7 +177,7 @@ class PathResultRows:
                 [edge_type.name for edge_type in features.graph.schema.edge_types],
             )
         if column_ref.end or name not in self.extra_columns:
-            raise NotFound(f"a walk has {', '.join(self.extra_columns)} and types; no {name!r}")
+            raise NotFound(f"a walk has {', '.join(self.extra_columns)} and types, but no {name!r}")
         if name in ("path", "start"):
             return _id_column(features, title, self.extra_columns[name], self.version)
         return array_column(title, self.extra_columns[name])

@@ -20,6 +20,7 @@ MAX_STEPS = 64
 """Maximum steps of a statement."""
 _DIRECTIONS = {"": ("out",), "REVERSELY": ("in",), "BIDIRECT": ("out", "in")}
 """Directions in which edges are followed: along them, against them, or both."""
+_VERBS = {"out": "starts", "in": "ends"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +45,9 @@ class ResolvedDraw:
         """Return the single direction; raise InvalidRequest for BIDIRECT if it is unsupported."""
         if len(self.directions) > 1:
             raise self.option_error(
-                "direction", "BIDIRECT", ["REVERSELY, or nothing: it is for NEIGHBORS and GO"]
+                "direction",
+                "BIDIRECT",
+                ["REVERSELY or nothing here; only NEIGHBORS and GO support BIDIRECT"],
             )
         return self.directions[0]
 
@@ -103,15 +106,17 @@ class ResolvedDraw:
         if ids.dtype != object:
             return ids
         if not self.graph.schema.has_string_ids:
-            first = repr(ids.reshape(-1)[0]) if ids.size else "no text"
+            first = repr(ids.reshape(-1)[0]) if ids.size else "no string"
             if isinstance(values, Parameter):
                 raise syntax_error(
                     self.bindings.text,
                     values.at,
                     f"{values} = {first:.80}",
-                    ["integers: ids of this space"],
+                    ["integers, the ids of this space"],
                 )
-            raise InvalidRequest(f"node {first:.80}: ids of this space are integers, not texts")
+            raise InvalidRequest(
+                f"node {first:.80}: expected an integer, because ids of this space are integers"
+            )
         return self.graph.node_ids(ids, node_type, missing="none", version=self.version)
 
     @property
@@ -160,7 +165,7 @@ class ResolvedDraw:
         if len(self.draw.hops) > 1:
             raise self._extra_hops_error(
                 self.draw.hops[1:],
-                "the edge types of one step: those of several go with GO, WALK and LAYERS",
+                "the edge types of one step; only GO, WALK and LAYERS have several steps",
             )
         return self.hops[0]
 
@@ -307,3 +312,25 @@ def _check_types(draw: DrawStatement, graph: Graph, bindings: ParameterBindings)
                 lookup(name.text)
             except NotFound as error:
                 raise located_error(NotFound, bindings.text, name.at, error.message) from None
+    _check_first_hop(draw, graph, bindings)
+
+
+def _check_first_hop(draw: DrawStatement, graph: Graph, bindings: ParameterBindings) -> None:
+    """Raise InvalidRequest at OVER if no edge type of the first hop has the nodes' type."""
+    if draw.node_type is None or not draw.hops or not draw.hops[0]:
+        return
+    schema, directions = graph.schema, _DIRECTIONS[draw.options.direction]
+    edges = [schema.edge_types[schema.edge_type_id(name.text)] for name in draw.hops[0]]
+    ends = {
+        edge.src_type if direction == "out" else edge.dst_type
+        for edge in edges
+        for direction in directions
+    }
+    if draw.node_type.text not in ends:
+        verb = " or ".join(_VERBS[direction] for direction in directions)
+        raise located_error(
+            InvalidRequest,
+            bindings.text,
+            draw.hops[0][0].at,
+            f"none of {', '.join(edge.name for edge in edges)} {verb} at {draw.node_type.text}",
+        )

@@ -156,8 +156,8 @@ class _QuerySession:
             raise syntax_error(
                 self.bindings.text,
                 position,
-                "a statement about no space",
-                ["USE before it, or a query that says its space"],
+                "a statement that needs a space",
+                ["USE first, or a query with a space"],
             )
         if not self.client.session.has_schema(self.space):
             self.load_schema(self.space)

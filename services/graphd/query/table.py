@@ -94,13 +94,12 @@ class ResultTable:
         column = next((candidate for candidate in self.columns if candidate.name == name), None)
         if column is None:
             raise InvalidRequest(
-                f"ORDER BY {name}: the table has "
+                f"ORDER BY {name}: the columns are "
                 f"{', '.join(candidate.name for candidate in self.columns)}"
             )
         if isinstance(column.values, tuple) or column.values.ndim != 1:
             raise InvalidRequest(
-                f"ORDER BY {name}: rows of {column.type} have no order; put them in order by "
-                "another column"
+                f"ORDER BY {name}: values of {column.type} have no order; use another column"
             )
         values = column.values
         if column.vocabulary is not None:
@@ -148,7 +147,7 @@ def array_column(name: str, values: Array) -> TableColumn:
     """Return a column of numbers."""
     kind = _NAMES.get(values.dtype)
     if kind is None:
-        raise InvalidRequest(f"column {name}: values of {values.dtype} do not travel")
+        raise InvalidRequest(f"column {name}: values of {values.dtype} cannot be sent")
     return TableColumn(name=name, type=kind, values=values)
 
 
@@ -203,5 +202,5 @@ def table_from_columns(columns: Sequence[TableColumn]) -> ResultTable:
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidRequest(f"two columns are called {name!r}; give one another name with AS")
+            raise InvalidRequest(f"two columns are called {name!r}; rename one with AS")
     return ResultTable(columns=tuple(columns), rows=columns[0].rows if columns else 0)

@@ -59,7 +59,7 @@ class QueryTransport:
         """Return the handler's reply or raise its error; raise CallSkipped under EXPLAIN."""
         handler = self.handlers.get(method.path)
         if handler is None:
-            raise NotFound(f"{method.path}: this service does not answer it")
+            raise NotFound(f"{method.path}: this service does not serve the method")
         self.parent_call.remaining()
         if self.explain_only:
             self.calls.append(RecordedCall(method=method, request=request, elapsed_s=0.0, rows=-1))

@@ -101,8 +101,8 @@ def flatten_condition(children: Sequence[Any]) -> list[Any]:
     if len(words) > MAX_TOKENS:
         raise UnlocatedError(
             words[MAX_TOKENS][1],
-            f"a condition of more than {MAX_TOKENS} words",
-            ["a shorter one, or a list as a parameter"],
+            f"a filter of more than {MAX_TOKENS} words",
+            ["a shorter filter, or a list as a parameter"],
         )
     return words
 
@@ -158,7 +158,7 @@ def column_from_call(children: Sequence[Any]) -> ColumnRef:
     if function.text.lower() in ("properties", "props"):
         if len(children) < 3:
             raise UnlocatedError(
-                function.at, "all properties", ["properties(...).NAME: one at a time"]
+                function.at, "all properties", ["properties(...).NAME, one at a time"]
             )
         return ColumnRef(name=children[2], end=_ENDS[end], quoted=True, at=function.at)
     name = _FUNCTIONS.get(function.text.lower())
@@ -197,7 +197,7 @@ def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStateme
         if name in options:
             raise UnlocatedError(
                 position,
-                f"{OPTION_KEYWORDS.get(name, name.upper())} a second time",
+                f"{OPTION_KEYWORDS.get(name, name.upper())} twice",
                 ["each option once"],
             )
         options[name] = value
@@ -218,7 +218,7 @@ def build_type(children: Sequence[Any], ends: dict[str, Any]) -> TypeDefinition:
         if isinstance(child, tuple) and child and isinstance(child[0], str):
             name, value, position = child
             if name in fields:
-                raise UnlocatedError(position, f"{name.upper()} a second time", ["each once"])
+                raise UnlocatedError(position, f"{name.upper()} twice", ["each once"])
             if name in (("label",) if ends else ("unique", "missing")):
                 raise UnlocatedError(
                     position,

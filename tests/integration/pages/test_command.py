@@ -811,8 +811,8 @@ def test_reading_commands_never_create_a_missing_folder(tmp_path: Path) -> None:
     nowhere, empty = tmp_path / "nowhere", tmp_path / "empty"
     empty.mkdir()
     for folder, message, arguments in (
-        (nowhere, "there is no such folder", ("space", "describe", "shop")),
-        (nowhere, "there is no such folder", ("job", "submit", "shop")),
+        (nowhere, "no such folder", ("space", "describe", "shop")),
+        (nowhere, "no such folder", ("job", "submit", "shop")),
         (empty, "there are no graphs in it", ("status",)),
     ):
         completed = zygote.run("asterism.cli", *arguments, "--path", str(folder))

@@ -379,7 +379,7 @@ def test_a_script_stops_at_its_first_error_with_file_and_line(address: str, tmp_
     _, errors = run(
         "--address", address, "console", "-e", "SAMPLE 'never closed", code=ExitCode.USAGE
     )
-    assert errors.startswith("asterism: -e:1: column 21: found the end inside of a text")
+    assert errors.startswith("asterism: -e:1: column 21: found the end inside a string")
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "tsv", "json"])

@@ -211,12 +211,12 @@ def test_only_sampling_calls_can_be_explained(graph: Graph) -> None:
     with pytest.raises(asterism.NotFound, match="'eats'"):
         graph.explain.sample_neighbors([1], "eats", 3)
     for method, request, message in (
-        ("scan_nodes", b"", "'scan_nodes' is no sampling call"),
-        ("sample_nodes", b"\xff", "are not its request"),
+        ("scan_nodes", b"", "'scan_nodes' is not a sampling call"),
+        ("sample_nodes", b"\xff", "expected a request of this method"),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph._session.read(
                 "explain", graphd_pb.ExplainRequest(space="cases", method=method, request=request)
             )
-    with pytest.raises(asterism.InvalidRequest, match="different nodes were asked for"):
+    with pytest.raises(asterism.InvalidRequest, match="different nodes were requested"):
         graph.explain.sample_nodes(10**6, replace=False)

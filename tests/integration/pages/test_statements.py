@@ -367,7 +367,7 @@ def test_statements_of_a_query_share_its_current_space(graph: Graph) -> None:
     client = graph.client
     assert client.query("USE cases").space == "cases"
     assert client.query("USE cases; SAMPLE 2 VERTICES; SHOW SPACES")["name"].tolist() == ["cases"]  # type: ignore[union-attr]
-    with pytest.raises(InvalidRequest, match="a statement about no space"):
+    with pytest.raises(InvalidRequest, match="a statement that needs a space"):
         client.query("SAMPLE 2 VERTICES")
     assert len(client.query("SAMPLE 2 VERTICES", space="cases")) == 2
     nothing = client.query("  # nothing\n;")
@@ -455,7 +455,7 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
             "SAMPLE 5 VERTICES ON person WHERE age > 'old'",
             InvalidRequest,
             35,
-            "no comparison with 'old'",
+            "a number instead of 'old'",
         ),
         ("SAMPLE 5 VERTICES ON person YIELD id, agge", NotFound, 39, "no feature 'agge'"),
         (
@@ -465,6 +465,18 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
             "two columns are called 'id'",
         ),
         ("SAMPLE 5 VERTICES ON person YIELD src", NotFound, 35, "no feature 'src'"),
+        (
+            "GO FROM 1 ON paper OVER writes",
+            InvalidRequest,
+            25,
+            "none of person:writes:paper starts at paper",
+        ),
+        (
+            "SAMPLE 5 NEIGHBORS FROM 1 ON person OVER writes REVERSELY",
+            InvalidRequest,
+            42,
+            "none of person:writes:paper ends at person",
+        ),
         (
             "SAMPLE 5 NEIGHBORS FROM $people OVER *",
             InvalidRequest,
@@ -477,15 +489,20 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
             50,
             "the edge types of one step",
         ),
-        ("SAMPLE $old NEIGHBORS FROM $names OVER writes", InvalidRequest, 28, "integers: ids"),
+        ("SAMPLE $old NEIGHBORS FROM $names OVER writes", InvalidRequest, 28, "integers as ids"),
         ("SAMPLE 5 VERTICES WEIGHT no", NotFound, 1, "'no'"),
         ("SAMPLE 5 VERTICES VERSION 9", NotFound, 1, "version 9"),
-        ("GO 2 STEPS FROM 1 OVER cites SAMPLE [1]", InvalidRequest, 30, "a number for each step"),
+        ("GO 2 STEPS FROM 1 OVER cites SAMPLE [1]", InvalidRequest, 30, "one number for each step"),
         ("GO 3 TO 2 STEPS FROM 1 OVER cites SAMPLE [1, 2]", InvalidRequest, 1, "steps 3 to 2"),
-        ("GO FROM 1 OVER cites UNIFORM", InvalidRequest, 22, "GO that draws nothing"),
-        ("GO 2 STEPS FROM 1 OVER cites LIMIT [1]", InvalidRequest, 30, "a number for each step"),
+        ("GO FROM 1 OVER cites UNIFORM", InvalidRequest, 22, "a GO that does not sample"),
+        ("GO 2 STEPS FROM 1 OVER cites LIMIT [1]", InvalidRequest, 30, "one number for each step"),
         ("GO 2 STEPS FROM 1 OVER cites LIMIT [1, -2]", InvalidRequest, 30, "numbers of 0 or more"),
-        ("GO 1 STEPS FROM 1 OVER cites SAMPLE [1] LIMIT [1]", InvalidRequest, 41, "one of them"),
+        (
+            "GO 1 STEPS FROM 1 OVER cites SAMPLE [1] LIMIT [1]",
+            InvalidRequest,
+            41,
+            "only one of them",
+        ),
         (
             "GO FROM 1 OVER cites THEN by SAMPLE [1]",
             InvalidRequest,
@@ -517,7 +534,7 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
             "SAMPLE 5 VERTICES ON paper | ORDER BY nope",
             InvalidRequest,
             1,
-            "ORDER BY nope: the table has id, type",
+            "ORDER BY nope: the columns are id, type",
         ),
         ("CREATE SPACE x (partition_nums = 3) TAG a", InvalidRequest, 17, "partition_num"),
         ("CREATE SPACE x TAG a (p floaty)", InvalidRequest, 14, "floaty"),

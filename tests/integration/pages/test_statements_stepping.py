@@ -205,7 +205,7 @@ def test_recover_job_resumes_all_recoverable_jobs(graph: Graph, folder: Path) ->
     assert recovered["job"].tolist() == [failed[2], failed[1]], "of two of the same the newer one"  # type: ignore[union-attr]
     for job in failed[1:]:
         client.wait(job, timeout_s=HANG_S)
-    with pytest.raises(InvalidRequest, match="about no space"):
+    with pytest.raises(InvalidRequest, match="needs a space"):
         client.query("RECOVER JOB")
 
 
@@ -305,5 +305,5 @@ def test_folder_reader_runs_read_only_statements(tmp_path: Any) -> None:
         assert np.array_equal(
             np.asarray(result["id"]), reader.sample_nodes(30, "person", seed=7).nodes
         )
-        with pytest.raises(InvalidRequest, match="opened for reading"):
+        with pytest.raises(InvalidRequest, match="open for reading"):
             reader.query("SUBMIT JOB BUILD")
