@@ -146,5 +146,5 @@ def _job_request(job_id: str) -> metad_pb.JobRequest:
 def parse_id(label: str, text: str, *, minimum: int = 0) -> int:
     """Return the id in a path; NotFound if it is not a number."""
     if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) < minimum:
-        raise NotFound(f"{label} {text!r} does not exist: its id is a number from 1")
+        raise NotFound(f"{label} {text!r} does not exist: expected an integer, 1 or more")
     return int(text)

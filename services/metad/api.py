@@ -286,7 +286,7 @@ class HeartbeatsApi:
         role = hosts.role_from_proto(request.role)
         uuid = HostId(request.uuid)
         if not uuid:
-            raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
+            raise InvalidRequest("uuid='': expected the uuid of the daemon that polls")
         follower = Follower(
             uuid=uuid,
             role=role,
@@ -367,8 +367,8 @@ class HeartbeatsApi:
     def _check_caller(self, uuid: str, cluster: str) -> None:
         if cluster and cluster != self._catalog.cluster:
             raise Conflict(
-                f"host {uuid} belongs to the cluster {cluster}, this metad's catalog to "
-                f"{self._catalog.cluster}"
+                f"host {uuid} belongs to cluster {cluster}: expected {self._catalog.cluster}, "
+                "the cluster of this metad's catalog"
             )
 
     def _check_cluster(self, follower: Follower) -> None:
@@ -378,6 +378,6 @@ class HeartbeatsApi:
         if follower.cluster and follower.cluster != self._catalog.cluster:
             self._followers.record_follower(follower)
             raise Conflict(
-                f"host {follower.uuid} belongs to the cluster {follower.cluster}, this "
-                f"metad's catalog to {self._catalog.cluster}"
+                f"host {follower.uuid} belongs to cluster {follower.cluster}: expected "
+                f"{self._catalog.cluster}, the cluster of this metad's catalog"
             )

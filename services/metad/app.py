@@ -291,10 +291,10 @@ class Metad:
 
     def _add_gauges(self) -> None:
         self.metrics.add_gauge(
-            "spaces", "Spaces there are.", lambda: len(self.components.service.spaces())
+            "spaces", "Number of spaces.", lambda: len(self.components.service.spaces())
         )
         self.metrics.add_gauge(
-            "pins", "Leases on versions.", lambda: len(self.components.service.pins())
+            "pins", "Number of pins of versions.", lambda: len(self.components.service.pins())
         )
         self.metrics.add_gauge(
             "removals_pending",
@@ -304,13 +304,13 @@ class Metad:
         for role in Role:
             self.metrics.add_gauge(
                 f"{role.name.lower()}s_online",
-                f"{role.name.lower()}s whose lease holds.",
+                f"Number of {role.name.lower()}s with a valid lease.",
                 partial(self._online_hosts, role),
             )
         for state in JobState:
             self.metrics.add_gauge(
                 f"jobs_{state.name.lower()}",
-                f"Jobs that are {state.name}.",
+                f"Number of jobs in state {state.name}.",
                 partial(self._jobs_in_state, state),
             )
 

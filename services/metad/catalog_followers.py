@@ -46,9 +46,8 @@ Not every lease that ends wakes a waiter."""
 _FOREIGN_LIMIT = 1000
 """Maximum number of remembered hosts of other clusters."""
 REMEDY = (
-    "stop metad and put its newer data folder back, or list what would be given up with "
-    "`asterism metad adopt --dry-run`, then run "
-    "`asterism metad adopt --yes` to follow this catalog"
+    "stop metad and put its newer data folder back, or list what would be lost with `asterism "
+    "metad adopt --dry-run`, then run `asterism metad adopt --yes` to follow this catalog"
 )
 
 
@@ -332,14 +331,14 @@ class Followers:
         clusters = sorted({f.cluster for f in self._ahead.values()} - {"", self.catalog.cluster})
         if not cluster and (foreign_clusters := self._foreign_clusters()):
             raise Conflict(
-                "the daemons that answer belong to the cluster "
-                f"{' and '.join(foreign_clusters)}: name the one to take over with --cluster"
+                f"the online daemons belong to the clusters {' and '.join(foreign_clusters)}: "
+                "choose the one to take over with --cluster"
             )
         if cluster and cluster not in (*clusters, self.catalog.cluster):
             known_clusters = ", ".join(clusters) or "none"
             raise Conflict(
-                f"cluster={cluster!r}: no daemon of that cluster has spoken to this metad; "
-                f"there is {known_clusters}"
+                f"cluster={cluster!r}: no daemon of this cluster has sent a heartbeat; there is "
+                f"{known_clusters}"
             )
         target_cluster = cluster or self.catalog.cluster
         # A graphd reports no cluster: it follows the metad that it is configured with.
@@ -431,7 +430,7 @@ class Followers:
                     space_id=item.space_id,
                     job_id=item.build.job_id if item.build is not None else 0,
                     loads=item.loads,
-                    reason="given up when an older catalog was adopted",
+                    reason="discarded when an older catalog was adopted",
                 )
                 if request.target not in pending:
                     removals.append(

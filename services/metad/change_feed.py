@@ -52,7 +52,7 @@ class ChangeFeed:
         """
         with self.lock:
             if self._closed:
-                raise Unavailable("metad is stopping; ask again once it is back")
+                raise Unavailable("metad is stopping; try again when it has restarted")
             self._changed.wait(seconds)
 
     def wait_for_change(
@@ -95,7 +95,7 @@ class ChangeFeed:
             try:
                 while self._revision == known_revision and is_active():
                     if self._closed:
-                        raise Unavailable("metad is stopping; ask again once it is back")
+                        raise Unavailable("metad is stopping; try again when it has restarted")
                     remaining_s = deadline - time.monotonic()
                     if remaining_s <= 0:
                         return

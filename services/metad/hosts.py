@@ -76,14 +76,14 @@ class Cluster:
                 if not current.online:
                     return
                 raise Conflict(
-                    f"uuid={uuid}: a graphd at {current.address} has this uuid and the "
-                    f"larger incarnation {current.incarnation}, this one has "
-                    f"{incarnation}; it is accepted once the lease of the other is over; end "
-                    "one of the two if both run"
+                    f"uuid={uuid}: a graphd at {current.address} has this uuid and the larger "
+                    f"incarnation {current.incarnation}, this one has {incarnation}; it is "
+                    "accepted when the lease of the other has expired; stop one of the two if "
+                    "both run"
                 )
             raise Stale(
                 f"uuid={uuid}, incarnation={incarnation}: expected {current.incarnation}, "
-                "which has started since; stop this process"
+                "because the daemon has restarted since; stop this process"
             )
         is_copy = (
             incarnation == current.incarnation

@@ -60,8 +60,8 @@ class Catalog:
         stored_format = store.get(keys.FORMAT)
         if stored_format is not None and stored_format != _FORMAT:
             raise Corrupt(
-                f"the catalog is of format {stored_format.decode(errors='replace')}, this "
-                f"metad reads {_FORMAT.decode()}; start the release that wrote it"
+                f"catalog format {stored_format.decode(errors='replace')}: expected "
+                f"{_FORMAT.decode()}; start the release that wrote the catalog"
             )
         cluster_id = store.get(keys.CLUSTER)
         if cluster_id is None:
@@ -73,10 +73,10 @@ class Catalog:
         folder = (store.get(keys.FOLDER) or b"").decode()
         if folder and folder != folder_uuid and not accept_other_folder:
             raise Conflict(
-                f"the catalog of cluster {self.cluster} belongs to the metad folder with "
-                f"uuid {folder}, not to this one with uuid {folder_uuid}; "
-                "put this folder's own catalog back; if this one is here on purpose, remove "
-                "identity.json of this folder, and start metad again"
+                f"the catalog of cluster {self.cluster} belongs to the metad folder with uuid "
+                f"{folder}, not to this one with uuid {folder_uuid}; put this folder's own "
+                "catalog back; if the catalog was moved here on purpose, remove identity.json "
+                "from this folder and start metad again"
             )
         if folder != folder_uuid:
             store.write({keys.FOLDER: folder_uuid.encode()})

@@ -203,7 +203,7 @@ class Loads:
 
     def _writable_chunks(self, load: LoadRecord) -> dict[int, Chunk]:
         if load.state is LoadState.ABANDONED:
-            raise Conflict(f"load {load.load_id} is abandoned; begin another one")
+            raise Conflict(f"load {load.load_id} is abandoned; begin another load")
         return (
             self._chunks[load.load_id]
             if load.state is LoadState.OPEN
@@ -238,8 +238,8 @@ class Loads:
             chunk = changed_chunks.get(index) or known_chunks.get(index)
             if chunk is None:
                 raise InvalidRequest(
-                    f"chunk {index} of load {load.load_id} is said to be written, but it was "
-                    "never registered"
+                    f"chunk {index} of load {load.load_id} is reported as written, but was never "
+                    "registered"
                 )
             if not chunk.written:
                 changed_chunks[index] = replace(chunk, written=True)
@@ -279,16 +279,15 @@ class Loads:
                 )
             if load.state is not LoadState.OPEN:
                 raise Conflict(
-                    f"load {load.load_id} is committed (number {load.commit}) and takes no "
-                    f"chunk {new_chunk.index}; begin another one"
+                    f"load {load.load_id} is committed (number {load.commit}) and accepts no "
+                    f"chunk {new_chunk.index}; begin another load"
                 )
             if existing is not None:
                 raise Conflict(
-                    f"chunk {new_chunk.index} of load {load.load_id} is registered already "
-                    f"with another content ({existing.rows} rows, digest "
-                    f"{existing.digest!r}; "
-                    f"now {new_chunk.rows} rows, digest {new_chunk.digest!r}): the source "
-                    "has changed since; abandon the load and load anew"
+                    f"chunk {new_chunk.index} of load {load.load_id} is registered already with "
+                    f"other content ({existing.rows} rows, digest {existing.digest!r}; now "
+                    f"{new_chunk.rows} rows, digest {new_chunk.digest!r}): the source has "
+                    "changed since; abandon the load and load the data again"
                 )
             new_chunks[new_chunk.index] = new_chunk
         return list(new_chunks.values())
@@ -316,7 +315,9 @@ class Loads:
         """
         load = self.get(load_id)
         if load.space_id != space_id:
-            raise Conflict(f"load {load_id} is of space {load.space_id}, not of space {space_id}")
+            raise Conflict(
+                f"load {load_id} belongs to space {load.space_id}, not to space {space_id}"
+            )
         if load.state is not LoadState.OPEN:
             state_text = (
                 f"committed (number {load.commit})"
@@ -324,16 +325,18 @@ class Loads:
                 else "abandoned"
             )
             raise Conflict(
-                f"load {load_id} is {state_text} and takes no more writes; begin another one"
+                f"load {load_id} is {state_text} and accepts no more writes; begin another load"
             )
         space = self._spaces.get(load.space_id)
         if space is None or not any(host in hosts for hosts in space.parts):
-            raise InvalidRequest(f"host {host}: it holds no partition of space {load.space!r}")
+            raise InvalidRequest(
+                f"host {host}: expected a host with partitions of space {load.space!r}"
+            )
         chunk = self._chunks[load.load_id].get(index)
         if chunk is None:
             raise InvalidRequest(
-                f"chunk {index} of load {load_id} was never registered; register it before "
-                "it is written"
+                f"chunk {index} of load {load_id} was never registered; register it before the "
+                "write"
             )
         self._admission += 1
         admitted = self._admitted.setdefault(load.load_id, {})
@@ -372,8 +375,8 @@ class Loads:
         for index in sorted(known_chunks):
             if not (changed_chunks.get(index) or known_chunks[index]).written:
                 raise InvalidRequest(
-                    f"load {load_id} cannot be committed: chunk {index} is not yet written "
-                    "by every part that it touches"
+                    f"load {load_id} cannot be committed: some partitions have not written chunk "
+                    f"{index} yet"
                 )
         if (
             self._last_delete.get(load.space_id, 0) > resolved_commit
@@ -548,14 +551,14 @@ def _check_chunk(chunk: NewChunk, space: Space) -> None:
     types = space.schema.node_types if chunk.element is Element.NODE else space.schema.edge_types
     if chunk.type_id >= len(types):
         raise InvalidRequest(
-            f"chunk {chunk.index}: {chunk.element.name.lower()} type {chunk.type_id}; space "
-            f"{space.name!r} has {len(types)}, numbered from 0"
+            f"chunk {chunk.index}: {chunk.element.name.lower()} type {chunk.type_id}: expected "
+            f"one of the {len(types)} types of space {space.name!r}, numbered from 0"
         )
     if chunk.rows < 0:
-        raise InvalidRequest(f"chunk {chunk.index}: {chunk.rows} rows; expected 0 or more")
+        raise InvalidRequest(f"chunk {chunk.index}: rows={chunk.rows}: expected 0 or more")
     if not chunk.digest:
         raise InvalidRequest(
-            f"chunk {chunk.index}: its digest is empty; a chunk is known by its content"
+            f"chunk {chunk.index}: expected a digest, which identifies the content of a chunk"
         )
 
 
@@ -572,9 +575,9 @@ def _combined_fingerprint(load: LoadRecord, seals: Sequence[Seal]) -> tuple[Part
         for fingerprint in seal.parts:
             if fingerprints.setdefault(fingerprint.part, fingerprint) != fingerprint:
                 raise Corrupt(
-                    f"load {load.load_id}, partition {fingerprint.part}: host {seal.host} "
-                    f"holds {fingerprint}, another one "
-                    f"{fingerprints[fingerprint.part]}; abandon the load and write it again"
+                    f"load {load.load_id}, partition {fingerprint.part}: host {seal.host} has "
+                    f"{fingerprint}, another one {fingerprints[fingerprint.part]}; abandon the "
+                    "load and write it again"
                 )
     return tuple(fingerprints[part] for part in sorted(fingerprints))
 

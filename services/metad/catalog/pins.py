@@ -65,19 +65,19 @@ class Pins:
         limit_s = self._limits.max_term_ms / 1000
         if term_s != 0 and not _MIN_TERM_MS / 1000 <= term_s <= limit_s:
             raise InvalidRequest(
-                f"a pin's term of {term_s} s: expected {_MIN_TERM_MS / 1000:g} to "
-                f"{limit_s:g} s, or 0 for {_DEFAULT_TERM_MS / 1000:g} s"
+                f"term_s={term_s}: expected {_MIN_TERM_MS / 1000:g} to {limit_s:g} s, or 0 for "
+                f"{_DEFAULT_TERM_MS / 1000:g} s"
             )
         if len(owner) > _MAX_OWNER_CHARS:
             raise InvalidRequest(
-                f"a pin's owner of {len(owner)} characters ({owner[:40]!r}...): expected at "
-                f"most {_MAX_OWNER_CHARS}"
+                f"owner={owner[:40]!r}...: expected at most {_MAX_OWNER_CHARS} characters, found "
+                f"{len(owner)}"
             )
         space_pins = self.of_space(space.space_id)
         if len(space_pins) >= self._limits.max_pins:
             raise Busy(
-                f"space {space.name!r} has {len(space_pins)} pins, as many as it may; "
-                "release some, or wait until the first ends"
+                f"space {space.name!r} has {len(space_pins)} pins, the maximum; release some, or "
+                "wait until the first one ends"
             )
         term_ms = int(term_s * 1000) or min(_DEFAULT_TERM_MS, self._limits.max_term_ms)
         pin = Pin(
@@ -104,10 +104,10 @@ class Pins:
         """Grant a pin a full term from now; NotFound if it has ended."""
         pin = self._pins.get(PinId(pin_id))
         if pin is None or pin.expires_ms <= now_ms:
-            newest = f"the newest is {self._next - 1}" if self._next > 1 else "there was none yet"
+            newest = f"the newest is {self._next - 1}" if self._next > 1 else "there are none"
             raise NotFound(
-                f"pin {pin_id} is not there: it was released, it ended without a renewal, or "
-                f"its space was dropped ({newest}); pin again"
+                f"pin {pin_id} does not exist ({newest}): it was released, it ended without a "
+                "renewal, or its space was dropped; pin the version again"
             )
         pin = self._pins[pin.pin_id] = replace(pin, expires_ms=now_ms + pin.term_ms)
         return pin

@@ -33,9 +33,9 @@ class Restores:
         manifest = self.awaited_manifest(space.space_id)
         if manifest is not None:
             raise NotReady(
-                f"space {space.name!r} is being restored to version {manifest.version}: run "
-                "`asterism restore` again to go on, "
-                "or drop it; until then it takes no load and no other job"
+                f"space {space.name!r} is being restored to version {manifest.version}, and "
+                "accepts no loads and no other jobs until then; run `asterism restore` again to "
+                "continue, or drop the space"
             )
 
     def begin(

@@ -48,7 +48,7 @@ class Spaces:
     def find_by_name(self, name: str) -> Space:
         """Return the space of this name; NotFound lists the existing ones."""
         if not name:
-            raise InvalidRequest("which space? its name is empty")
+            raise InvalidRequest("space='': expected the name of a space")
         space = self._by_name.get(name)
         if space is None:
             raise NotFound(
@@ -70,7 +70,7 @@ class Spaces:
         Partitions are assigned round-robin to ``storageds``."""
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidRequest(
-                f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
+                f"space {name!r}: expected a letter or _, then up to 127 letters, digits, _ . or -"
             )
         existing = self._by_name.get(name)
         if existing is not None:
@@ -105,7 +105,7 @@ class Spaces:
         """Return a new space that continues given commit numbers and edge ids, and its write."""
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidRequest(
-                f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
+                f"space {name!r}: expected a letter or _, then up to 127 letters, digits, _ . or -"
             )
         existing = self._by_name.get(name)
         if existing is not None:
@@ -137,8 +137,8 @@ class Spaces:
     ) -> Space:
         if not storageds:
             raise NotReady(
-                f"space {name!r} needs storageds to hold its {schema.parts} parts, and none "
-                "is online; start one"
+                f"space {name!r} needs storageds for its {schema.parts} partitions, and none is "
+                "online; start one"
             )
         return Space(
             space_id=SpaceId(self._next),
@@ -212,7 +212,8 @@ class Spaces:
             base = bases.get((space_id, type_id), 0)
             if base + rows > _MAX_EDGE_ID:
                 raise InvalidRequest(
-                    f"edge type {type_id}: {rows} more edge ids after {base} pass 2^62"
+                    f"edge type {type_id}: {rows} more edge ids after {base} exceed the limit of "
+                    "2^62"
                 )
             first_ids.append(base)
             bases[space_id, type_id] = base + rows

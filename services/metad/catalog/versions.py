@@ -45,7 +45,7 @@ class Versions:
                 return manifest
         available = ", ".join(str(manifest.version) for manifest in manifests)
         raise NotFound(
-            f"version {number} of space {space.name!r} is not there; there are {available}"
+            f"version {number} of space {space.name!r} does not exist; there are {available}"
         )
 
     def publish(

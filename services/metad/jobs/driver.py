@@ -81,8 +81,8 @@ class Driver:
             )
             if "drop" in options and index in declared_indexes(space.schema):
                 raise InvalidRequest(
-                    f"index {index.describe(space.schema)}: the schema declares it, so that "
-                    "every version has it"
+                    f"index {index.describe(space.schema)}: declared in the schema, so every "
+                    "version has it already"
                 )
             # canonical column, so that equal requests have equal options
             options |= {"on": index.column}
@@ -116,8 +116,7 @@ class Driver:
         manifest = self._catalog.restores.awaited_manifest(space.space_id)
         if manifest is None:
             raise Conflict(
-                f"space {space.name!r} waits for no data: a restore makes a space of its "
-                "own; give it another name"
+                f"space {space.name!r} is not a new space for a restore; restore under another name"
             )
         return manifest
 
@@ -131,8 +130,8 @@ class Driver:
         job = machine.find_job(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
             raise Conflict(
-                f"job {job_id} is of space {job.space!r} (id {job.space_id}), which was "
-                "dropped: there is nothing to go on with"
+                f"job {job_id} belongs to space {job.space!r} (id {job.space_id}), which was "
+                "dropped; there is nothing to continue"
             )
         self.apply_event(
             jobs.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)),

@@ -70,7 +70,7 @@ def leftover_removals(job: Job, *, now_ms: int) -> list[PendingRemoval]:
                 kind=kind,
                 space_id=job.space_id,
                 job_id=job.job_id,
-                reason=f"job {job.job_id} of space {job.space} is over ({job.state.name})",
+                reason=f"job {job.job_id} of space {job.space} has ended ({job.state.name})",
             ),
             hosts=hosts,
             created_ms=now_ms,

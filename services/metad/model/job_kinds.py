@@ -78,8 +78,8 @@ def _normalize_sha256(value: str) -> str:
 def _normalize_link(value: str) -> str:
     if value != "no":
         raise InvalidRequest(
-            f"option link={value!r}: expected 'no', or none: units of the same input are "
-            "linked from versions that are served"
+            f"option link={value!r}: expected 'no', or no option: units with the same input are "
+            "linked from served versions"
         )
     return value
 
@@ -98,7 +98,9 @@ def _normalize_index_kind(value: str) -> str:
 
 def _normalize_drop(value: str) -> str:
     if value != "yes":
-        raise InvalidRequest(f"option drop={value!r}: expected 'yes', or none: the index is made")
+        raise InvalidRequest(
+            f"option drop={value!r}: expected 'yes', or no option: the index is created"
+        )
     return value
 
 
@@ -185,14 +187,18 @@ def normalize_options(kind: JobKind, options: Mapping[str, str]) -> JobOptions:
     for key in options:
         if key not in kind.options:
             expected = (
-                f"it knows {', '.join(sorted(kind.options))}" if kind.options else "it takes none"
+                f"it accepts {', '.join(sorted(kind.options))}"
+                if kind.options
+                else "it accepts none"
             )
             raise InvalidRequest(f"option {key!r} of a job of kind {kind.name}: {expected}")
     normalized = {}
     for key, option in sorted(kind.options.items()):
         value = options.get(key, option.default)
         if value is None and option.required:
-            raise InvalidRequest(f"option {key!r} is missing: a job of kind {kind.name} needs it")
+            raise InvalidRequest(
+                f"option {key!r} is missing: a job of kind {kind.name} requires it"
+            )
         if value is not None:
             normalized[key] = option.normalize(value)
     return tuple(normalized.items())

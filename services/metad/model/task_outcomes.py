@@ -36,10 +36,13 @@ def coverage_fault(outcome: TaskOutcome, parts: Sequence[int]) -> str:
     """Return why ``outcome`` does not cover exactly ``parts``; empty if it does."""
     image_parts = sorted(image.part for image in outcome.images)
     if image_parts != sorted(parts):
-        return f"it reports images of parts {image_parts} where parts {sorted(parts)} were ordered"
+        return (
+            f"the task reports images of partitions {image_parts}: expected one of each of "
+            f"{sorted(parts)}"
+        )
     if any(not image.digest for image in outcome.images):
         return (
-            "the image of part "
+            "the image of partition "
             f"{next(image.part for image in outcome.images if not image.digest)} has no digest"
         )
     expected_parts = set(parts)
@@ -48,11 +51,12 @@ def coverage_fault(outcome: TaskOutcome, parts: Sequence[int]) -> str:
         key = (stats.part, stats.element, stats.type_id, stats.weight_name)
         if stats.part not in expected_parts:
             return (
-                f"it reports a total of part {stats.part} where parts {sorted(parts)} were ordered"
+                f"the task reports statistics of partition {stats.part}: expected one of "
+                f"{sorted(parts)}"
             )
         if key in seen:
             return (
-                f"it reports part {stats.part}, {stats.element.name.lower()} type "
+                f"the task reports partition {stats.part}, {stats.element.name.lower()} type "
                 f"{stats.type_id}, weight {stats.weight_name!r} twice"
             )
         seen.add(key)
@@ -69,7 +73,7 @@ def copy_mismatch(totals: Iterable[PartitionStats], edge_types: Sequence[str]) -
         if stats.element is Element.EDGE:
             if stats.type_id >= len(edge_types):
                 return (
-                    f"edge type {stats.type_id} is reported, but the schema has "
+                    f"the task reports edge type {stats.type_id}, but the schema has "
                     f"{len(edge_types)} edge types"
                 )
             groups.setdefault(

@@ -275,8 +275,7 @@ def space_record_from_proto(message: metad_pb.SpaceRecord) -> SpaceRecord:
     manifest = manifest_from_proto(message.manifest)
     if with_digest(manifest).digest != manifest.digest:
         raise Corrupt(
-            f"the record's manifest of version {manifest.version} is not what was published: "
-            "its digest differs"
+            f"the manifest of version {manifest.version} in the record does not match its digest"
         )
     space = space_from_proto(message.space)
     try:
@@ -288,20 +287,20 @@ def space_record_from_proto(message: metad_pb.SpaceRecord) -> SpaceRecord:
             for load in message.loads
         )
     except ValueError as error:
-        raise InvalidRequest(f"the record has a load of no state that there is: {error}") from error
+        raise InvalidRequest(f"the record has a load in an unknown state: {error}") from error
     commits = [load.commit for load, _ in loads]
     if commits != sorted(set(commits)) or any(
         load.state is not LoadState.COMMITTED for load, _ in loads
     ):
-        raise InvalidRequest("the record's loads are not committed ones in commit order")
+        raise InvalidRequest("the loads of the record are not committed loads in commit order")
     if commits and not 0 < commits[0] <= commits[-1] <= manifest.cut:
         raise InvalidRequest(
-            f"the record's loads have commit numbers up to {commits[-1]}, its version shows "
-            f"those up to {manifest.cut}"
+            f"the loads of the record have commit numbers up to {commits[-1]}, its version "
+            f"contains those up to {manifest.cut}"
         )
     if manifest.cut > message.last_commit:
         raise InvalidRequest(
-            f"the record's version shows commit {manifest.cut}, its last commit is "
+            f"the version of the record contains commit {manifest.cut}, its last commit is "
             f"{message.last_commit}"
         )
     if (

@@ -105,11 +105,9 @@ def host_from_proto(message: metad_pb.Host) -> Host:
 def heartbeat_from_proto(message: metad_pb.HeartbeatRequest) -> HeartbeatReport:
     """Return the heartbeat report in a message."""
     if not message.uuid:
-        raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
+        raise InvalidRequest("uuid='': expected the uuid of the daemon that sends the heartbeat")
     if not message.incarnation:
-        raise InvalidRequest(
-            f"a beat of {message.uuid} with incarnation 0: incarnations count starts from 1"
-        )
+        raise InvalidRequest(f"heartbeat of {message.uuid}: incarnation=0: expected 1 or more")
     return HeartbeatReport(
         uuid=HostId(message.uuid),
         role=role_from_proto(message.role),

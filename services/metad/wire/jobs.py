@@ -109,7 +109,7 @@ def states_from_proto(values: Iterable[int]) -> frozenset[JobState]:
             states.add(JobState(value))
         except ValueError as error:
             expected = ", ".join(f"{state.name} ({state.value})" for state in JobState)
-            raise InvalidRequest(f"job state {value}: expected some of {expected}") from error
+            raise InvalidRequest(f"job state {value}: expected one of {expected}") from error
     return frozenset(states)
 
 
@@ -119,8 +119,8 @@ def task_report_from_proto(message: metad_pb.TaskReport) -> TaskReport:
         state = JobState(message.state)
     except ValueError as error:
         raise InvalidRequest(
-            f"task {message.task_id}: state {message.state}; expected RUNNING, FINISHED, "
-            "FAILED or STOPPED"
+            f"task {message.task_id}: state {message.state}: expected RUNNING, FINISHED, FAILED "
+            "or STOPPED"
         ) from error
     outcome = None
     if state is JobState.FINISHED:

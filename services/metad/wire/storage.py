@@ -73,8 +73,8 @@ def decode_manifest(value: bytes) -> Manifest:
     manifest = catalog.manifest_from_proto(_parse(common_pb.Manifest(), value))
     if catalog.with_digest(manifest).digest != manifest.digest:
         raise Corrupt(
-            f"the manifest of space {manifest.space_id}, version {manifest.version} is not "
-            f"what was published: its digest differs; {_REMEDY}"
+            f"the stored manifest of space {manifest.space_id}, version {manifest.version} does "
+            f"not match its digest; {_REMEDY}"
         )
     return manifest
 
@@ -121,7 +121,7 @@ def encode_job(job: Job) -> bytes:
 def _encode_state(value: object) -> str:
     if isinstance(value, JobState):
         return value.name
-    raise TypeError(f"{value!r} has no place in a job")
+    raise TypeError(f"{value!r} cannot be stored in a job")
 
 
 def decode_job(value: bytes) -> Job:

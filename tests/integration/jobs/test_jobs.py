@@ -188,7 +188,7 @@ def test_flipped_bit_fails_the_audit_and_names_the_file(
     finally:
         flip_bit(path, path.stat().st_size // 2)
     assert job.state == "FAILED"
-    assert f"{path.parent.name}/{name}.bin: mebibyte 0 is not what was written" in job.cause
+    assert f"{path.parent.name}/{name}.bin: mebibyte 0 does not match its checksum" in job.cause
     failed = next(task for task in job.tasks if task.state == "FAILED")
     assert failed.attempt == 1, "another attempt would have found the same"
     assert [cause.partition(":")[0] for cause in failed.causes] == ["attempt 1"]
@@ -217,7 +217,7 @@ def test_an_audit_names_a_torn_manifest_and_a_missing_file(
 def test_audit_of_a_missing_version_is_refused(client: Client, small: str) -> None:
     with pytest.raises(NotFound, match="version 9"):
         client.submit_job(small, "audit", version=9)
-    with pytest.raises(InvalidRequest, match="reads no version"):
+    with pytest.raises(InvalidRequest, match="does not read a version"):
         client.submit_job(small, "compact", version=1)
     with pytest.raises(InvalidRequest, match="speed"):
         client.submit_job(small, "export-tables", options={"speed": "9"})

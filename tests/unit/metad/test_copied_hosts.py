@@ -44,7 +44,7 @@ def test_graphd_with_clock_set_back_is_accepted_after_lease() -> None:
     """A graphd's incarnation is a time, so a smaller one may be the later start."""
     metad = InProcessMetad()
     metad.heartbeat("g1", role=metad_pb.GRAPHD, start_id=11, incarnation=2_000)
-    with pytest.raises(Conflict, match="once the lease of the other is over"):
+    with pytest.raises(Conflict, match="when the lease of the other has expired"):
         metad.heartbeat("g1", role=metad_pb.GRAPHD, start_id=12, incarnation=1_000)
     metad.advance_clock(3600)
     metad.heartbeat("g1", role=metad_pb.GRAPHD, start_id=12, incarnation=1_000)

@@ -78,7 +78,7 @@ def test_refused_call_registers_no_chunk(metad: InProcessMetad) -> None:
     load = metad.begin()
     with pytest.raises(InvalidRequest, match="chunk 1: edge type 2"):
         metad.register(load, edge_chunk(0), edge_chunk(1, type_id=2))
-    with pytest.raises(InvalidRequest, match="chunk 7 of load 1 is said to be written"):
+    with pytest.raises(InvalidRequest, match="chunk 7 of load 1 is reported as written"):
         metad.register(load, edge_chunk(0), written=[7])
     assert list(metad.ask("get_load", metad_pb.LoadRequest(load_id=1)).chunks) == []
     assert metad.register(load, edge_chunk(0))[0].first_edge_id == 0
@@ -89,9 +89,9 @@ def test_refused_call_registers_no_chunk(metad: InProcessMetad) -> None:
     [
         (metad_pb.Chunk(index=4, type_id=0, rows=1, digest="d"), "chunk 4: element 0"),
         (node_chunk(4, type_id=2), "chunk 4: node type 2"),
-        (edge_chunk(4, rows=-1), "chunk 4: -1 rows"),
-        (edge_chunk(4, digest=""), "chunk 4: its digest is empty"),
-        (edge_chunk(4, rows=1 << 62), "pass 2\\^62"),
+        (edge_chunk(4, rows=-1), "chunk 4: rows=-1"),
+        (edge_chunk(4, digest=""), "chunk 4: expected a digest"),
+        (edge_chunk(4, rows=1 << 62), "exceed the limit of 2\\^62"),
     ],
 )
 def test_invalid_chunk_is_refused_with_its_number(
@@ -165,7 +165,7 @@ def test_commit_names_first_unwritten_chunk_and_numbers_grow(metad: InProcessMet
     metad.create("other")
     load = metad.begin()
     metad.register(load, edge_chunk(0), edge_chunk(5), edge_chunk(3), written=[0])
-    with pytest.raises(InvalidRequest, match="chunk 3 is not yet written"):
+    with pytest.raises(InvalidRequest, match="have not written chunk 3 yet"):
         metad.commit(load, 5)
     assert metad.commit(load, 3, 5).commit == 1
     assert metad.commit(load).commit == 1

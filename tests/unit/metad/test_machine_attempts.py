@@ -191,7 +191,7 @@ def test_task_waits_for_a_host_absent_at_the_start() -> None:
     assert scenario.assigned_tasks(B) == [(job.tasks[1].task_id, 1)]
 
 
-def test_job_fails_and_names_the_host_that_stays_away() -> None:
+def test_job_fails_and_names_the_partitions_that_stay_away() -> None:
     scenario = Scenario(JobPolicy(away_limit_ms=600_000))
     job = scenario.submit()
     scenario.report_finished(job, A)
@@ -202,7 +202,7 @@ def test_job_fails_and_names_the_host_that_stays_away() -> None:
     scenario.advance_clock(1)
     failed = scenario.job(job.job_id)
     assert failed.state is JobState.FAILED
-    assert "host-b" in failed.cause
+    assert "the storaged of partitions 1 has been offline" in failed.cause
     assert "600 s" in failed.cause
 
 

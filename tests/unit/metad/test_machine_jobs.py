@@ -185,7 +185,7 @@ def test_result_of_wrong_parts_is_a_failed_attempt(parts: list[int]) -> None:
     scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, outcome=outcome(parts)))
     task = scenario.task(job, B)
     assert (task.state, task.failures) == (JobState.QUEUE, 1)
-    assert "where parts [1] were ordered" in task.causes[0]
+    assert "of [1]" in task.causes[0]
 
 
 # Stopping and recovering.
@@ -293,7 +293,7 @@ def test_recovery_never_publishes_older_over_newer_state() -> None:
     with pytest.raises(Conflict, match=f"job {new.job_id} is RUNNING and builds commit 2"):
         scenario.recover(old)
     scenario.report_finished(new)
-    with pytest.raises(Conflict, match="version 1 shows commit 2 already"):
+    with pytest.raises(Conflict, match="version 1 contains commit 2 already"):
         scenario.recover(old)
 
 

@@ -34,7 +34,7 @@ def on_host_seen(transition: Transition, event: jobs.HostSeen) -> None:
                 job,
                 task,
                 (
-                    f"host {event.host} restarted (incarnation {task.incarnation}, now "
+                    f"its storaged restarted (incarnation {task.incarnation}, now "
                     f"{event.incarnation})"
                 ),
             )
@@ -141,7 +141,7 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.Tas
                 transition,
                 job,
                 task,
-                report.cause or "the host gave no cause",
+                report.cause or "its storaged reported no cause",
                 permanent=report.permanent,
             )
         case JobState.STOPPED:
@@ -149,7 +149,7 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.Tas
                 transition,
                 job,
                 task,
-                report.cause or f"host {task.host} stopped it of its own accord",
+                report.cause or "its storaged stopped it without a request",
             )
 
 
@@ -214,7 +214,10 @@ def _fail_job(transition: Transition, job: Job, task: Task, outcome: str) -> Non
     job = transition.put_task(
         job, replace(task, state=JobState.FAILED, finished_ms=transition.now_ms)
     )
-    cause = f"task {task.task_id} on host {task.host} {outcome}: {'; '.join(task.causes)}"
+    cause = (
+        f"task {task.task_id} of partitions {', '.join(map(str, task.parts))} {outcome}: "
+        f"{'; '.join(task.causes)}"
+    )
     transition.put_job(replace(job, ending=JobState.FAILED, cause=cause))
 
 

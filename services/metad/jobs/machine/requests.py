@@ -20,17 +20,13 @@ def submit(transition: Transition, event: jobs.SubmitJob) -> None:
     options = normalize_options(kind, event.options)
     if event.version and not (kind.reads_version or kind.restores):
         raise InvalidRequest(
-            f"version {event.version}: a job of kind {event.kind} reads no version; leave it out"
+            f"version {event.version}: a job of kind {event.kind} does not read a version; omit it"
         )
     if kind.publishes and not kind.restores and event.cut == 0:
-        raise NotReady(
-            f"space {event.space!r} has no committed load: there is nothing to build yet; "
-            "load something first"
-        )
+        raise NotReady(f"space {event.space!r} has no committed load; load data first")
     if kind.reads_version and event.version == 0:
         raise NotReady(
-            f"space {event.space!r} has no published version: there is nothing for "
-            f"{event.kind} to read yet; submit a build first"
+            f"space {event.space!r} has no published version for {event.kind}; submit a build first"
         )
     tasks = tuple(
         Task(task_id=TaskId(transition.next_task + i), host=share.host, parts=share.parts)
@@ -74,7 +70,7 @@ def stop(transition: Transition, job_id: JobId) -> None:
     if job.state is JobState.STOPPED or job.ending is not None:
         return
     if job.state.is_final:
-        raise Conflict(f"job {job_id} is {job.state.name} already: there is nothing to stop")
+        raise Conflict(f"job {job_id} is {job.state.name} already and cannot be stopped")
     if job.state is JobState.QUEUE:
         transition.put_job(ended_job(transition, job, JobState.STOPPED, "stopped on request"))
     else:
@@ -92,7 +88,7 @@ def recover(transition: Transition, job_id: JobId) -> None:
     current = transition.published.get(job.space_id)
     if publishes and current is not None and current.cut > job.cut:
         raise Conflict(
-            f"job {job_id} builds commit {job.cut}, but version {current.version} shows "
+            f"job {job_id} builds commit {job.cut}, but version {current.version} contains "
             f"commit {current.cut} already; submit a new job"
         )
     for other in transition.jobs.values():
@@ -104,13 +100,13 @@ def recover(transition: Transition, job_id: JobId) -> None:
             continue
         if publishes and other.cut >= job.cut and other.index == job.index:
             raise Conflict(
-                f"job {other.job_id} is {other.state.name} and builds commit {other.cut}: "
-                f"recovering job {job_id} would add nothing"
+                f"job {other.job_id} is {other.state.name} and builds commit {other.cut}; "
+                f"recovering job {job_id} would change nothing"
             )
         if other.identity == job.identity:
             raise Conflict(
-                f"job {other.job_id} is {other.state.name} and does the same: recovering job "
-                f"{job_id} would add nothing"
+                f"job {other.job_id} is {other.state.name} and does the same; recovering job "
+                f"{job_id} would change nothing"
             )
     transition.put_job(
         replace(

@@ -211,8 +211,8 @@ def tick(transition: Transition) -> None:
                 away_ms = _away_ms(transition, job, task)
                 if away_ms >= transition.policy.away_limit_ms:
                     cause = (
-                        f"host {task.host} of parts {list(task.parts)} is away for "
-                        f"{away_ms // 1000} s; bring it back and recover the job"
+                        f"the storaged of partitions {', '.join(map(str, task.parts))} has been "
+                        f"offline for {away_ms // 1000} s; start it and recover the job"
                     )
                     transition.put_job(replace(job, ending=JobState.FAILED, cause=cause))
                     break
