@@ -331,8 +331,8 @@ class AllowedAddresses:
         roots: Sequence[str] = [root.redacted() for root in self.roots]
         if not roots:
             return (
-                f"a folder in the setting allowed_addresses of {self.daemon}, which is "
-                "empty; add it to this setting of metad and of every storaged"
+                f"a folder below one in the setting allowed_addresses of {self.daemon}, which is "
+                "empty; add the folder to this setting of metad and of every storaged"
             )
         description = roots[0] if len(roots) == 1 else f"one of {', '.join(roots)}"
         return f"{description}, as listed in the setting allowed_addresses of {self.daemon}"

@@ -143,7 +143,7 @@ class RemoteFolder:
             ) from error
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidRequest(
-                f"{self.display_address}: no address of a folder ({redact(str(error))})"
+                f"{self.display_address}: expected the address of a folder ({redact(str(error))})"
             ) from error
         except Exception as error:  # some protocols connect at once
             raise Unavailable(
@@ -191,7 +191,9 @@ class RemoteFolder:
         target = self._target(path, reading=True)
         size = self.size(path)
         if size is not None and size > limit:
-            raise Corrupt(f"{self.display_address}/{path}: {size} bytes; expected at most {limit}")
+            raise Corrupt(
+                f"{self.display_address}/{path}: expected at most {limit} bytes, found {size}"
+            )
         with self._translate_errors(path):
             content: bytes = self._call(lambda: self._fs.cat_file(target))
         return content
@@ -293,8 +295,8 @@ class RemoteFolder:
             ) from error
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
             raise Corrupt(
-                f"{self.display_address}/{file.path}: {size} bytes that are not the "
-                f"{file.bytes} that were written; the {self._content_name} is damaged"
+                f"{self.display_address}/{file.path}: expected the {file.bytes} bytes that were "
+                f"written, found {size} bytes that differ; the {self._content_name} is damaged"
             )
 
     def _iter_bytes(self, target: str, size: int) -> Iterator[bytes]:
@@ -332,8 +334,8 @@ class RemoteFolder:
         """Return the verified bytes of a small file; Corrupt above `MAX_READ_BYTES`."""
         if file.bytes > MAX_READ_BYTES:
             raise Corrupt(
-                f"{self.display_address}/{file.path}: {file.bytes} bytes by its record; "
-                f"expected at most {MAX_READ_BYTES}"
+                f"{self.display_address}/{file.path}: expected at most {MAX_READ_BYTES} bytes, "
+                f"the record says {file.bytes}"
             )
         return b"".join(self.read_pieces(file))
 
@@ -347,8 +349,8 @@ class RemoteFolder:
             folder = os.path.dirname(target)
             if os.path.realpath(folder) != folder or os.path.islink(target):
                 raise Corrupt(
-                    f"{self.display_address}/{path}: a symbolic link; expected a file of its "
-                    f"own; the {self._content_name} is damaged"
+                    f"{self.display_address}/{path}: expected a regular file, found a symbolic "
+                    f"link; the {self._content_name} is damaged"
                 )
             if reading and os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
                 raise Corrupt(
@@ -371,15 +373,15 @@ class RemoteFolder:
             raise
         except FileNotFoundError as error:
             raise NotFound(
-                f"{self.display_address}/{path}: there is no such file, or no such bucket or "
-                "folder to write it to"
+                f"{self.display_address}/{path}: no such file, or the bucket or folder for it "
+                "does not exist"
             ) from error
         except TimeoutError as error:
             raise Unavailable(f"{self.display_address}/{path}: {error or 'timed out'}") from error
         except Exception as error:  # every protocol has errors of its own
             disk_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             reason = (
-                "the disk is full; free space and do it again"
+                "the disk is full; free space and try again"
                 if disk_full
                 else f"{type(error).__name__}: {redact(str(error))}"
             )
@@ -442,7 +444,7 @@ def _run_with_timeout(seconds: float, operation: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     if not results:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        raise TimeoutError(f"no reply within {seconds:g} s")
     return results[0]
 
 

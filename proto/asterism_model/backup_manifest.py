@@ -60,12 +60,14 @@ class PartManifest:
                 files=_file_list(data),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise Corrupt(f"part.json: it is no record of a part ({error!r})") from error
+            raise Corrupt(
+                f"part.json: not a record of a partition ({error!r}); the backup is damaged"
+            ) from error
         for file in record.files:
             if not file.path.startswith(part_folder(record.part) + "/"):
                 raise Corrupt(
-                    f"part.json of part {record.part}: it names {file.path!r}, which is not "
-                    f"in {part_folder(record.part)}"
+                    f"part.json of partition {record.part}: {file.path!r} is not in "
+                    f"{part_folder(record.part)}; the backup is damaged"
                 )
         return record
 
@@ -102,7 +104,8 @@ class BackupManifest:
         data = _decode_json(content, MANIFEST_FILE)
         if data.get("format") != FORMAT:
             raise InvalidRequest(
-                f"{MANIFEST_FILE}: format {data.get('format')!r}; this release reads {FORMAT}"
+                f"{MANIFEST_FILE}: format {data.get('format')!r}: expected {FORMAT}; restore "
+                "with the release that wrote the backup"
             )
         try:
             return cls(
@@ -115,13 +118,15 @@ class BackupManifest:
                 files=_file_list(data),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise Corrupt(f"{MANIFEST_FILE}: it is no record of a backup ({error!r})") from error
+            raise Corrupt(
+                f"{MANIFEST_FILE}: not a record of a backup ({error!r}); the backup is damaged"
+            ) from error
 
     def find_file(self, path: str) -> StoredFile:
         """Return the entry of a file; raise Corrupt if the manifest does not list it."""
         entry = next((file for file in self.files if file.path == path), None)
         if entry is None:
-            raise Corrupt(f"{MANIFEST_FILE} names no file {path}")
+            raise Corrupt(f"{MANIFEST_FILE}: file {path} is not listed; the backup is damaged")
         return entry
 
     def files_of_part(self, part: int) -> list[StoredFile]:
@@ -137,7 +142,7 @@ def _decode_json(content: bytes, file_name: str) -> dict[str, Any]:
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"{file_name}: it is not JSON ({error}); the backup is damaged") from error
+        raise Corrupt(f"{file_name}: not JSON ({error}); the backup is damaged") from error
     if not isinstance(data, dict):
         raise Corrupt(f"{file_name}: expected an object, found {type(data).__name__}")
     return data
@@ -174,5 +179,5 @@ def _file_list(data: dict[str, Any]) -> tuple[StoredFile, ...]:
     for file in files:
         check_file_name(file.path)
     if len({file.path for file in files}) != len(files):
-        raise ValueError("files: a name is there twice")
+        raise ValueError("files: expected each name once")
     return files

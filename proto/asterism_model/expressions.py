@@ -125,7 +125,8 @@ def parse(text: str) -> Expression:
     tokens = list(_tokens(text))
     if len(tokens) > MAX_TOKENS:
         raise InvalidRequest(
-            f"expression {text!r:.80}: more than {MAX_TOKENS - 1} numbers, names and signs"
+            f"expression {text!r:.80}: expected at most {MAX_TOKENS - 1} numbers, names and "
+            "operators"
         )
     _check_order(text, tokens)
     columns = [token.text for token in tokens if token.kind == "column"]
@@ -156,7 +157,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             after == "_" or after == "." or (after.isascii() and after.isalnum())
         ):
             raise _syntax_error(
-                text, match.end(), repr(after), "a space or an operator behind a number"
+                text, match.end(), repr(after), "a space or an operator after a number"
             )
         if kind == "quoted" and not lexeme:
             raise _syntax_error(text, position, "'``'", "a column's name between backticks")
@@ -277,8 +278,7 @@ def _instructions(node: ast.AST, columns: list[str]) -> Iterator[Instruction]:
         yield Instruction(operation=node.func.id, arity=len(node.args))
     else:
         raise Internal(
-            f"an expression became {type(node).__name__}, which is no arithmetic; its text "
-            "passed the checks before"
+            f"an expression was parsed to {type(node).__name__}, which is not arithmetic"
         )
 
 

@@ -82,11 +82,11 @@ def resolve_index(schema: Schema, *, type_name: str, column: str, kind: str) -> 
     type_id = schema.node_type_id(type_name)
     resolved = resolve_column(schema, NODE, type_id, operand)
     if resolved.kind == "ragged" or (resolved.feature is None and operand.name == "type"):
-        raise InvalidRequest(f"index on {column!r}: expected a column of numbers or texts")
+        raise InvalidRequest(f"index on {column!r}: expected a column of numbers or strings")
     if resolved.kind == "bytes" and kind != HASH:
         raise InvalidRequest(
-            f"index on {column!r}: it is a text, of which only equality can be asked; make "
-            f"it of kind {HASH}"
+            f"index on {column!r}: this is a string column, which only supports tests for "
+            f"equality; use kind {HASH}"
         )
     if resolved.kind != "bytes":  # binding refuses a vector without an index, naming its shape
         bind(parse(f"{operand} == 0"), schema, NODE, type_id)
@@ -107,12 +107,12 @@ def _edge_index(schema: Schema, type_id: int, operand: ColumnOperand, kind: str)
         raise InvalidRequest(f"index on {str(operand)!r}: expected a column of the edge itself")
     if resolved.feature is not None and resolved.feature.name not in owner.indexed:
         raise InvalidRequest(
-            f"index on {str(operand)!r}: a feature of edges lies by edge id, and beside the "
-            f"edges only where the schema of {owner.name!r} says so; "
-            f"declare `index: [{operand}]` there when the space is made"
+            f"index on {str(operand)!r}: only features that are declared under `index` in the "
+            f"schema are stored with the edges; add `index: [{operand}]` to {owner.name!r} when "
+            "you create the space"
         )
     if operand.element is not None:
-        raise InvalidRequest(f"index on {str(operand)!r}: it is one value; leave [ ] out")
+        raise InvalidRequest(f"index on {str(operand)!r}: the column has one value; omit [ ]")
     return Index(element=EDGE, type_id=type_id, column=str(operand), kind=kind)
 
 

@@ -134,7 +134,7 @@ class PartitionStats:
     def from_proto(cls, message: common_pb.PartitionStats) -> PartitionStats:
         """Return the statistics in a message; raise InvalidRequest if its element is unknown."""
         values = {name: getattr(message, name) for name in _FIELDS}
-        element = element_from_proto(f"a total of part {message.part}", message.element)
+        element = element_from_proto(f"statistics of partition {message.part}", message.element)
         return cls(**{**values, "element": element})
 
     def to_proto(self) -> common_pb.PartitionStats:
@@ -144,7 +144,7 @@ class PartitionStats:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PartitionStats:
         """Return the statistics in the result of `to_dict`."""
-        element = element_from_proto("a partition's totals", data["element"])
+        element = element_from_proto("statistics of a partition", data["element"])
         return cls(**{**data, "element": element})
 
     def to_dict(self) -> dict[str, Any]:

@@ -123,19 +123,19 @@ def check(price: Price, limits: Limits) -> None:
         return
     if price.rows > limits.rows:
         raise InvalidRequest(
-            f"{price.formula} = {price.rows:,} rows: at most {limits.rows:,} rows per "
+            f"{price.formula} = {price.rows:,} rows: expected at most {limits.rows:,} rows per "
             "request; split the request or raise request_rows_limit"
         )
     if price.memory > limits.memory:
         raise InvalidRequest(
-            f"{price.formula} takes {price.memory:,} bytes of memory: at most "
-            f"{limits.memory:,} bytes per request; "
-            "split the request or raise request_memory_limit_mib"
+            f"{price.formula} takes {price.memory:,} bytes of memory: expected at most "
+            f"{limits.memory:,} bytes per request; split the request or raise "
+            "request_memory_limit_mib"
         )
     if price.steps > limits.steps:
         raise InvalidRequest(
-            f"{price.formula} takes {price.steps:,} steps: at most {limits.steps:,} steps "
-            "per request; split the request or raise request_steps_limit"
+            f"{price.formula} takes {price.steps:,} steps: expected at most {limits.steps:,} "
+            "steps per request; split the request or raise request_steps_limit"
         )
 
 
@@ -156,9 +156,9 @@ def check_reply(price: Price, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
     if price.exact and price.bytes > max_bytes:
         max_rows = max_bytes * price.rows // price.bytes
         raise InvalidRequest(
-            f"{price.formula} = {price.rows:,} rows of {price.bytes:,} bytes do not fit into "
-            f"one reply of {max_bytes:,} bytes; "
-            f"split the request: ask for at most {max_rows:,} rows at a time"
+            f"{price.formula} = {price.rows:,} rows of {price.bytes:,} bytes do not fit into one "
+            f"reply of {max_bytes:,} bytes; split the request: at most {max_rows:,} rows at a "
+            "time"
         )
 
 

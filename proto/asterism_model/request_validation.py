@@ -376,7 +376,7 @@ def _section(arrays: Arrays, name: str) -> NDArray[Any]:
     section = arrays.get(name)
     if section is None:
         raise InvalidRequest(
-            f"the array {name!r} is missing: expected it in this write; the arrays are "
+            f"the array {name!r} is missing; the arrays of this write are "
             f"{', '.join(sorted(arrays)) or 'none'}"
         )
     return section
@@ -384,7 +384,7 @@ def _section(arrays: Arrays, name: str) -> NDArray[Any]:
 
 def _check_length(name: str, array: NDArray[Any], rows: int) -> None:
     if len(array) != rows:
-        raise InvalidRequest(f"{name} has {len(array)} entries for {rows} rows")
+        raise InvalidRequest(f"{name} has {len(array)} entries: expected {rows}, one per row")
 
 
 def _check_dense(section: str, feature: Feature, arrays: Arrays, rows: int) -> str:

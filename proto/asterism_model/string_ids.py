@@ -249,10 +249,10 @@ def invalid_reason(name: bytes) -> str:
     if not name:
         return "the id is missing"
     if b"\0" in name:
-        return "a name has no NUL character"
+        return "expected a string without NUL characters"
     if len(name) > MAX_STRING_BYTES:
-        return f"{len(name)} bytes; a name has {MAX_STRING_BYTES} at most in UTF-8"
-    return "a name is UTF-8"
+        return f"expected at most {MAX_STRING_BYTES} bytes in UTF-8, found {len(name)}"
+    return "expected UTF-8"
 
 
 def check_strings(label: str, names: StringColumn) -> None:
@@ -283,8 +283,7 @@ def equal_mask(left: StringColumn, right: StringColumn) -> NDArray[np.bool_]:
 def collision_message(location: str, first: str, second: str, node_id: int, salt: int) -> str:
     """Return the error message for two string ids of a type with the same int64 id."""
     return (
-        f"{location}: the names {first} and {second} have the same id, {node_id}, under the "
-        f"salt {salt} of this space; "
-        f"delete one of them, or make a space with another salt (as `salt: {salt + 1}`) and "
-        "load it anew"
+        f"{location}: the names {first} and {second} have the same id, {node_id}, under the salt "
+        f"{salt} of this space; delete one of them, or create a space with another salt (as "
+        f"`salt: {salt + 1}`) and load the data again"
     )

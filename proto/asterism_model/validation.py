@@ -18,7 +18,7 @@ def validate_name(kind: str, name: str) -> str:
     """Return a valid name, or raise InvalidRequest; ``kind`` describes the named object."""
     if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
         raise InvalidRequest(
-            f"{kind} {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
+            f"{kind} {name!r}: expected a letter or _, then up to 127 letters, digits, _ . or -"
         )
     return name
 
@@ -27,7 +27,7 @@ def check_distinct(label: str, names: list[str]) -> None:
     """Raise InvalidRequest if a name occurs twice."""
     for name in names:
         if names.count(name) > 1:
-            raise InvalidRequest(f"{label} {name!r} is named twice")
+            raise InvalidRequest(f"{label} {name!r}: expected each name once")
 
 
 def as_mapping(label: str, value: Any) -> Mapping[str, Any]:
@@ -35,7 +35,7 @@ def as_mapping(label: str, value: Any) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidRequest(f"{label}: expected a mapping of names, not {type(value).__name__}")
+        raise InvalidRequest(f"{label}: expected a mapping of names, found {type(value).__name__}")
     return value
 
 
@@ -61,4 +61,6 @@ def enum_name(enum: Any, value: int, default: str) -> str:
     try:
         return str(enum.Name(value)).lower()
     except ValueError as error:
-        raise InvalidRequest(f"{enum.DESCRIPTOR.name} {value}: no such value") from error
+        raise InvalidRequest(
+            f"{enum.DESCRIPTOR.name} {value}: expected a value of this enumeration"
+        ) from error

@@ -302,9 +302,8 @@ def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Rea
     standalone_settings = StandaloneSettings.of(settings)
     if mode == "r+" and not (folder / IDENTITY).exists():
         raise NotFound(
-            f"{folder}: "
-            f"{'there are no graphs in it' if folder.exists() else 'there is no such folder'}; "
-            "make a space in it first"
+            f"{folder}: {'there are no graphs in it' if folder.exists() else 'no such folder'}; "
+            "create a space in it first"
         )
     service = (
         ReadOnlyService(folder, standalone_settings.limits)

@@ -69,13 +69,14 @@ def read_published(folder: Path) -> metad_pb.PollReply:
         data, (crc,) = data[:-_TRAILER_BYTES], _CRC.unpack(data[-_CRC.size :])
         if zlib.crc32(data) != crc:
             raise Corrupt(
-                f"{path}: not what was written; open the folder once for writing, with mode 'w'"
+                f"{path}: its content does not match its checksum; open the folder once for "
+                "writing, with mode 'w'"
             )
     reply = metad_pb.PollReply()
     try:
         reply.ParseFromString(data)
     except DecodeError as error:
         raise Corrupt(
-            f"{path} cannot be read ({error}); open the folder once for writing, with mode 'w'"
+            f"{path}: cannot be read ({error}); open the folder once for writing, with mode 'w'"
         ) from error
     return reply

@@ -81,8 +81,8 @@ class PublishedImages(LocalSpaces):
         opened_version = self._versions.get((space_id, version))
         if opened_version is None or opened_version.digest != digest:
             raise Stale(
-                f"version {version} of space {space_id} is not among those that were "
-                "published when the folder was opened"
+                f"version {version} of space {space_id} was not published when the folder was "
+                "opened; open it again"
             )
         return opened_version
 
@@ -123,8 +123,8 @@ class ReadOnlyCatalog:
         selected = versions.get(request.version or max(versions, default=0))
         if selected is None:
             raise NotFound(
-                f"version {request.version} of space {request.space!r} is not held; those "
-                f"that are: {sorted(versions)}"
+                f"version {request.version} of space {request.space!r} is not served; served "
+                f"versions: {sorted(versions)}"
             )
         return selected
 
@@ -134,9 +134,7 @@ class ReadOnlyCatalog:
         All versions that were published at opening time stay until the folder is closed.
         """
         if not (request.term_s >= 0 and request.term_s < _MAX_TERM_S):
-            raise InvalidRequest(
-                f"a pin's term of {request.term_s} s: expected 0 to {_MAX_TERM_S:g} s"
-            )
+            raise InvalidRequest(f"term_s={request.term_s}: expected 0 to {_MAX_TERM_S:g}")
         manifest = self.get_manifest(
             metad_pb.ManifestRequest(space=request.space, version=request.version), call
         )
@@ -160,7 +158,9 @@ class ReadOnlyCatalog:
         with self._lock:
             pin = self._pins.get(request.pin_id)
             if pin is None:
-                raise NotFound(f"pin {request.pin_id} is not there: it was released; pin again")
+                raise NotFound(
+                    f"pin {request.pin_id} does not exist: it was released; pin the version again"
+                )
             pin.expires_ms = int(time.time() * 1000 + pin.term_s * 1000)
             return pin
 
@@ -282,7 +282,7 @@ def _lock_build(build: Path) -> int:
     try:
         fcntl.flock(lock_fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         if os.stat(build).st_ino != os.fstat(lock_fd).st_ino:
-            raise NotFound(f"{build}: another one has taken its place")
+            raise NotFound(f"{build}: replaced by another build")
     except OSError as error:
         os.close(lock_fd)
         raise NotFound(f"{build}: {error.strerror}; it is being removed") from error
@@ -318,8 +318,8 @@ def _open_version(
         )
         if images[image_digest.part].digest != image_digest.digest:
             raise Corrupt(
-                f"the image of part {image_digest.part} in {parts} is not the one that "
-                f"version {manifest.version} was sealed with"
+                f"the image of part {image_digest.part} in {parts} does not match version "
+                f"{manifest.version}"
             )
     totals, named_totals = totals_by_weight_name(manifest.totals)
     return LocalVersion(
@@ -335,6 +335,6 @@ def _open_version(
 
 def _refuse(folder: Path, *_: object) -> NoReturn:
     raise InvalidRequest(
-        f"{folder} was opened for reading; open it with mode 'w' to write or build, or ask "
-        "the service that has it open"
+        f"{folder} is open for reading; open it with mode 'w' to write or build, or send the "
+        "call to the service that has it open"
     )

@@ -51,10 +51,10 @@ class ClusterIdentity:
         spaces = self._file.with_name("spaces")
         if not self.cluster_id and spaces.is_dir() and any(spaces.iterdir()):
             raise Corrupt(
-                f"{self._file}: missing, though {spaces} has data: any metad that answers "
-                "could have that data removed; write the id of the "
-                "data's cluster into the file (`cluster` in /status of its metad); to join a "
-                "cluster as a new host, start with an empty folder"
+                f"{self._file}: missing, though {spaces} has data: any metad could have that "
+                "data removed; write the id of the data's cluster into the file (`cluster` in "
+                "/status of its metad); to join a cluster as a new host, start with an empty "
+                "folder"
             )
 
     def check(self, cluster_id: str) -> None:
@@ -79,12 +79,9 @@ class ClusterIdentity:
     def mismatch_error(self, reason: str) -> str:
         """Return the error message for a metad of another cluster, with the remedy."""
         return (
-            f"data={self._file.parent}: belongs to the cluster {self.cluster_id or 'none'}, "
-            f"but {reason}; its tasks are refused. "
-            "Set `metad` to the address of the metad of this cluster, or start that metad "
-            "with its own data "
-            "folder. If its folder is lost, run "
+            f"data={self._file.parent}: belongs to the cluster {self.cluster_id or 'none'}, but "
+            f"{reason}; its tasks are rejected. Set `metad` to the address of the metad of this "
+            "cluster, or start that metad with its own data folder. If its folder is lost, run "
             f"`asterism metad adopt --cluster {self.cluster_id or 'ID'}`. To join another "
-            "cluster, start this "
-            "storaged with an empty data folder"
+            "cluster, start this storaged with an empty data folder"
         )

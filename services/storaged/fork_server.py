@@ -89,7 +89,10 @@ class ForkServer:
         If the system cannot create a process now, the server is executed at the first task instead.
         """
         if threading.active_count() != 1:
-            raise RuntimeError(f"{threading.enumerate()} run: a fork would lack all but one")
+            raise RuntimeError(
+                f"threads are running ({threading.enumerate()}), and a fork would have only one of "
+                "them"
+            )
         requests, server_socket = _socket_pair()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -47,11 +47,11 @@ class ImageRepair:
             else f"parts {', '.join(map(str, self.parts))}"
         )
         if not self.is_done:
-            return f"{parts_text} being made again from the loads up to commit {self.desired.cut}"
+            return f"{parts_text} being rebuilt from the loads up to commit {self.desired.cut}"
         return (
-            f"{parts_text} could not be made again: {self.fault}"
+            f"{parts_text} could not be rebuilt: {self.fault}"
             if self.fault
-            else f"{parts_text} made again"
+            else f"{parts_text} rebuilt"
         )
 
 
@@ -195,9 +195,9 @@ def _digest_mismatch(rebuilt_digests: dict[int, str], desired: DesiredVersion) -
     for part, digest in sorted(rebuilt_digests.items()):
         if digest != desired.images.get(part):
             return (
-                f"from the loads up to commit {desired.cut}, part {part} comes to digest "
-                f"{digest}, version {desired.version} was sealed with "
-                f"{desired.images.get(part)}: what was loaded is damaged too, or another "
-                "release built it; restore the space from a backup, or load anew"
+                f"rebuilt from the loads up to commit {desired.cut}, part {part} has digest "
+                f"{digest}: expected {desired.images.get(part)}, as in version "
+                f"{desired.version}; the loaded data is damaged too, or another release built "
+                "the version; restore the space from a backup, or load the data again"
             )
     return ""

@@ -311,7 +311,7 @@ class LocalSpaces:
         state = self._spaces.get(space_id)
         if state is None:
             raise Stale(
-                f"no part of space {space_id} is held here; this storaged holds spaces "
+                f"space {space_id} has no partition here; this storaged has spaces "
                 f"{sorted(self._spaces)}"
             )
         return state
@@ -331,16 +331,16 @@ class LocalSpaces:
             reason = (
                 self._unserved_reason(state, version)
                 if is_desired
-                else "metad has not asked for it, or not any more"
+                else "metad has not requested it, or has retired it"
             )
             raise Stale(
-                f"version {version} of space {space_id} is not held here: {reason}; held are "
-                f"{sorted(state.versions)}"
+                f"version {version} of space {space_id} is not loaded here: {reason}; loaded "
+                f"versions: {sorted(state.versions)}"
             )
         if loaded.digest != digest:
             raise Stale(
-                f"version {version} of space {space_id} has digest {loaded.digest} here, the "
-                f"request says {digest or '(none)'}"
+                f"version {version} of space {space_id} has digest {loaded.digest} here: "
+                f"expected {digest or '(none)'}, as in the request"
             )
         return loaded
 
@@ -401,8 +401,8 @@ class LocalSpaces:
                 state.desired.space_id,
                 version,
             ):
-                return f"part {part} is being opened"
-        return state.load_faults.get(version, "it waits to be opened")
+                return f"part {part} is being loaded"
+        return state.load_faults.get(version, "it waits to be loaded")
 
     def close(self) -> None:
         """Close all stores."""

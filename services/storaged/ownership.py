@@ -61,9 +61,9 @@ def claim(folder: Path, owner: DatabaseOwner) -> None:
             write_durably(file, json.dumps({**asdict(owner), "crc32": _checksum(owner)}).encode())
     elif recorded_owner != owner:
         raise Conflict(
-            f"{folder}: the database belongs to {recorded_owner}, not to {owner}; move it "
-            "back and put this space's own folder here; if it is here on "
-            f"purpose (a copy of a replica), remove {file}"
+            f"{folder}: the database belongs to {recorded_owner}, not to {owner}; move it back "
+            "and put this space's own folder here; if it was put here on purpose (a copy of a "
+            f"replica), remove {file}"
         )
 
 

@@ -337,8 +337,8 @@ def _restore_entry(paths: DataPaths, name: str) -> None:
     entry = next((entry for entry in _entries(paths) if entry.name == name), None)
     if entry is None:
         raise NotFound(
-            f"entry={name!r}: expected an entry of {paths.quarantine}; `python -m "
-            f"storaged.quarantine --data {paths.data} list` shows them"
+            f"entry={name!r}: expected an entry of {paths.quarantine}; list them with `python -m "
+            f"storaged.quarantine --data {paths.data} list`"
         )
     if (paths.data / entry.origin).exists():
         raise Conflict(

@@ -49,8 +49,8 @@ def check_distinct(name: str, values: Sequence[object]) -> None:
     if len(values) > 1 and len(set(values)) != len(values):
         duplicate = next(value for value in values if values.count(value) > 1)
         raise InvalidRequest(
-            f"{name}={list(values[:_SHOWN])!r}: expected each value once, found "
-            f"{duplicate!r} {values.count(duplicate)} times"
+            f"{name}={list(values[:_SHOWN])!r}: expected each value once, found {duplicate!r} "
+            f"{values.count(duplicate)} times"
         )
 
 

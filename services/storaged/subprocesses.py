@@ -95,7 +95,7 @@ def version_task(
     published = assignment.published
     if published is None:
         raise NotFound(
-            f"version {assignment.version} of space {assignment.space} is not served any more"
+            f"version {assignment.version} of space {assignment.space} is no longer served"
         )
     output, address = export_folder(assignment, paths), ""
     if assignment.kind == "export-tables":

@@ -168,7 +168,7 @@ class _RunningTask:
         )
         if published is None:
             raise NotFound(
-                f"version {assignment.version} of space {assignment.space} is not served any more"
+                f"version {assignment.version} of space {assignment.space} is no longer served"
             )
         key = "to" if assignment.kind == "backup" else "from"
         transfer = Transfer(
@@ -242,7 +242,10 @@ class _RunningTask:
                 self._runner.remote_timeout_s,
             )
         if assignment.kind not in _BUILD_KINDS:
-            raise InvalidRequest(f"this storaged knows no jobs of kind {assignment.kind!r}")
+            raise InvalidRequest(
+                f"this storaged does not support jobs of kind {assignment.kind!r}; run all daemons "
+                "on the same release"
+            )
         checkpoint = paths.checkpoint(assignment.space_id, assignment.job_id)
         make_folder(checkpoint.parent)
         # The checkpoint of an earlier attempt contains the damage that made the attempt fail.
@@ -283,14 +286,14 @@ class _RunningTask:
         store = self._runner.store(self.assignment.space_id)
         for part in self.assignment.parts:
             if self._cancelled:
-                raise AsterismError("stopped before it began")
+                raise AsterismError("stopped before it started")
             self._set_progress(RUNNING, phase=f"fingerprints of part {part}")
             store.verify(part, expected)
 
     def _spawn(self, stderr: IO[str]) -> TaskProcess:
         module, task = self._subprocess_task()
         if self._cancelled:
-            raise AsterismError("stopped before it began")
+            raise AsterismError("stopped before it started")
         # Without the lock, which `pause_or_resume` takes in the heartbeat thread: the fork server
         # may still be importing.
         child = self._runner.fork_server.start_task(module, task, stderr)
@@ -366,7 +369,10 @@ class _RunningTask:
             reason = _SIGNALS.get(code, "")
             self._set_progress(
                 FAILED,
-                cause=f"the task's process ended with {code} and no word{reason}. {tail[-500:]}",
+                cause=(
+                    f"the process of the task ended with status {code} and without a "
+                    f"result{reason}. {tail[-500:]}"
+                ),
             )
             logger.error(
                 "task_process_died",
@@ -385,8 +391,8 @@ class _RunningTask:
 
 
 _OUT_OF_MEMORY = (
-    "; the system or a library ends a process so when memory is short: give it more memory, "
-    "and recover the job"
+    "; the kernel may have killed it because memory is short: give it more memory, and recover "
+    "the job"
 )
 _SIGNALS = {
     -signal.SIGBUS: "; a mapped file could not be written: is the disk full?",

@@ -106,7 +106,7 @@ def _check_parts(
             )
         if part not in local_parts:
             raise Stale(
-                f"part {part} of space {head.space_id} is not held here: expected one of "
+                f"part {part} of space {head.space_id} belongs to another host: expected one of "
                 f"{list(local_parts)}"
             )
     if len(set(parts)) != len(parts):
@@ -129,8 +129,8 @@ def _offsets(
     rows = max((len(array) for array in request.arrays.values() if array.ndim), default=0)
     if offsets[-1] > rows:
         raise InvalidRequest(
-            f"offsets[{len(parts)}] = {offsets[-1]}: expected at most {rows}, the rows of "
-            "the longest section"
+            f"offsets[{len(parts)}] = {offsets[-1]}: expected at most {rows}, the rows of the "
+            "longest section"
         )
     return offsets
 

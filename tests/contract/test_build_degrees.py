@@ -145,7 +145,7 @@ def test_new_edges_rebuild_only_the_weights_that_count_them(tmp_path: Path) -> N
             {"direction": "out"},
             (
                 "node type 'a': column 'in_degree': the space keeps edges at their sources "
-                "alone; make it with direction: both"
+                "alone; create it with `direction: both`"
             ),
         ),
         (
@@ -154,7 +154,7 @@ def test_new_edges_rebuild_only_the_weights_that_count_them(tmp_path: Path) -> N
         ),
         (
             {"nodes": {"a": {"tables": {"t": "degree"}}, "b": {}}},
-            "column 'degree' is not there; it may name weight, in_degree, out_degree",
+            "column 'degree' does not exist; columns: weight, in_degree, out_degree",
         ),
         (
             {"nodes": {"a": {}, "b": {}, "c": {"tables": {"t": "in_degree"}}}},

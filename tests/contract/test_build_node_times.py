@@ -229,11 +229,11 @@ def test_copies_of_an_edge_agree_although_their_times_differ(timed_build: BuildR
         ),
         (
             {"a": {"features": {"t": "int32"}, "time": "at"}},
-            "node type 'a': time 'at' is no feature of it; it has t",
+            "node type 'a': time 'at': there is no such feature; features: t",
         ),
         (
             {"a": {"features": {"t": {"dtype": "int32", "shape": [2]}}, "time": "t"}},
-            r"node type 'a': time 't' is dense int32 \[2\]",
+            r"node type 'a': time 't': expected a scalar of one of .*, found dense int32 \[2\]",
         ),
     ],
 )

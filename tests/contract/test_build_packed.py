@@ -230,10 +230,13 @@ def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: st
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("e0.out.narrow", "out-copy: narrow neighbors from slot 0 on are not its neighbors"),
-        ("e2.in.pairs", "in-copy: pairs from slot 0 on are not its neighbors and edges"),
-        ("n2.table.keyed", "ids beside the alias table from column 0 on are not those of its rows"),
-        ("e0.out.packed", "out-copy: the packed row of slot 0 is not its table"),
+        ("e0.out.narrow", "out-copy: narrow neighbors differ from its neighbors from slot 0 on"),
+        ("e2.in.pairs", "in-copy: pairs differ from its neighbors and edges from slot 0 on"),
+        (
+            "n2.table.keyed",
+            "the ids in the alias table differ from those of its rows from column 0 on",
+        ),
+        ("e0.out.packed", "out-copy: the packed row of slot 0 differs from its table"),
     ],
 )
 def test_the_audit_finds_packed_arrays_that_differ(tmp_path: Path, name: str, message: str) -> None:

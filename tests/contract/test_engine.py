@@ -285,7 +285,7 @@ def test_full_disk_refuses_writes_and_loses_no_acknowledged_one(tmp_path: Path, 
         disk.empty()
         entries = engine.scan("a", b"", None)
         assert next(entries)[0] == keys[0]
-        with pytest.raises(Unavailable, match="while it is read"):
+        with pytest.raises(Unavailable, match="during a read"):
             engine.write([("b", b"x", b"1")])
         entries.close()  # type: ignore[attr-defined]  # a generator
         engine.write([("a", b"kept", LARGE), ("b", b"kept", b"1")])

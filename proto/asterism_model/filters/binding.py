@@ -81,7 +81,7 @@ def resolve_column(
     )
     if column.endpoint:
         if not isinstance(owner, EdgeType):
-            raise NotFound(f"a node has no {column.endpoint}; only edges have ends")
+            raise NotFound(f"a node has no {column.endpoint}; only edges have src and dst")
         owner = schema.node_types[
             schema.node_type_id(owner.src_type if column.endpoint == "src" else owner.dst_type)
         ]
@@ -181,20 +181,20 @@ def _bind_term(binding: _Binding, term: Term) -> Predicate:
                 or (right_column.feature is None and operand.name == "type")
             ):
                 raise binding.syntax_error(
-                    operand, "beside another column", "numbers on both sides"
+                    operand, "another column on the right", "numbers on both sides"
                 )
             if binding.element == EDGE and column_location(operand) != column_location(term.left):
                 raise binding.syntax_error(
                     operand,
-                    f"beside {term.left}",
-                    "two features of the edge, or two of the same end: others are kept apart",
+                    f"{term.left} on the left",
+                    "two features of the edge, or two of the same end node",
                 )
             _check_term(binding, term, operand, right_column)
         elif isinstance(operand.value, str) != (left.kind == "bytes"):
             raise binding.syntax_error(
                 term.left,
                 f"{left.kind}s" if left.kind == "number" else left.kind,
-                f"no comparison with {operand}",
+                f"a {'string' if left.kind == 'bytes' else 'number'} instead of {operand}",
             )
     return predicate
 
@@ -216,7 +216,9 @@ def _names_to_ids(binding: _Binding, term: Term) -> Term:
         return term
     if term.operator not in ("==", "!=", "in"):
         raise binding.syntax_error(
-            term.left, "the name of a node", "==, != or 'in': names have no order"
+            term.left,
+            "a node id compared with strings",
+            "==, != or 'in', because string ids have no order",
         )
     try:
         ids = tuple(
@@ -228,7 +230,7 @@ def _names_to_ids(binding: _Binding, term: Term) -> Term:
     except InvalidRequest as error:
         position = term.left.position + 1
         raise InvalidRequest(
-            f"condition {binding.row_filter.text!r}, character {position}: {error.message}",
+            f"filter {binding.row_filter.text!r}, character {position}: {error.message}",
             SourceLocation(line=1, column=position),
         ) from error
     return replace(term, right=ids)
@@ -256,7 +258,7 @@ def _check_term(
         raise binding.syntax_error(
             column,
             f"a feature of shape {list(shape)}" if shape else "one value",
-            f"[0] to [{size - 1}]" if shape else "no [ ]",
+            f"an element, [0] to [{size - 1}]" if shape else "no [ ]",
         )
     if shape and column.element is None:
         raise binding.syntax_error(
@@ -267,7 +269,7 @@ def _check_term(
     if single_value and resolved.kind == "ragged":
         raise binding.syntax_error(column, "a list for each row", "'is null' or 'is not null'")
     if single_value and resolved.kind == "bytes" and term.operator not in ("==", "!=", "in"):
-        raise binding.syntax_error(column, "a text", "==, !=, 'in' or 'is null'")
+        raise binding.syntax_error(column, "a string column", "==, !=, 'in' or 'is null'")
     return term
 
 
@@ -276,7 +278,7 @@ def _matches_type(binding: _Binding, term: Term, owner: NodeType | EdgeType) -> 
     if term.operator not in ("==", "!=", "in") or not all(
         isinstance(operand, Literal) and isinstance(operand.value, str) for operand in term.right
     ):
-        raise binding.syntax_error(term.left, "the name of a type", "==, != or 'in', with names")
+        raise binding.syntax_error(term.left, "a type name", "==, != or 'in' with names")
     type_names = [str(operand.value) for operand in term.right if isinstance(operand, Literal)]
     types: Sequence[NodeType | EdgeType] = (
         binding.schema.node_types if isinstance(owner, NodeType) else binding.schema.edge_types
@@ -298,6 +300,6 @@ def _matches_type(binding: _Binding, term: Term, owner: NodeType | EdgeType) -> 
 def not_found_error(text: str, position: int, message: str) -> NotFound:
     """Return the error for a name in a filter that does not exist."""
     return NotFound(
-        f"condition {text!r}, character {position + 1}: {message}",
+        f"filter {text!r}, character {position + 1}: {message}",
         SourceLocation(line=1, column=position + 1),
     )

@@ -49,7 +49,7 @@ _TOKEN = re.compile(
     r"|(?P<mark>[(),\[\]])",
     re.ASCII,
 )
-_EXPECTED_OPERAND = "a column, a number, a text, true or false"
+_EXPECTED_OPERAND = "a column, a number, a string, true or false"
 _EXPECTED_TEST = "a test (as price > 3), 'not' or '('"
 
 
@@ -252,20 +252,19 @@ def parse(text: str) -> Filter:
     """
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         raise InvalidRequest(
-            f"condition {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "
-            '"price > 3"'
+            f'filter {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "price > 3"'
         )
     tokens = list(_tokens(text))
     if len(tokens) > MAX_TOKENS:
         raise InvalidRequest(
-            f"condition {text!r:.80}: more than {MAX_TOKENS - 1} names, values and signs"
+            f"filter {text!r:.80}: expected at most {MAX_TOKENS - 1} names, values and operators"
         )
     parser = _Parser(text, tokens)
     parsed = Filter(text=text, predicate=parser.parse_all())
     if len(parsed.canonical) > MAX_LENGTH:
         raise InvalidRequest(
-            f"condition {text!r:.80}: {len(parsed.canonical)} characters as it is always "
-            f"written; expected {MAX_LENGTH} at most"
+            f"filter {text!r:.80}: expected at most {MAX_LENGTH} characters in normal form, "
+            f"found {len(parsed.canonical)}"
         )
     return parsed
 
@@ -289,7 +288,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             and after
         ):
             raise syntax_error(
-                text, token_match.end(), repr(after), "a space or a sign behind a number"
+                text, token_match.end(), repr(after), "a space or an operator after a number"
             )
         if kind == "quoted" and not lexeme:
             raise syntax_error(text, position, "'``'", "a column's name between backticks")
@@ -340,7 +339,7 @@ class _Parser:
                 self._text,
                 token.position,
                 token.display,
-                f"at most {MAX_DEPTH} brackets in one another",
+                f"at most {MAX_DEPTH} levels of brackets",
             )
         negated = False
         while self._accept("word", "not"):
@@ -380,7 +379,7 @@ class _Parser:
                 self._text,
                 start.position,
                 f"{left} {operator.text} {right}",
-                "a column on one side",
+                "a column on at least one side",
             )
         if not isinstance(left, ColumnOperand):
             raise self._unexpected(f"a comparison ({' '.join(COMPARISONS)})")
@@ -415,10 +414,10 @@ class _Parser:
         self._expect(")", "',' or ')'")
 
     def _parse_literal(self) -> Literal:
-        operand = self._parse_operand("a number, a text, true or false")
+        operand = self._parse_operand("a number, a string, true or false")
         if isinstance(operand, ColumnOperand):
             raise syntax_error(
-                self._text, operand.position, str(operand), "a number, a text, true or false"
+                self._text, operand.position, str(operand), "a number, a string, true or false"
             )
         return operand
 
@@ -456,7 +455,7 @@ class _Parser:
                 or not index_token.text.isdigit()
                 or len(index_token.text) > 9
             ):
-                raise self._unexpected("the place of a value, from 0")
+                raise self._unexpected("the index of an element, from 0")
             self._next += 1
             self._expect("]", "']'")
             return ColumnOperand(
@@ -507,6 +506,6 @@ def syntax_error(text: str, position: int, found: str, expected: str) -> Invalid
         line=1, column=position + 1, expected=(expected,), incomplete=position >= len(text)
     )
     return InvalidRequest(
-        f"condition {text!r}, character {position + 1}: found {found}, expected {expected}",
+        f"filter {text!r}, character {position + 1}: found {found}, expected {expected}",
         location,
     )

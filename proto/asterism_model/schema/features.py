@@ -36,20 +36,21 @@ class Feature:
             "bytes",
         ):
             raise InvalidRequest(
-                f"feature {self.name!r}: the name is reserved; call it something else"
+                f"feature {self.name!r}: the name is reserved; choose another name"
             )
         if self.kind not in ("dense", "ragged", "bytes"):
             raise InvalidRequest(
-                f"feature {self.name!r}: kind {self.kind!r}; expected dense, ragged or bytes"
+                f"feature {self.name!r}: kind {self.kind!r}: expected dense, ragged or bytes"
             )
         if self.kind == "dense" and self.dtype not in DTYPES:
             raise InvalidRequest(
-                f"feature {self.name!r}: dtype {self.dtype!r}; expected one of "
+                f"feature {self.name!r}: dtype {self.dtype!r}: expected one of "
                 f"{', '.join(sorted(DTYPES))}"
             )
         if self.kind == "ragged" and self.dtype not in ("int64", "float32"):
             raise InvalidRequest(
-                f"feature {self.name!r}: ragged features are int64 or float32, not {self.dtype!r}"
+                f"feature {self.name!r}: dtype {self.dtype!r}: expected int64 or float32 for a "
+                "ragged feature"
             )
         if (
             any(extent < 1 for extent in self.shape)
@@ -57,11 +58,13 @@ class Feature:
             or int(np.prod(self.shape, dtype=object)) > 1 << 24
         ):
             raise InvalidRequest(
-                f"feature {self.name!r}: shape {list(self.shape)}; extents are >= 1, at most "
-                "8 of them, 2^24 values a row"
+                f"feature {self.name!r}: shape {list(self.shape)}: expected at most 8 extents of "
+                "1 or more, and at most 2^24 values per row"
             )
         if self.kind != "dense" and self.shape:
-            raise InvalidRequest(f"feature {self.name!r}: only dense features have a shape")
+            raise InvalidRequest(
+                f"feature {self.name!r}: expected no shape; only dense features have one"
+            )
 
 
 STRING_ID_FEATURE = Feature(name=string_ids.ID_COLUMN, kind="bytes")
@@ -93,7 +96,7 @@ def features_from_dict(label: str, data: Any) -> tuple[Feature, ...]:
             isinstance(extent, int) for extent in shape
         ):
             raise InvalidRequest(
-                f"{label}: feature {name!r}: shape {shape!r}; expected a list of integers"
+                f"{label}: feature {name!r}: shape {shape!r}: expected a list of integers"
             )
         features.append(
             Feature(

@@ -59,7 +59,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.node_types:
-            raise InvalidRequest("a schema needs at least one node type")
+            raise InvalidRequest("node_types: expected at least one node type")
         check_distinct("node type", [t.name for t in self.node_types])
         check_distinct("edge type", [t.name for t in self.edge_types])
         node_type_names = {t.name for t in self.node_types}
@@ -103,7 +103,7 @@ class Schema:
             object.__setattr__(self, "node_types", tuple(node_types))
         elif self.salt:
             raise InvalidRequest(
-                f"salt {self.salt}: ids are {self.ids}; only `ids: string` has a salt"
+                f"salt {self.salt}: expected a salt only with `ids: string`; ids are {self.ids}"
             )
         owners: tuple[NodeType | EdgeType, ...] = (*self.node_types, *self.edge_types)
         for owner in owners:
@@ -115,8 +115,8 @@ class Schema:
                 for f in owner.features
             ):
                 raise InvalidRequest(
-                    f"{owner.name!r}: feature {string_ids.ID_COLUMN!r}: the name is "
-                    "reserved; call it something else"
+                    f"{owner.name!r}: feature {string_ids.ID_COLUMN!r}: the name is reserved; "
+                    "choose another name"
                 )
 
     def _repr_html_(self) -> str:
@@ -181,7 +181,7 @@ class Schema:
             return (exact or matches)[0]
         available = ", ".join(t.name for t in self.edge_types) or "none"
         raise NotFound(
-            f"edge type {name!r} is ambiguous; say which of {available}"
+            f"edge type {name!r} is ambiguous; use one of {available}"
             if matches
             else f"no edge type {name!r}; there are {available}"
         )
@@ -321,7 +321,8 @@ def resolve_degree(schema: Schema, owner: NodeType, column: str) -> tuple[bool, 
         if edge_type_id not in edge_type_ids:
             edge = schema.edge_types[edge_type_id]
             raise InvalidRequest(
-                f"{label}: edges of {edge.name!r} {'lead to' if incoming else 'start at'} others"
+                f"{label}: edges of {edge.name!r} {'lead to' if incoming else 'start at'} other "
+                "nodes"
             )
         edge_type_ids = (edge_type_id,)
     if not edge_type_ids:
@@ -330,7 +331,8 @@ def resolve_degree(schema: Schema, owner: NodeType, column: str) -> tuple[bool, 
         )
     if incoming and not schema.has_in:
         raise InvalidRequest(
-            f"{label}: the space keeps edges at their sources alone; make it with direction: both"
+            f"{label}: the space keeps edges at their sources alone; create it with "
+            "`direction: both`"
         )
     return incoming, edge_type_ids
 

@@ -66,11 +66,11 @@ def canonical_columns(
         except InvalidRequest as error:
             raise InvalidRequest(f"{owner}: {error.message}") from error
         if column.endpoint:
-            raise InvalidRequest(f"{owner}: index on {text!r}: expected a column of its own")
+            raise InvalidRequest(f"{owner}: index on {text!r}: expected a column of this type")
         if column.quoted or column.name not in (EDGE_COLUMNS if edges else NODE_COLUMNS):
             _check_feature(owner, features, column, edges=edges)
         elif column.element is not None:
-            raise InvalidRequest(f"{owner}: index on {text!r}: it is one value; leave [ ] out")
+            raise InvalidRequest(f"{owner}: index on {text!r}: the column has one value; omit [ ]")
         columns.append(str(column))
     check_distinct(f"{owner}: index on", columns)
     return tuple(columns)
@@ -82,7 +82,7 @@ def _check_feature(
     feature = next((feature for feature in features if feature.name == column.name), None)
     if feature is None:
         raise InvalidRequest(
-            f"{owner}: index on {str(column)!r}: it has no such feature; it has "
+            f"{owner}: index on {str(column)!r}: there is no such feature; features: "
             f"{', '.join(f.name for f in features) or 'none'}"
         )
     size = math.prod(feature.shape)
@@ -101,7 +101,7 @@ def _check_feature(
             if feature.kind == "dense"
             else feature.kind
         )
-        expected = "a scalar number" if edges else "a scalar, a text, or one value of a vector"
+        expected = "a scalar number" if edges else "a scalar, a string, or one element of a vector"
         raise InvalidRequest(
-            f"{owner}: index on {str(column)!r}: the feature is {description}; expected {expected}"
+            f"{owner}: index on {str(column)!r}: expected {expected}, found {description}"
         )

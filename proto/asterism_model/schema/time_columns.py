@@ -22,7 +22,7 @@ def check_time(owner: str, features: Sequence[Feature], name: str) -> None:
     feature = next((feature for feature in features if feature.name == name), None)
     if feature is None:
         raise InvalidRequest(
-            f"{owner}: time {name!r} is no feature of it; it has "
+            f"{owner}: time {name!r}: there is no such feature; features: "
             f"{', '.join(f.name for f in features) or 'none'}"
         )
     if feature.kind != "dense" or feature.shape or feature.dtype not in TIME_DTYPES:
@@ -32,8 +32,8 @@ def check_time(owner: str, features: Sequence[Feature], name: str) -> None:
             else feature.kind
         )
         raise InvalidRequest(
-            f"{owner}: time {name!r} is {description}; expected a scalar of one of "
-            f"{', '.join(TIME_DTYPES)}"
+            f"{owner}: time {name!r}: expected a scalar of one of {', '.join(TIME_DTYPES)}, "
+            f"found {description}"
         )
 
 
@@ -54,5 +54,5 @@ def check_time_values(name: str, values: NDArray[Any]) -> None:
     if invalid.any():
         index = int(np.argmax(invalid))
         raise InvalidRequest(
-            f"{name}[{index}] = {values[index]}: a time is a number, and not the least int64"
+            f"{name}[{index}] = {values[index]}: expected a number, and for int64 not the minimum"
         )

@@ -70,8 +70,8 @@ class NodeType:
         label = self.feature(self.graph_label).kind if self.graph_label else "bytes"
         if label != "bytes":
             raise InvalidRequest(
-                f"node type {self.name!r}: graph_label {self.graph_label!r} is {label}; "
-                "expected bytes"
+                f"node type {self.name!r}: graph_label {self.graph_label!r}: expected a feature "
+                f"of kind bytes, found {label}"
             )
         if self.time:
             check_time(f"node type {self.name!r}", self.features, self.time)
@@ -115,11 +115,11 @@ class EdgeType:
             validate_name("edge type", name)
         if self.multiplicity not in ("multi", "unique"):
             raise InvalidRequest(
-                f"edge type {self.name!r}: edges {self.multiplicity!r}; expected multi or unique"
+                f"edge type {self.name!r}: edges {self.multiplicity!r}: expected multi or unique"
             )
         if self.missing not in ("reject", "create"):
             raise InvalidRequest(
-                f"edge type {self.name!r}: missing {self.missing!r}; expected reject or create"
+                f"edge type {self.name!r}: missing {self.missing!r}: expected reject or create"
             )
         check_distinct(f"edge type {self.name!r}: feature", [f.name for f in self.features])
         check_tables(f"edge type {self.name!r}", self.tables, self.features, nodes=False)
@@ -292,7 +292,7 @@ def _columns_to_dict(owner: NodeType | EdgeType) -> dict[str, Any]:
 
 def _columns_from_dict(label: str, spec: Any, extra_keys: set[str]) -> dict[str, Any]:
     if not isinstance(spec, Mapping):
-        raise InvalidRequest(f"{label}: expected a mapping, not {type(spec).__name__}")
+        raise InvalidRequest(f"{label}: expected a mapping, found {type(spec).__name__}")
     check_keys(label, spec, {"weighted", "features", "tables", "index"} | extra_keys)
     return {
         "weighted": bool(spec.get("weighted", False)),

@@ -45,12 +45,10 @@ class WeightTable:
     def __post_init__(self) -> None:
         validate_name("table", self.name)
         if self.name in RESERVED_NAMES:
-            raise InvalidRequest(
-                f"table {self.name!r}: the name is reserved; call it something else"
-            )
+            raise InvalidRequest(f"table {self.name!r}: the name is reserved; choose another name")
         if self.invalid not in ("fail", "zero"):
             raise InvalidRequest(
-                f"table {self.name!r}: invalid {self.invalid!r}; expected fail or zero"
+                f"table {self.name!r}: invalid {self.invalid!r}: expected fail or zero"
             )
         try:
             parse(self.expression)
@@ -73,8 +71,10 @@ def find_table(owner: str, tables: Sequence[WeightTable], name: str) -> WeightTa
     for table in tables:
         if table.name == name:
             return table
-    available = ", ".join(repr(table.name) for table in tables) or "none beside its own"
-    raise NotFound(f"{owner} has no weights {name!r}; there are {available}, and its own under ''")
+    available = ", ".join(repr(table.name) for table in tables) or "no named ones"
+    raise NotFound(
+        f"{owner} has no weights {name!r}; weights: {available}, and '' for its own weight"
+    )
 
 
 def check_tables(
@@ -96,11 +96,13 @@ def check_tables(
                 nodes and is_degree(column) and column not in {feature.name for feature in features}
             ):
                 features_by_name = {feature.name: feature for feature in features}
-                problem = "is no scalar number" if column in features_by_name else "is not there"
+                problem = (
+                    "is not a scalar number" if column in features_by_name else "does not exist"
+                )
                 raise InvalidRequest(
                     f"{owner}: table {table.name!r}: expression {table.expression!r}: column "
-                    f"{column!r} {problem}; "
-                    f"it may name {', '.join(sorted(scalars))}{', in_degree, out_degree' * nodes}"
+                    f"{column!r} {problem}; columns: "
+                    f"{', '.join(sorted(scalars))}{', in_degree, out_degree' * nodes}"
                 )
 
 

@@ -68,16 +68,16 @@ def decode_nodes(request: Frame[NodeFields], schema: Schema) -> tuple[Ids, Types
     if types is None:
         if schema.ids != "global":
             raise InvalidRequest(
-                "node type -1: the section types must then say each node's, for ids of this "
-                "space are per type"
+                "node type -1: expected a node type for each node in the section `types`, "
+                "because ids of this space are per type"
             )
         return nodes, None
     if len(types) != len(nodes):
-        raise InvalidRequest(f"types has {len(types)} entries for {len(nodes)} nodes")
+        raise InvalidRequest(f"types has {len(types)} entries: expected {len(nodes)}, one per node")
     if types.size and (types.min() < -1 or types.max() >= len(schema.node_types)):
         index = int(np.argmax((types < -1) | (types >= len(schema.node_types))))
         raise InvalidRequest(
-            f"types[{index}] = {types[index]}: there are node types 0 to "
+            f"types[{index}] = {types[index]}: expected a node type of the schema, 0 to "
             f"{len(schema.node_types) - 1}"
         )
     return nodes, types
@@ -86,7 +86,7 @@ def decode_nodes(request: Frame[NodeFields], schema: Schema) -> tuple[Ids, Types
 def decode_edge_types(schema: Schema, types: Sequence[int]) -> tuple[int, ...]:
     """Return the edge types of a request, each once."""
     if not types:
-        raise InvalidRequest("no edge type was named; say which to follow")
+        raise InvalidRequest("edge_types: expected at least one edge type")
     check_types("edge", schema, types)
     return tuple(dict.fromkeys(types))
 
@@ -99,7 +99,7 @@ def decode_direction(schema: Schema, direction: int) -> common_pb.Direction:
         raise InvalidRequest(f"direction {direction}: expected OUT or IN")
     if not schema.has_in:
         raise InvalidRequest(
-            "direction in: the space keeps out-edges only; make it with direction: both"
+            "direction in: the space keeps out-edges only; create it with `direction: both`"
         )
     return common_pb.IN
 

@@ -126,14 +126,14 @@ def _decode_request(request: Frame[graphd_pb.ExplainRequest]) -> Frame[SamplingR
     head = request.head
     if head.method not in SAMPLING_METHODS:
         raise InvalidRequest(
-            f"{head.method!r} is no sampling call; expected one of {', '.join(SAMPLING_METHODS)}"
+            f"{head.method!r} is not a sampling call; expected one of {', '.join(SAMPLING_METHODS)}"
         )
     sampling_head = cast(SamplingRequest, GRAPH[head.method].request())
     try:
         sampling_head.ParseFromString(head.request)
     except DecodeError as error:
         raise InvalidRequest(
-            f"{head.method}: the bytes to explain are not its request: {error}"
+            f"{head.method}: request: expected a request of this method ({error})"
         ) from error
     sampling_head.space, sampling_head.version = head.space, head.version
     return Frame(sampling_head, request.arrays)

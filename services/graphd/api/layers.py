@@ -54,7 +54,7 @@ def sample_layer(
 def check_hops(request: Frame[graphd_pb.SampleLayersRequest]) -> None:
     """Raise InvalidRequest if there is no layer."""
     if not request.head.hops:
-        raise InvalidRequest("a stack of layers has one at least; this one has none")
+        raise InvalidRequest("layers: expected at least one layer")
 
 
 def sample_layers(
@@ -126,7 +126,7 @@ def _decode_layers(request: Frame[LayerRequest], schema: Schema) -> tuple[Ids, T
     nodes, types = decode_nodes(request, schema)
     if head.width < 0 or (head.width and len(nodes) % head.width):
         raise InvalidRequest(
-            f"width {head.width} with {len(nodes)} nodes: layers are of equal size"
+            f"width {head.width}: expected a divisor of the number of nodes, {len(nodes)}"
         )
     return nodes, types, len(nodes) // head.width if head.width else 1
 
@@ -136,7 +136,9 @@ def _check_cols(
 ) -> None:
     if col_types is not None:
         if len(col_types) != len(cols):
-            raise InvalidRequest(f"col_types has {len(col_types)} entries for {len(cols)} cols")
+            raise InvalidRequest(
+                f"col_types has {len(col_types)} entries: expected {len(cols)}, one per col"
+            )
         return
     neighbor_types = {
         schema.edge_types[e].dst_type
@@ -146,6 +148,6 @@ def _check_cols(
     }
     if len(neighbor_types) > 1 and schema.ids != "global":
         raise InvalidRequest(
-            f"the edge types lead to {', '.join(sorted(neighbor_types))}: the section "
-            "col_types must then say each col's, for ids are per type"
+            f"the edge types lead to {', '.join(sorted(neighbor_types))}: expected a node type "
+            "for each col in the section col_types, because ids are per type"
         )

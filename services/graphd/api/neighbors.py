@@ -43,7 +43,7 @@ def sample_neighbors(
 def check_hops(request: Frame[graphd_pb.SampleFanoutRequest]) -> None:
     """Raise InvalidRequest if a fanout has no hop."""
     if not request.head.hops:
-        raise InvalidRequest("a fanout has one hop at least; this one has none")
+        raise InvalidRequest("counts: expected at least one hop")
 
 
 def sample_fanout(
@@ -141,11 +141,11 @@ def decode_hop(
 def _decode_neighbor_read(schema: Schema, head: graphd_pb.NeighborsRequest) -> reads.EdgeReadParams:
     """Return the parameters of a neighbor read."""
     if head.sort not in ("", "id", "weight"):
-        raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")
+        raise InvalidRequest(f"sort {head.sort!r}: expected '', 'id' or 'weight'")
     if head.top and head.sort:
         raise InvalidRequest(
-            f"sort {head.sort!r} with top {head.top}: the heaviest neighbors come heaviest "
-            "first; leave sort out"
+            f"sort {head.sort!r} with top {head.top}: the top neighbors are always ordered by "
+            "weight; omit sort"
         )
     return reads.EdgeReadParams(
         edge_types=decode_edge_types(schema, head.edge_types),

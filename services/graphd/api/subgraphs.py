@@ -165,8 +165,8 @@ def _decode_labor(schema: Schema, head: graphd_pb.SampleLaborRequest) -> labor.L
     """Return the parameters of a LABOR subgraph."""
     if not -1 <= head.importance_steps <= _MAX_IMPORTANCE_STEPS:
         raise InvalidRequest(
-            f"importance {head.importance_steps}: expected 0 to {_MAX_IMPORTANCE_STEPS} steps, or "
-            "-1 for as many as it takes"
+            f"importance {head.importance_steps}: expected 0 to {_MAX_IMPORTANCE_STEPS} steps, "
+            "or -1 to iterate until convergence"
         )
     direction = decode_direction(schema, head.direction)
     return labor.LaborParams(
@@ -186,19 +186,23 @@ def _decode_hgt(schema: Schema, head: graphd_pb.SampleHgtRequest) -> hgt.HgtPara
     """Return the parameters of budget sampling (HGT)."""
     check_types("node", schema, [entry.type_id for entry in head.counts])
     if not head.counts or not head.counts[0].counts:
-        raise InvalidRequest("no layers: say how many nodes of one type at least to draw in each")
+        raise InvalidRequest(
+            "counts: expected at least one layer; state the number of nodes of at least one type "
+            "for each layer"
+        )
     counts = {entry.type_id: tuple(entry.counts) for entry in head.counts}
     if len(counts) < len(head.counts):
         raise InvalidRequest(
-            f"counts of node types {[entry.type_id for entry in head.counts]}: one is given twice"
+            f"counts of node types {[entry.type_id for entry in head.counts]}: expected each "
+            "type once"
         )
     layer_count = len(head.counts[0].counts)
     for type_id, layer_counts in counts.items():
         name = schema.node_types[type_id].name
         if len(layer_counts) != layer_count:
             raise InvalidRequest(
-                f"counts of {name!r} are of {len(layer_counts)} layers, the first ones of "
-                f"{layer_count}; give each as many"
+                f"counts of {name!r} have {len(layer_counts)} layers: expected {layer_count}, as "
+                "for the first type"
             )
         if min(layer_counts) < 0:
             raise InvalidRequest(

@@ -137,12 +137,12 @@ class VersionRunner:
                 raise
             if self._is_published(head.space, head.version, call):
                 raise Unavailable(
-                    f"version {head.version} of space {head.space!r} is served, but not yet "
-                    f"by every storaged ({error.message}); try again"
+                    f"version {head.version} of space {head.space!r} is not served by every "
+                    f"storaged yet ({error.message}); try again"
                 ) from error
             raise NotFound(
-                f"version {head.version} of space {head.space!r} is no longer held; use "
-                "another, or the current one"
+                f"version {head.version} of space {head.space!r} is no longer served; use "
+                "another version, or the current one"
             ) from error
 
     def retry_stale(

@@ -76,9 +76,9 @@ def personalized_pagerank(
 def _decode_walk(schema: Schema, head: graphd_pb.RandomWalkRequest) -> walks.RandomWalkParams:
     """Return the parameters of random walks."""
     if not head.steps:
-        raise InvalidRequest("a walk has one step at least; say which edge types to follow")
+        raise InvalidRequest("edge_types: expected at least one step")
     if not 0 <= head.restart <= 1:
-        raise InvalidRequest(f"restart {head.restart}: a probability is in 0 .. 1")
+        raise InvalidRequest(f"restart {head.restart}: expected a probability, 0 to 1")
     for name, value in (("p", head.p or 1.0), ("q", head.q or 1.0)):
         if not _MIN_BIAS <= value <= _MAX_BIAS:
             raise InvalidRequest(f"{name} {value}: expected {_MIN_BIAS} to {_MAX_BIAS:g}")
@@ -110,7 +110,7 @@ def _decode_visits(
 ) -> visit_counts.VisitParams:
     """Return the parameters of visit counts over a metapath."""
     if not head.steps:
-        raise InvalidRequest("a metapath has one step at least; say which edge types to follow")
+        raise InvalidRequest("metapath: expected at least one step")
     for name, value, limit in (
         ("traversals", head.traversals, _MAX_WALKS),
         ("walks", head.walks, _MAX_WALKS),
@@ -118,7 +118,7 @@ def _decode_visits(
         if not 1 <= value <= limit:
             raise InvalidRequest(f"{name} {value}: expected 1 to {limit}")
     if not 0 <= head.termination <= 1:
-        raise InvalidRequest(f"termination {head.termination}: a probability is in 0 .. 1")
+        raise InvalidRequest(f"termination {head.termination}: expected a probability, 0 to 1")
     if head.count < 0:
         raise InvalidRequest(f"count {head.count}: expected 0 or more neighbors per node")
     steps = tuple(decode_edge_types(schema, step.edge_types) for step in head.steps)
@@ -133,9 +133,8 @@ def _decode_visits(
     if head.traversals > 1 and not begins & ends:
         raise InvalidRequest(
             f"the metapath begins at {', '.join(sorted(begins))} and ends at "
-            f"{', '.join(sorted(ends))}: "
-            f"it cannot be traversed {head.traversals} times; let it end where it begins, "
-            "or ask for 1"
+            f"{', '.join(sorted(ends))}: it cannot be traversed {head.traversals} times; let it "
+            "end where it begins, or use traversals=1"
         )
     walk_params = walks.RandomWalkParams(
         steps=steps,
@@ -158,7 +157,7 @@ def _decode_pagerank(
 ) -> pagerank.PagerankParams:
     """Return the parameters of PageRank."""
     if not 0 < head.alpha <= 1:
-        raise InvalidRequest(f"alpha {head.alpha}: expected a probability above 0, and 1 at most")
+        raise InvalidRequest(f"alpha {head.alpha}: expected a probability above 0, at most 1")
     if not _MIN_EPSILON <= head.epsilon <= 1:
         raise InvalidRequest(f"epsilon {head.epsilon}: expected {_MIN_EPSILON:g} to 1")
     if not 1 <= head.top <= _MAX_WALKS:

@@ -104,8 +104,7 @@ class WriteHandlers:
         size = sum(array.nbytes for array in request.arrays.values())
         if size > _MAX_SMALL_WRITE_BYTES:
             raise InvalidRequest(
-                f"{size} bytes in one write: expected {_MAX_SMALL_WRITE_BYTES} at most; "
-                "write them in a load"
+                f"the write has {size} bytes: expected at most {_MAX_SMALL_WRITE_BYTES}; use a load"
             )
         count = self._versions.retry_stale(head.space, call, run)
         small_write = SmallWrite(

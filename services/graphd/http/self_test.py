@@ -83,7 +83,8 @@ def verify_router(address: Callable[[], str]) -> APIRouter:
         """
         if not verify_lock.acquire(blocking=False):
             raise Busy(
-                "a self-test is running: expected one at a time; try again when it has ended"
+                "a self-test is running, and a graphd runs one at a time; try again when it has "
+                "ended"
             )
         try:
             with Client(GrpcTransport(address()), timeout_s=min(test.timeout_s, 30.0)) as client:

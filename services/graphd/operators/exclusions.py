@@ -58,13 +58,13 @@ class NeighborExclusion:
         for edge in ends:
             if edge.dst_type not in sampled_types:
                 raise InvalidRequest(
-                    f"edges of {edge.name} lead to no negative, which are of "
-                    f"{', '.join(sorted(sampled_types))}; leave them out"
+                    f"edges of {edge.name} do not lead to the sampled types, "
+                    f"{', '.join(sorted(sampled_types))}; remove this edge type"
                 )
         if schema.ids != "global" and len(starts := sorted({edge.src_type for edge in ends})) > 1:
             raise InvalidRequest(
-                f"joined_by edges that begin at {', '.join(starts)}: ids of this space are "
-                "per type; ask for one at a time"
+                f"joined_by edges start at {', '.join(starts)}: expected one node type, because "
+                "ids of this space are per type"
             )
         return cls(context=context.without_filter(), edge_types=tuple(edge_types), sources=sources)
 
@@ -171,23 +171,23 @@ class RowExclusions:
                 or bool((np.diff(indptr) < 0).any())
             ):
                 raise InvalidRequest(
-                    f"indptr has {len(indptr)} entries for {head.rows} rows; expected them "
-                    f"to rise from 0 to {len(excluded)}, one more than rows"
+                    f"indptr has {len(indptr)} entries for {head.rows} rows: expected "
+                    f"{head.rows + 1}, ascending from 0 to {len(excluded)}"
                 )
             listed = ExcludedIds.from_rows(indptr, excluded, context.call.remaining)
         if listed is None and not head.exclude_edge_types:
             return None
         if len(node_types) > 1 and context.space.schema.ids != "global":
             raise InvalidRequest(
-                "negatives of several node types with something left out: ids of this space "
-                "are per type; ask for one type"
+                "negatives of several node types with exclusions: expected one node type, "
+                "because ids of this space are per type"
             )
         if not head.exclude_edge_types:
             return cls(listed=listed, neighbors=None)
         if sources is None or (len(sources) != head.rows and head.rows != 1):
             problem = "no section sources" if sources is None else f"{len(sources)} sources"
             raise InvalidRequest(
-                f"joined_by beside {problem}: expected one for each of {head.rows} rows"
+                f"joined_by with {problem}: expected one source for each of {head.rows} rows"
             )
         neighbors = NeighborExclusion.from_request(
             context, sorted(set(head.exclude_edge_types)), sources, node_types

@@ -65,8 +65,8 @@ def decode_features(
         reads.check_columns(schema.node_types[selection.type_id], selection.names)
     if len({selection.type_id for selection in selections}) < len(selections):
         raise InvalidRequest(
-            f"node_features of types {[selection.type_id for selection in selections]}: one "
-            "is given twice"
+            f"node_features of types {[selection.type_id for selection in selections]}: expected "
+            "each type once"
         )
     return selections
 

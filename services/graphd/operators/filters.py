@@ -133,7 +133,7 @@ def _count_matches(
             values = reply.array(name, _COLUMNS[name], 2)
             if values.shape != (len(key.types), len(request.parts)):
                 raise Internal(
-                    f"filter_rows gave {name} of shape {list(values.shape)} for "
+                    f"filter_rows returned {name} of shape {list(values.shape)} for "
                     f"{len(key.types)} types in {len(request.parts)} parts"
                 )
             column[:, list(request.parts)] = values
@@ -223,9 +223,8 @@ def _evaluate_remote_terms(
     size = sum(array.nbytes for array in term_results.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(
-            f"what satisfies {term_texts} takes {size} bytes between storageds, at most "
-            f"{REPLY_BYTES}; "
-            "ask for fewer edge types at a time, or under a condition of fewer terms"
+            f"the rows that match {term_texts} take {size:,} bytes between storageds: expected "
+            f"at most {REPLY_BYTES:,}; use fewer edge types at a time, or a filter of fewer terms"
         )
     return term_texts, term_results
 

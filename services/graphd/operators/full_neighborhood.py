@@ -41,15 +41,15 @@ def read_edges(
     if (degrees * width > REPLY_BYTES).any():
         index = int(np.argmax(degrees))
         raise InvalidRequest(
-            f"nodes[{index}] = {nodes[index]} has {degrees[index]} edges along these types, "
-            f"a node of a {subject} at most {REPLY_BYTES // width}; "
-            "leave it out, or ask along fewer edge types"
+            f"nodes[{index}] = {nodes[index]} has {degrees[index]} edges of these types: "
+            f"expected at most {REPLY_BYTES // width} for a node of a {subject}; remove the "
+            "node, or use fewer edge types"
         )
     if count * width > _MAX_BYTES:
         raise InvalidRequest(
-            f"the {len(nodes)} nodes of the {subject} have {count} edges along these types, "
-            f"a {subject} at most {_MAX_BYTES // width}; "
-            f"ask for {subject}s of fewer nodes, or along fewer edge types"
+            f"the {len(nodes)} nodes of the {subject} have {count} edges of these types: "
+            f"expected at most {_MAX_BYTES // width}; use {subject}s of fewer nodes, or fewer "
+            "edge types"
         )
     # Each piece ends before the node that would exceed the limit, but has at least one node.
     cuts = [0]

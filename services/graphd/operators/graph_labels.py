@@ -70,8 +70,8 @@ def sample_labels(
         raise InvalidRequest(f"count {count}: expected 0 or more labels")
     if 8 * (count + 1) > REPLY_BYTES:  # check before sampling: the offsets alone need this much
         raise InvalidRequest(
-            f"count={count}: expected at most {REPLY_BYTES // 8 - 1} labels in one reply; "
-            "ask for fewer at a time"
+            f"count={count}: expected at most {REPLY_BYTES // 8 - 1} labels in one reply; sample "
+            "fewer at a time"
         )
     if not label_count:
         raise NotFound(
@@ -80,7 +80,7 @@ def sample_labels(
         )
     chosen = graph_labels.choose_uniform(rng.key_of(seed, rng.LABEL), count, label_count)
     if int(np.diff(indptr)[chosen].sum()) + 8 * count > REPLY_BYTES:
-        raise InvalidRequest(f"{count} labels do not fit into one reply; ask for fewer at a time")
+        raise InvalidRequest(f"{count} labels do not fit into one reply; sample fewer at a time")
     out_indptr, out_values = split_merge.gather_ragged(indptr, values, chosen)
     return {"labels.indptr": out_indptr, "labels.values": out_values}
 
@@ -111,8 +111,8 @@ def label_nodes(context: RequestContext, indptr: Ids, values: NDArray[np.uint8])
     )
     if ids.nbytes + types.nbytes > REPLY_BYTES:
         raise InvalidRequest(
-            f"the nodes of {len(indptr) - 1} labels have {ids.nbytes + types.nbytes} bytes, "
-            f"one reply at most {REPLY_BYTES}; ask for fewer"
+            f"the nodes of {len(indptr) - 1} labels have {ids.nbytes + types.nbytes:,} bytes: "
+            f"expected at most {REPLY_BYTES:,} in one reply; request fewer labels"
         )
     order = np.lexsort((ids, types, label_indices))
     return {
@@ -150,8 +150,8 @@ def _read_labels(context: RequestContext) -> ByteStrings:
         cursors = {host: cursor for host, cursor in cursors.items() if cursor >= 0}
         if size > MAX_LABEL_BYTES:
             raise InvalidRequest(
-                f"the graph labels of space {context.space.name!r} take more than "
-                f"{MAX_LABEL_BYTES} bytes; give graphs shorter labels"
+                f"the graph labels of space {context.space.name!r} exceed {MAX_LABEL_BYTES:,} "
+                "bytes; use shorter labels"
             )
     return split_merge.indptr_of(np.concatenate(lengths)), np.concatenate(values)
 

@@ -107,8 +107,8 @@ class HopDispatch:
         sizes = [reply.array(f"sizes.{fanout.edge_type}", "int32") for reply in host_replies]
         if sum(map(len, sizes)) != len(row_ranks):
             raise Internal(
-                f"the storageds told of {sum(map(len, sizes))} nodes' neighbors; they were "
-                f"asked about {len(row_ranks)}"
+                f"the storageds returned neighbors of {sum(map(len, sizes))} nodes: expected "
+                f"{len(row_ranks)}"
             )
         merged_sizes = merge_sizes(row_ranks, sizes) if len(sizes) > 1 else sizes[0]
 

@@ -255,9 +255,11 @@ def _groups(indptr: Ids, node_count: int) -> Types:
         or bool((np.diff(indptr) < 0).any())
     ):
         raise InvalidRequest(
-            f"indptr of {len(indptr)} entries for {node_count} nodes: it must rise from 0 to "
-            f"{node_count}"
+            f"indptr has {len(indptr)} entries: expected offsets that ascend from 0 to the "
+            f"number of nodes, {node_count}"
         )
     if len(indptr) - 1 > _MAX_GROUPS:
-        raise InvalidRequest(f"{len(indptr) - 1} groups: at most {_MAX_GROUPS} in one call")
+        raise InvalidRequest(
+            f"{len(indptr) - 1} groups: expected at most {_MAX_GROUPS} in one call"
+        )
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))

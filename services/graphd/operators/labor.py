@@ -163,8 +163,8 @@ class _SharedNeighbors:
             )
             if len(host_largest) != len(self._indices[host]):
                 raise Internal(
-                    f"a storaged told of {len(host_largest)} neighbors after "
-                    f"{len(self._indices[host])}, of the same nodes"
+                    f"a storaged returned {len(host_largest)} neighbors after "
+                    f"{len(self._indices[host])} of the same nodes"
                 )
             labor.scatter_max(self._indices[host], host_largest, largest)
             self._context.call.remaining()

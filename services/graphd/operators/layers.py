@@ -63,8 +63,8 @@ def sample_layer(
     width, type_count = len(nodes) // max(count, 1), len(context.space.schema.node_types)
     if count * max(params.count * 20, 1) > REPLY_BYTES or count * type_count > _MAX_TREES:
         raise InvalidRequest(
-            f"{params.count} nodes for each of {count} layers do not fit into one reply; ask "
-            "for fewer layers at a time"
+            f"{params.count} nodes for each of {count} layers do not fit into one reply; sample "
+            "fewer layers at a time"
         )
     edge_params = reads.EdgeReadParams(
         edge_types=params.edge_types,
@@ -120,7 +120,7 @@ def _drawn_edges(edges: Sections, indices: Types, chosen: Ids, candidate_count: 
     columns = {name: edges[name] for name in ("types", "weights", "eids") if name in edges}
     description = (
         "the edges between the layers",
-        "ask for fewer nodes, for fewer layers at a time, or without edge ids",
+        "sample fewer nodes, fewer layers at a time, or no edge ids",
     )
     width = 8 + 8 + sum(column.itemsize for column in columns.values())
     _check_bytes(int(np.diff(offsets)[indices].sum()) * width, *description)
@@ -149,7 +149,7 @@ def sample_layers(
         sections = sample_layer(context, params, count, nodes, node_type, types)
         out |= {f"{name}.{h}": array for name, array in sections.items()}
         nodes, node_type, types = sections["ids"], -1, sections["kinds"]
-    _check_size(out, "the layers", "ask for fewer nodes, for fewer layers at a time, or hop by hop")
+    _check_size(out, "the layers", "sample fewer nodes, fewer layers at a time, or hop by hop")
     return out
 
 
@@ -237,7 +237,7 @@ def check_edges_size(sections: Sections, nodes: int, cols: int) -> None:
 
 
 def _edges_description(nodes: int, cols: int) -> tuple[str, str]:
-    return f"the edges from {nodes} nodes to {cols}", "ask for fewer rows at a time"
+    return f"the edges from {nodes} nodes to {cols}", "request fewer rows at a time"
 
 
 def _check_size(sections: Sections, subject: str, remedy: str) -> None:
@@ -247,5 +247,6 @@ def _check_size(sections: Sections, subject: str, remedy: str) -> None:
 def _check_bytes(size: int, subject: str, remedy: str) -> None:
     if size > REPLY_BYTES:
         raise InvalidRequest(
-            f"{subject} have {size} bytes, one reply at most {REPLY_BYTES}; {remedy}"
+            f"{subject} have {size:,} bytes: expected at most {REPLY_BYTES:,} in one reply; "
+            f"{remedy}"
         )

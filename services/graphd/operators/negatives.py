@@ -129,7 +129,7 @@ def sample_nodes_like(
         index = int(np.argmax(types < 0))
         raise NotFound(
             f"nodes[{index}] = {nodes[index]}: version {context.version.version} has no such "
-            "node; leave it out, or ask for rows of -1"
+            "node; remove it, or allow unknown nodes, which have rows of -1"
         )
     rows = np.flatnonzero(types >= 0)
     out: Sections = {"ids": np.full((len(nodes), n), -1, np.int64), "types": types}
@@ -294,6 +294,6 @@ def _check_reply_size(rows: int, draw: GlobalDraw) -> None:
     if not 0 <= draw.count <= draw.max_rows or rows * draw.count > draw.max_rows:
         max_rows = draw.max_rows // max(draw.count, 1)
         raise InvalidRequest(
-            f"{draw.count} nodes for each of {rows} rows do not fit into one reply; ask for "
+            f"{draw.count} nodes for each of {rows} rows do not fit into one reply; request "
             f"{max_rows} rows at a time"
         )

@@ -71,8 +71,8 @@ def pagerank(
     if len(nodes) * params.top_k * _ROW_BYTES > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (_ROW_BYTES * params.top_k)
         raise InvalidRequest(
-            f"{params.top_k} nodes for each of {len(nodes)} do not fit into one reply; ask "
-            f"for {max_nodes} nodes at a time"
+            f"{params.top_k} nodes for each of {len(nodes)} do not fit into one reply; request "
+            f"{max_nodes} nodes at a time"
         )
     resolved_types = reads.node_types(context.without_filter(), nodes, node_type, types)["types"]
     if len(context.space.hosts) == 1:
@@ -95,9 +95,9 @@ def pagerank(
             except _TooManyPairs:
                 if size == 1:
                     raise InvalidRequest(
-                        f"nodes[{existing[begin]}] = {nodes[existing[begin]]} comes to more "
-                        f"than {MAX_PAIRS} nodes with epsilon {params.epsilon:g}, "
-                        "the most that is held for one; ask with a larger epsilon"
+                        f"nodes[{existing[begin]}] = {nodes[existing[begin]]} reaches more than "
+                        f"{MAX_PAIRS} nodes with epsilon {params.epsilon:g}, the maximum for one "
+                        "node; use a larger epsilon"
                     ) from None
                 size = max(min(size, len(existing) - begin) // 2, 1)
                 continue
@@ -371,7 +371,7 @@ class _GraphCache:
         except InvalidRequest as error:  # more than a reply can hold
             if len(indices) == 1:
                 raise InvalidRequest(
-                    f"node {ids[0]} has more edges than can be read at a time: {error.message}"
+                    f"node {ids[0]} has more edges than one reply can hold: {error.message}"
                 ) from error
             half = len(indices) // 2
             self._read_neighbors(indices[:half])
@@ -385,9 +385,8 @@ class _GraphCache:
             self._weights.append(edges["weights"])
         if offset + len(edges["ids"]) > MAX_EDGES:
             raise InvalidRequest(
-                f"the nodes that mass comes to have more than {MAX_EDGES} edges, the most "
-                "that one request reads; "
-                "ask with a larger epsilon, or for fewer nodes at a time"
+                f"the nodes reached have more than {MAX_EDGES} edges, the maximum of one "
+                "request; use a larger epsilon, or request fewer nodes at a time"
             )
         self._neighbors.append(
             self.assign_indices(edges["ids"], self._neighbor_types[edges["types"]]).astype(np.int32)

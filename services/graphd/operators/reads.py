@@ -74,7 +74,7 @@ def neighbors(
         max_nodes = REPLY_BYTES // (_NEIGHBOR_BYTES * edge_params.top)
         raise InvalidRequest(
             f"{edge_params.top} neighbors of {len(nodes)} nodes may not fit into one reply; "
-            f"ask for {max_nodes} nodes at a time"
+            f"request {max_nodes} nodes at a time"
         )
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
     requests = []
@@ -122,7 +122,7 @@ def degrees(
 def _check_degrees(nodes: Ids, edge_types: Sequence[int]) -> None:
     if len(nodes) * len(edge_types) * 8 > REPLY_BYTES:
         raise InvalidRequest(
-            f"the degrees of {len(nodes)} nodes do not fit into one reply; ask for "
+            f"the degrees of {len(nodes)} nodes do not fit into one reply; request "
             f"{REPLY_BYTES // (8 * len(edge_types))} at a time"
         )
 
@@ -319,7 +319,7 @@ def _read_places(
         )
     if len(positions) * row_bytes > REPLY_BYTES:
         raise InvalidRequest(
-            f"{len(positions)} {description} do not fit into one reply; ask for "
+            f"{len(positions)} {description} do not fit into one reply; request "
             f"{REPLY_BYTES // row_bytes} at a time"
         )
     if not positions.size:
@@ -420,7 +420,7 @@ def check_columns(schema_type: NodeType | EdgeType, names: Sequence[str]) -> Non
         if not (name == "weight" and isinstance(schema_type, NodeType)):
             schema_type.feature(name)
     if len(set(names)) < len(names):
-        raise InvalidRequest(f"features {list(names)}: a name is there twice")
+        raise InvalidRequest(f"features {list(names)}: expected each name once")
 
 
 def _rows(
@@ -446,7 +446,8 @@ def check_size(sections: dict[str, NDArray[Any]], subject: str) -> None:
     size = sum(array.nbytes for array in sections.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(
-            f"{subject} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time"
+            f"{subject} have {size:,} bytes: expected at most {REPLY_BYTES:,} in one reply; "
+            "request fewer at a time"
         )
 
 

@@ -191,7 +191,8 @@ def _draw_block(
         )
         if received != expected:
             raise Internal(
-                f"storaged {space.hosts[host]} gave {received} draws of {expected} that are its own"
+                f"storaged at {context.dispatcher.address(space.hosts[host])} returned "
+                f"{received} draws: expected {expected}"
             )
     if len(replies) == 1:
         return dict(replies[0].arrays)
@@ -238,8 +239,8 @@ def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares
     if draw.count > available:
         mode = "uniformly" if draw.uniform else "by weight"
         raise InvalidRequest(
-            f"{draw.count} different {_WORD[draw.element]}s were asked for; {available} can "
-            f"be drawn {mode}"
+            f"{draw.count} different {_WORD[draw.element]}s were requested; {available} can be "
+            f"drawn {mode}"
         )
     distinct_draws, start = DistinctDraws(draw.id_section), 0
     while not start or (len(distinct_draws) < draw.count and not distinct_draws.exhausted):
@@ -382,8 +383,8 @@ def sample_neighbors(
     if params.count * len(nodes) * width > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (width * max(params.count, 1))
         raise InvalidRequest(
-            f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask "
-            f"for {max_nodes} nodes at a time"
+            f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; request "
+            f"{max_nodes} nodes at a time"
         )
     head = storaged_pb.DrawNeighborsRequest(
         version_ref=context.version_ref(),
@@ -475,6 +476,6 @@ def _check_size(sections: Mapping[str, NDArray[Any]]) -> None:
     total = sum(array.nbytes for array in sections.values())
     if total > REPLY_BYTES:
         raise InvalidRequest(
-            f"the fanout has {total} bytes, one reply at most {REPLY_BYTES}; start from "
-            "fewer nodes at a time"
+            f"the fanout has {total:,} bytes: expected at most {REPLY_BYTES:,} in one reply; "
+            "start from fewer nodes at a time"
         )

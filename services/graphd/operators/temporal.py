@@ -87,13 +87,13 @@ def _check_union(request: NeighborRequest, schema: Schema, edge_types: Sequence[
     missing = [name for name, kind in time_kinds.items() if not kind]
     if missing:
         raise InvalidRequest(
-            f"times with edge types {', '.join(missing)}, which have none; declare which "
-            "feature is their time, or leave them out"
+            f"times with edge types {', '.join(missing)}: expected edge types with a time; "
+            "declare one of their features as time, or omit these types"
         )
     if len(set(time_kinds.values())) > 1:
         raise InvalidRequest(
-            f"times of {', '.join(time_kinds)} are integers and floats; ask for those "
-            "of one kind at a time"
+            f"times of {', '.join(time_kinds)} are integers and floats; request those of one "
+            "kind at a time"
         )
 
 
@@ -110,15 +110,15 @@ def subgraph_filter(
         return None
     if not head.disjoint:
         raise InvalidRequest(
-            "times of seeds with trees that are merged: a node that two seeds reach would "
-            "have two times; sample with disjoint=True"
+            "times of seeds with merged trees: a node that two seeds reach would have two "
+            "times; use disjoint=True"
         )
     types = [fanout.edge_type for fanout in head.fanouts]
     if not any(edge_time_dtype(schema, e, incoming=head.direction == common_pb.IN) for e in types):
         names = ", ".join(schema.edge_types[e].name for e in types)
         raise InvalidRequest(
-            f"times with edge types {names}: none of them has times; declare which feature "
-            "is one's time, or their nodes'"
+            f"times with edge types {names}: none of them has times; declare a time for one of "
+            "them, or for their nodes"
         )
     return temporal_filter
 
@@ -128,7 +128,7 @@ def _draw_filter(request: NeighborRequest) -> TemporalFilter | None:
     temporal_filter = _decode_filter(request)
     if temporal_filter is not None and head.want_probabilities:
         raise InvalidRequest(
-            "probabilities of neighbors until times are not served; leave one of them out"
+            "temporal filters do not support probabilities of neighbors; omit one of the two"
         )
     return temporal_filter
 
@@ -141,8 +141,7 @@ def _decode_filter(
         return None
     if head.temporal_filter.last and head.replace:
         raise InvalidRequest(
-            "the last neighbors with replacement: they are taken, not drawn; sample with "
-            "replace=False"
+            "the last neighbors with replacement: they are selected, not drawn; use replace=False"
         )
     times = request.arrays.get("times")
     values = request.array(
@@ -150,10 +149,11 @@ def _decode_filter(
     )
     if len(values) != len(request.arrays["nodes"]):
         raise InvalidRequest(
-            f"times has {len(values)} entries for {len(request.arrays['nodes'])} nodes"
+            f"times has {len(values)} entries: expected {len(request.arrays['nodes'])}, one per "
+            "node"
         )
     if values.dtype.kind == "f" and np.isnan(values).any():
-        raise InvalidRequest(f"times[{int(np.argmax(np.isnan(values)))}] = nan: a time is a number")
+        raise InvalidRequest(f"times[{int(np.argmax(np.isnan(values)))}] = nan: expected a number")
     return TemporalFilter(
         times=values,
         head=common_pb.TemporalFilter(

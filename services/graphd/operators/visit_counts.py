@@ -43,15 +43,15 @@ def top_visited(
     if len(nodes) * params.count * _ROW_BYTES > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (_ROW_BYTES * params.count)
         raise InvalidRequest(
-            f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask "
-            f"for {max_nodes} nodes at a time"
+            f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; request "
+            f"{max_nodes} nodes at a time"
         )
     bytes_per_node = params.walks * (params.walk.length + 1) * (8 + 4 * params.walk.want_types)
     if bytes_per_node > REPLY_BYTES:
         raise InvalidRequest(
-            f"{params.walks} walks of {params.walk.length} steps from each node: expected "
-            f"{REPLY_BYTES} bytes of them at most, not {bytes_per_node}; "
-            "ask for fewer walks or traversals"
+            f"{params.walks} walks of {params.walk.length} steps from each node take "
+            f"{bytes_per_node:,} bytes: expected at most {REPLY_BYTES:,}; use fewer walks or "
+            "traversals"
         )
     hops, neighbor_types = len(params.walk.steps), _neighbor_types(context, params.walk)
     is_mixed = len({int(neighbor_types[edge_type]) for edge_type in params.walk.steps[-1]}) > 1

@@ -78,7 +78,7 @@ def random_walks(
     if count * (params.length + 1) * width > REPLY_BYTES:
         max_walks = REPLY_BYTES // (width * (params.length + 1))
         raise InvalidRequest(
-            f"{count} walks of {params.length} steps do not fit into one reply; ask for "
+            f"{count} walks of {params.length} steps do not fit into one reply; request "
             f"{max_walks} at a time"
         )
     first_steps = (

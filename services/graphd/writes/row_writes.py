@@ -275,8 +275,8 @@ def check_ends(context: WriteContext, type_id: int, sections: Mapping[str, NDArr
         if not is_present.all():
             index = int(np.argmin(is_present))
             raise InvalidRequest(
-                f"{name}[{index}] = {sections[name][index]}: no such {end!r} node; write it "
-                f"first, or declare {edge_type.name!r} missing: create"
+                f"{name}[{index}] = {sections[name][index]}: there is no {end!r} node with this "
+                f"id; write it first, or declare {edge_type.name!r} with `missing: create`"
             )
 
 
@@ -293,8 +293,8 @@ def _check_one_type(context: WriteContext, type_id: int, ids: Ids) -> None:
             index = int(np.argmax(conflicts))
             name = schema.node_types[other].name
             raise InvalidRequest(
-                f"ids[{index}] = {ids[index]}: a node of type {name!r} has this id, and ids "
-                "are global here; delete it first"
+                f"ids[{index}] = {ids[index]}: a node of type {name!r} has this id, and ids are "
+                "unique over all types here; delete it first"
             )
 
 

@@ -124,12 +124,11 @@ class WriteBatcher:
                 if small_write in queue:
                     queue.remove(small_write)
                     small_write.error = Deadline(
-                        "the call's time is up before its turn came; nothing was written"
+                        "the timeout of the call passed before the write began; nothing was written"
                     )
                 else:
                     small_write.error = Deadline(
-                        "the call's time is up while it was being written; it may have been "
-                        "written all the same"
+                        "the timeout of the call passed during the write; it may have been applied"
                     )
             return
 
@@ -172,9 +171,12 @@ class WriteBatcher:
             else:
                 for small_write in group:
                     self._commit_group(space, [small_write])
-        except Exception as error:  # any failure must wake the waiting callers
+        except Exception:  # any failure must wake the waiting callers
             logger.exception("group_failed", extra={"space": space, "writes": len(group)})
-            _finish(group, Internal(f"the write failed: {error!r}"))
+            _finish(
+                group,
+                Internal("the write failed; graphd's log has the details under event group_failed"),
+            )
         else:
             _finish(group, None)
 
@@ -277,8 +279,8 @@ class BatchCommitter:
             ).commit
         except AsterismError as error:
             raise CommitUncertain(
-                f"it may have been written all the same, for the commit of load {load_id} "
-                f"was not answered: {error.message}"
+                f"the write may have been applied, but the commit of load {load_id} failed: "
+                f"{error.message}"
             ) from error
 
     def _commit_with_retry(

@@ -36,7 +36,7 @@ def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType
     """
     if kind not in _IDS:
         kind_names = ", ".join(storaged_pb.BlockKind.Name(writable_kind) for writable_kind in _IDS)
-        raise InvalidRequest(f"kind {kind}: a client writes {kind_names}")
+        raise InvalidRequest(f"kind {kind}: expected one of {kind_names}")
     types: tuple[NodeType | EdgeType, ...] = (
         schema.node_types
         if kind in (storaged_pb.NODES, storaged_pb.NODE_DELETES)
@@ -44,7 +44,7 @@ def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType
     )
     if type_id >= len(types):
         raise NotFound(
-            f"type {type_id}: the space has types 0 to {len(types) - 1}: "
+            f"type {type_id}: expected a type of the space, 0 to {len(types) - 1}: "
             f"{', '.join(t.name for t in types)}"
         )
     return types[type_id]
@@ -95,9 +95,8 @@ def _check_names(
         if mismatches.size:
             index = int(mismatches[0])
             raise InvalidRequest(
-                f"{section}[{index}] = {ids[index]}: that is not the id of "
-                f"{string_ids.display_string(names_column, index)} under the salt "
-                f"{schema.salt}"
+                f"{section}[{index}] = {ids[index]}: expected the id of "
+                f"{string_ids.display_string(names_column, index)} under the salt {schema.salt}"
             )
         check_distinct_ids(schema, schema_type.name, ids, names_column)
     return {f"{stem}.{half}" for stem in columns.values() for half in ("indptr", "values")}

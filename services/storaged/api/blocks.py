@@ -111,4 +111,6 @@ class BlockHandlers:
 def _check_node_type(schema: Schema, type_id: int) -> None:
     type_count = len(schema.node_types)
     if type_id >= type_count:
-        raise InvalidRequest(f"node type {type_id}: the schema has {type_count}")
+        raise InvalidRequest(
+            f"node type {type_id}: expected a node type of the schema, 0 to {type_count - 1}"
+        )

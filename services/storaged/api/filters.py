@@ -35,7 +35,7 @@ def filter_rows(
     """Find the rows that match a filter, cache them, and return their totals."""
     head = request.head
     if not head.version_ref.HasField("where"):
-        raise InvalidRequest("filter_rows: version_ref.where is missing; say which rows are meant")
+        raise InvalidRequest("filter_rows: version_ref.where: missing; expected a filter")
     unfiltered = versions.unfiltered(request)
     where, parts = decode_row_filter(head.version_ref.where), list(head.parts)
     totals = versions.filters.filtered_totals(
@@ -74,7 +74,8 @@ def _decode_matches(request: Frame[storaged_pb.FilterRowsRequest]) -> sampling.R
             or array.dtype not in (np.uint8, np.int64)
         ):
             raise InvalidRequest(
-                f"filter_rows: the array {name!r} is no answer to one of {len(head.terms)} terms"
+                f"filter_rows: array {name!r}: expected the result of one of {len(head.terms)} "
+                "terms"
             )
         matches[edge_type, str(head.terms[number]), part] = array
     return sampling.RemoteMatches(found=matches)
@@ -83,5 +84,5 @@ def _decode_matches(request: Frame[storaged_pb.FilterRowsRequest]) -> sampling.R
 def _parse_term(text: str) -> Term:
     tree = parse(text).predicate
     if not isinstance(tree, Term):
-        raise InvalidRequest(f"evaluate_terms: {text!r} is not one term")
+        raise InvalidRequest(f"evaluate_terms: {text!r}: expected a single term")
     return tree

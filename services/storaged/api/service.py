@@ -118,5 +118,6 @@ class StoreService:
 
 def _refuse_writes(space_id: int, load_id: int, chunk: int, timeout_s: float) -> NoReturn:
     raise Conflict(
-        f"load {load_id} of space {space_id}: nothing is written here; write through a graphd"
+        f"load {load_id} of space {space_id}: expected a process with write access; write "
+        "through a graphd"
     )

@@ -106,11 +106,9 @@ def update_importance(
         )
         if importance_steps.neighbors.size > MAX_NEIGHBORS:
             raise InvalidRequest(
-                "the nodes of the hop that live on one host lead to "
-                f"{importance_steps.neighbors.size} different ones, with importance "
-                "steps to "
-                f"{MAX_NEIGHBORS} at most; start from fewer seeds, or ask without "
-                "importance steps"
+                f"the nodes of this hop on one storaged have {importance_steps.neighbors.size} "
+                f"different neighbors: expected at most {MAX_NEIGHBORS} with importance steps; "
+                "start from fewer seeds, or use importance=0"
             )
         outputs: Sections = {
             "largest": importance_steps.update_importances(importances),
@@ -177,8 +175,8 @@ def _decode_labor_options(message: storaged_pb.LaborParams) -> sampling.LaborOpt
     """Return the options of LABOR: how variates are shared among nodes and hops."""
     if message.importance_steps < UNTIL_CONVERGED:
         raise InvalidRequest(
-            f"{message.importance_steps} importance steps: expected 0 or more, or "
-            f"{UNTIL_CONVERGED}: until they change little"
+            f"importance_steps={message.importance_steps}: expected 0 or more, or "
+            f"{UNTIL_CONVERGED} to iterate until convergence"
         )
     return sampling.LaborOptions(
         layer_dependency=message.layer_dependency, importance=message.importance_steps

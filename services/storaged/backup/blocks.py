@@ -51,20 +51,23 @@ def decode_stream(
         key = keys.parse_block_key(raw)
         if key.part != part or key.load_id not in loads:
             raise Corrupt(
-                f"blocks of part {part}: value {count} is of part {key.part}, commit "
-                f"{key.load_id}; the backup does not fit together"
+                f"blocks of part {part}: value {count} belongs to part {key.part}, commit "
+                f"{key.load_id}; the backup is damaged"
             )
         record = stream.read(RECORD_BYTES)
         (length,) = _LENGTH.unpack(stream.read(_LENGTH.size))
         if length > _LONGEST_VALUE:
-            raise Corrupt(f"blocks of part {part}: value {count} says that it has {length} bytes")
+            raise Corrupt(
+                f"blocks of part {part}: value {count}: length {length} is invalid; the backup is "
+                "damaged"
+            )
         yield verified_value(key._replace(load_id=loads[key.load_id]), record, stream.read(length))
         count += 1
     (expected,) = _COUNT.unpack(stream.read(_COUNT.size))
     if expected != count or stream.has_more():
         raise Corrupt(
-            f"blocks of part {part}: {count} values where the stream says {expected}, or "
-            "more behind its end"
+            f"blocks of part {part}: found {count} values where the stream states {expected}, or "
+            "more after its end; the backup is damaged"
         )
 
 
@@ -83,7 +86,9 @@ class _ByteReader:
         while missing > 0:
             piece = next(self._pieces, None)
             if piece is None:
-                raise Corrupt(f"blocks: the stream ends {missing} bytes early")
+                raise Corrupt(
+                    f"blocks: the stream ends {missing} bytes early; the backup is damaged"
+                )
             chunks.append(piece)
             missing -= len(piece)
         if chunks:

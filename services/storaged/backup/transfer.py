@@ -73,7 +73,7 @@ class Transfer:
             if not self._is_complete(remote, part):
                 self._upload_part(remote, part, size, done, total)
             done += rows
-            self.report_progress(f"part {part} is there", done, total)
+            self.report_progress(f"part {part} is complete", done, total)
         return {"made": {"folder": remote.display_address}}
 
     def _is_complete(self, remote: RemoteFolder, part: int) -> bool:
@@ -93,14 +93,13 @@ class Transfer:
             digest = hashlib.sha256((image / MANIFEST).read_bytes()).hexdigest()
         except FileNotFoundError as error:
             raise NotFound(
-                f"part {part} of version {self.version} is not here any more; back up a "
-                "newer version"
+                f"part {part} of version {self.version} no longer exists; back up a newer version"
             ) from error
         if digest != self.digests.get(part):
             published_digest = self.digests.get(part)
             raise Corrupt(
-                f"the image of part {part} has digest {digest}, version {self.version} was "
-                f"sealed with {published_digest}"
+                f"the image of part {part} has digest {digest}: expected {published_digest}, as "
+                f"in version {self.version}"
             )
         open_part(image, verify=True)
         files = []
@@ -143,8 +142,8 @@ class Transfer:
         content = remote.read(MANIFEST_FILE)
         if hashlib.sha256(content).hexdigest() != self.sha256:
             raise Corrupt(
-                f"{remote.display_address}/{MANIFEST_FILE}: it is not the record that the "
-                "restore began with; restore anew"
+                f"{remote.display_address}/{MANIFEST_FILE}: the record has changed since the "
+                "restore began; start the restore again"
             )
         record = BackupManifest.from_bytes(content)
         loads = {commit: load for load, commit in self.commits.items()}
@@ -175,7 +174,7 @@ class Transfer:
         except AsterismError:
             pass  # An earlier attempt did not finish.
         if folder.is_symlink():
-            raise Corrupt(f"{folder}: a symbolic link; expected a folder of this storaged's own")
+            raise Corrupt(f"{folder}: expected a folder of this storaged, found a symbolic link")
         make_folder(folder)
         (folder / MANIFEST).unlink(missing_ok=True)
         prefix = f"{part_folder(part)}/image/"
@@ -186,13 +185,14 @@ class Transfer:
         }
         if MANIFEST not in files or any("/" in name for name in files):
             raise Corrupt(
-                f"{remote.display_address}/{prefix}: the record has no whole image of part {part}"
+                f"{remote.display_address}/{prefix}: the record has no complete image of part "
+                f"{part}"
             )
         size, free = sum(file.bytes for file in files.values()), shutil.disk_usage(folder).free
         if size > free:
             raise Unavailable(
-                f"{remote.display_address}/{prefix}: {size} bytes by its record, {free} are "
-                "free here; free space and do it again"
+                f"{remote.display_address}/{prefix}: {size} bytes are needed, {free} are free "
+                "here; free space and try again"
             )
         for name, file in files.items():
             if name != MANIFEST:
@@ -201,8 +201,8 @@ class Transfer:
         manifest = remote.read_file(files[MANIFEST])
         if hashlib.sha256(manifest).hexdigest() != self.digests[part]:
             raise Corrupt(
-                f"{remote.display_address}/{prefix}{MANIFEST}: not the image that version "
-                f"{self.version} was sealed with"
+                f"{remote.display_address}/{prefix}{MANIFEST}: does not match the image of "
+                f"version {self.version}; the backup is damaged"
             )
         write_durably(folder / MANIFEST, manifest)
         open_part(folder, verify=True)

@@ -259,8 +259,8 @@ class _TablePasses:
         )
         if not shortfall <= LEFTOVER_TOLERANCE * size:
             raise Internal(
-                f"{self._prefix} of part {self._work.part}: the leftovers of the sweep are "
-                f"short of {shortfall}; the version is refused"
+                f"{self._prefix} of part {self._work.part}: the remainder of the sweep is short "
+                f"by {shortfall}; the version is rejected"
             )
         return {}
 
@@ -334,8 +334,8 @@ class _TablePasses:
         )
         if not out[0] <= MAX_DISTANCE:
             raise Internal(
-                f"{prefix} of part {self._work.part}: the table's law is {out[0]:.3g} away "
-                "from its weights; the version is refused"
+                f"{prefix} of part {self._work.part}: the table's distribution differs from its "
+                f"weights by {out[0]:.3g}; the version is rejected"
             )
         return TableResult(
             size=scan.size,

@@ -445,8 +445,8 @@ def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCoun
                 out[name].append(column)
     if counts.slots > MAX_ROWS:
         raise InvalidRequest(
-            f"part {context.part} has {counts.slots} edges of {edge_type.name}, more than "
-            f"{MAX_ROWS}; make the space with more parts"
+            f"part {context.part} has {counts.slots} edges of {edge_type.name}: expected at most "
+            f"{MAX_ROWS}; create the space with more partitions"
         )
     counts.mix, counts.seen = counts.mix & _MASK, counts.seen & _MASK
     counts.named = [
@@ -639,6 +639,6 @@ def _audit_mix(
             )
     if (mix - expected) & _MASK or int(indptr[-1]) != slots:
         raise Internal(
-            f"{side.name} of part {context.part}: the edges of the image are not those of "
-            "the graph; the version is refused"
+            f"{side.name} of part {context.part}: the edges of the image differ from those of "
+            "the graph; the version is rejected"
         )

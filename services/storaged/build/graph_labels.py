@@ -101,8 +101,8 @@ def _build_index(context: BuildContext, name: str, column: str, rows: int) -> St
                 or _text(indptr, values, bucket_end.row) != _text(indptr, values, int(ordered[0]))
             ):
                 raise Internal(
-                    f"part {context.part}: two graph labels of {name} have one hash, and "
-                    "more nodes than the memory limit allows; raise it"
+                    f"part {context.part}: two graph labels of {name} have the same hash, and "
+                    "more nodes than the memory limit allows; raise memory_limit_mib"
                 )
             starts, hashes = starts[1:], hashes[1:]
         else:

@@ -98,8 +98,8 @@ def build_heavy_row(
     ).run()
     if not shortfall <= LEFTOVER_TOLERANCE * weights.size:
         raise Internal(
-            f"alias row of {weights.size} edges: the leftovers are short of {shortfall}; the "
-            "version is refused"
+            f"alias row of {weights.size} edges: the remainder is short by {shortfall}; the "
+            "version is rejected"
         )
     return total
 

@@ -297,8 +297,8 @@ def _write_order(index_build: IndexBuild) -> StepState:
                 or _text(*texts, bucket_end.row) != _text(*texts, int(ordered[0]))
             ):
                 raise Internal(
-                    f"part {context.part}: two texts of {prefix} have one hash, and more "
-                    "nodes than the memory limit allows; raise it"
+                    f"part {context.part}: two strings of {prefix} have the same hash, and more "
+                    "nodes than the memory limit allows; raise memory_limit_mib"
                 )
             values = hashes
         else:
@@ -327,8 +327,8 @@ def _write_order(index_build: IndexBuild) -> StepState:
         out_bounds.append(np.array([row_count], np.int64))
     if row_count != index_build.count:
         raise Internal(
-            f"part {context.part}: {prefix} has {row_count} rows of {index_build.count}; the "
-            "version is refused"
+            f"part {context.part}: {prefix} has {row_count} rows: expected {index_build.count}; "
+            "the version is rejected"
         )
     return {}
 
@@ -407,8 +407,9 @@ def _tables(context: BuildContext, table_prefix: str, prefix: str, file: str) ->
             )
             if fault[1]:
                 raise Internal(
-                    f"part {context.part}: {table_prefix}: the table of rows "
-                    f"{low + int(fault[0]) * level.step} on is not the law of its weights"
+                    f"part {context.part}: {table_prefix}: the table from row "
+                    f"{low + int(fault[0]) * level.step} on does not match its weights; the "
+                    "version is rejected"
                 )
             level.threshold_file.append(alias_threshold)
             level.fraction_file.append(alias_fraction)

@@ -209,8 +209,8 @@ def _make_rows(context: BuildContext, type_id: int, refs: list[BlockRef]) -> Ste
     )
     if state["rows"] > MAX_ROWS:
         raise InvalidRequest(
-            f"part {context.part} has {state['rows']} rows of one type, more than "
-            f"{MAX_ROWS}; make the space with more parts"
+            f"part {context.part} has {state['rows']} rows of one type: expected at most "
+            f"{MAX_ROWS}; create the space with more partitions"
         )
     rows, weights = _load_rows(context, f"n{type_id}", state), None
     if context.task.schema.node_types[type_id].weighted:
@@ -404,8 +404,8 @@ def _audit_weights(
     context.scratch.remove("seen")
     if wrong:
         raise Internal(
-            f"part {context.part}, node type {type_id}: {wrong} weights of the image are not "
-            "those of the graph; the version is refused"
+            f"part {context.part}, node type {type_id}: {wrong} weights of the image differ from "
+            "those of the graph; the version is rejected"
         )
 
 

@@ -242,9 +242,7 @@ class PartUnitCache:
                     tables.append(table)
                     self._tables.link(table, source.output)
                     if self._tables.run_bytes(table) != size:
-                        raise ValueError(
-                            f"{table} of {source.output} does not have {size} bytes any more"
-                        )
+                        raise ValueError(f"{table} of {source.output} no longer has {size} bytes")
         except (OSError, ValueError, KeyError, AsterismError):
             # The folder is being removed, there are too many links, or a file is damaged: make the
             # unit instead.

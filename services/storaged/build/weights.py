@@ -82,10 +82,9 @@ def check_weights(
         element = "node" if isinstance(owner, NodeType) else "edge"
         raise InvalidRequest(
             f"part {context.part}, {element} type {owner.name!r}, {element} {ids[position]}: "
-            f"weight {table.name!r} is {original[position]} ({table.expression}); a weight "
-            "is "
-            "finite, not negative and fits float32: write another value, or make the space "
-            "with `invalid: zero` for this table"
+            f"weight {table.name!r} is {original[position]} ({table.expression}): expected a "
+            "finite float32, 0 or more; write another value, or create the space with `invalid: "
+            "zero` for this table"
         )
 
 

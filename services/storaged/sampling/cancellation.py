@@ -173,7 +173,10 @@ class StopFlag:
         """
         if self.flag[0]:
             self._checkpoint()
-            raise Deadline("the call's time is up; ask for less, or with a longer timeout")
+            raise Deadline(
+                "the timeout of the call has passed; send a smaller request, or set a longer "
+                "timeout"
+            )
 
 
 class _StopWatcher:

@@ -239,7 +239,7 @@ def _ragged_indptr(size: int, feature_rows: Iterable[FeatureRows]) -> NDArray[np
 def _indptr(column: FeatureColumn) -> NDArray[np.int64]:
     if column.indptr is None:
         raise InvalidRequest(
-            "a dense column was asked for as ragged: the image and the schema disagree"
+            "a dense column was requested as ragged: the image does not match the schema"
         )
     return column.indptr
 

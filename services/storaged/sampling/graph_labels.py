@@ -98,7 +98,7 @@ def read_nodes_by_label(
         or indptr[-1] != values.size
         or bool((np.diff(indptr) < 0).any())
     ):
-        raise InvalidRequest(f"labels: their pointers do not ascend from 0 to {values.size}")
+        raise InvalidRequest(f"labels: expected offsets that ascend from 0 to {values.size}")
     label_indices, ids, types = (
         [np.zeros(0, np.int64)],
         [np.zeros(0, np.int64)],
@@ -151,8 +151,8 @@ def _label_indexes(
     ]
     if not declared:
         raise InvalidRequest(
-            "no node type of this space declares a graph_label; name a feature of kind bytes "
-            "in its schema"
+            "no node type of this space declares a graph_label; declare a feature of kind bytes "
+            "as graph_label in the schema"
         )
     for type_id, name in declared:
         for part in sorted(set(parts)):
@@ -173,7 +173,7 @@ def _read_strings(
     rows, offsets = rows[:row_count], offsets[: row_count + 1]
     if offsets[-1] > MAX_OUTPUTS:
         raise InvalidRequest(
-            f"a graph label of {offsets[-1]} bytes; labels are at most {MAX_OUTPUTS}"
+            f"a graph label of {offsets[-1]} bytes: expected at most {MAX_OUTPUTS}"
         )
     positions = np.repeat(column.indptr[rows] - offsets[:-1], np.diff(offsets)) + np.arange(
         offsets[-1]

@@ -205,14 +205,14 @@ def resolve_types(
         check_length("types", types, ids.size)
         if types.size and not -1 <= int(types.min()) <= int(types.max()) < count:
             raise InvalidRequest(
-                f"types: found {int(types.min())} to {int(types.max())}; the schema has node "
-                f"types 0 to {count - 1}"
+                f"types: expected node types of the schema, 0 to {count - 1}, found "
+                f"{int(types.min())} to {int(types.max())}"
             )
         return types
     if schema.ids == "global":
         return _lookup_types(version, ids)
     raise InvalidRequest(
-        "node type -1 without types: ids of this space are per type, so say which type they are of"
+        "node type -1 without types: expected a node type, because ids of this space are per type"
     )
 
 
@@ -282,15 +282,14 @@ def resolve_local_types(
     """
     schema = version.schema
     if not edge_types:
-        raise InvalidRequest("no edge types; name at least one")
+        raise InvalidRequest("edge_types: expected at least one edge type")
     if len(set(edge_types)) != len(edge_types):
-        raise InvalidRequest(f"edge types {list(edge_types)}: one is given twice")
+        raise InvalidRequest(f"edge types {list(edge_types)}: expected each edge type once")
     if direction not in (OUT, IN):
         raise InvalidRequest(f"direction {direction}: expected {OUT} (out) or {IN} (in)")
     if direction == IN and not schema.has_in:
         raise InvalidRequest(
-            "direction in: this space keeps out-edges only; it needs `direction: both` in "
-            "its schema"
+            "direction in: the space keeps out-edges only; create it with `direction: both`"
         )
     names = [version.type_name(EDGE, type_id) for type_id in edge_types]
     local_types = [
@@ -521,10 +520,10 @@ class EdgeSpans:
         )
         if edges < 0:
             context = (
-                f"node {ids[-1 - edges]} of space {version.space_id} lives in a part that is "
-                "not held here"
+                f"node {ids[-1 - edges]} of space {version.space_id} belongs to a partition of "
+                "another host"
             )
-            raise Unavailable(f"{context}; this host has parts {sorted(version.parts)}")
+            raise Unavailable(f"{context}; this host has partitions {sorted(version.parts)}")
         parts, starts, degrees = map(as_kernel_array, outputs)
         return cls(table=addresses, partitions=parts, starts=starts, degrees=degrees, edges=edges)
 
@@ -573,6 +572,7 @@ def select_adjacency(image: PartImage, edge_type: int, direction: int) -> Adjace
         return edge.outgoing
     if edge.incoming is None:
         raise InvalidRequest(
-            f"edge type {edge_type}: no in-copies in this version; build it with `direction: both`"
+            f"edge type {edge_type}: this version has no in-edges; create the space with "
+            "`direction: both`"
         )
     return edge.incoming

@@ -71,8 +71,8 @@ def rank_nodes(
     resolve_local_types(version, edge_types, -1, direction)
     if not 0 < alpha <= 1 or not 0 < epsilon < np.inf or top < 1:
         raise InvalidRequest(
-            f"alpha {alpha}, epsilon {epsilon}, top {top}: expected a probability above 0, "
-            "and numbers above 0"
+            f"alpha {alpha}, epsilon {epsilon}, top {top}: expected a probability above 0, and "
+            "two numbers above 0"
         )
     check_output_size("ranks", ids.size, top)
     for part in range(version.schema.parts):
@@ -115,9 +115,9 @@ def rank_nodes(
             if capacity == MAX_NODES:
                 start_index = int(state[kernel.START])
                 raise InvalidRequest(
-                    f"nodes[{start_index}] = {ids[start_index]} comes to more than "
-                    f"{MAX_NODES} nodes with epsilon {epsilon:g}, "
-                    "the most that is held for one; ask with a larger epsilon"
+                    f"nodes[{start_index}] = {ids[start_index]} reaches more than {MAX_NODES} "
+                    f"nodes with epsilon {epsilon:g}, the maximum for one node; use a larger "
+                    "epsilon"
                 )
             previous, capacity = buffers, min(2 * capacity, MAX_NODES)
             buffers = _allocate_buffers(capacity)

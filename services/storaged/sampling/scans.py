@@ -19,9 +19,11 @@ DEFAULT_ROWS = 65536
 
 def _check_page(version: LocalVersion, part: int, cursor: int, limit: int) -> tuple[PartImage, int]:
     if not 0 <= part < version.schema.parts:
-        raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
+        raise InvalidRequest(
+            f"part {part}: expected a partition of the space, 0 to {version.schema.parts - 1}"
+        )
     if cursor < 0:
-        raise InvalidRequest(f"cursor {cursor}: expected 0, or the next cursor of an answer")
+        raise InvalidRequest(f"cursor {cursor}: expected 0, or the next cursor of a reply")
     if not 0 <= limit <= MAX_OUTPUTS:
         raise InvalidRequest(f"limit {limit}: expected 0 (the server's choice) to {MAX_OUTPUTS}")
     return version.image(part), limit or DEFAULT_ROWS
@@ -169,8 +171,8 @@ def _group_by_part(
     check_length("parts", parts, places.size)
     if parts.size and not 0 <= int(parts.min()) <= int(parts.max()) < version.schema.parts:
         raise InvalidRequest(
-            f"parts: found {int(parts.min())} to {int(parts.max())}; the space has "
-            f"{version.schema.parts}"
+            f"parts: expected partitions of the space, 0 to {version.schema.parts - 1}, found "
+            f"{int(parts.min())} to {int(parts.max())}"
         )
     order, offsets = partition_choice.group_by_key(parts, version.schema.parts)
     for part in np.flatnonzero(np.diff(offsets)):
@@ -180,7 +182,10 @@ def _group_by_part(
 def _check_places(places: NDArray[np.int64], count: int, part: int, description: str) -> None:
     if int(places.min()) < 0 or int(places.max()) >= count:
         bad = int(places.min()) if int(places.min()) < 0 else int(places.max())
-        raise InvalidRequest(f"place {bad} of part {part}: it has {count} {description}")
+        raise InvalidRequest(
+            f"position {bad} of part {part}: expected less than {count}, the number of its "
+            f"{description}"
+        )
 
 
 def read_edges(

@@ -69,8 +69,8 @@ class LocalVersion:
         image = self.parts.get(part)
         if image is None:
             raise Unavailable(
-                f"part {part} of space {self.space_id} is not held here; this host has parts "
-                f"{sorted(self.parts)}"
+                f"part {part} of space {self.space_id} belongs to another host; this host has "
+                f"partitions {sorted(self.parts)}"
             )
         return image
 
@@ -109,8 +109,8 @@ class LocalVersion:
         result = self._by_weight_name.get(weight_name)
         if result is None and self.filter_text:
             raise InvalidRequest(
-                f"weight={weight_name!r}: expected {self.filter_weight!r}, as "
-                f"version_ref.where.weight of {self.filter_text!r} says"
+                f"weight={weight_name!r}: expected {self.filter_weight!r}, as in "
+                f"version_ref.where.weight of {self.filter_text!r}"
             )
         if result is None:
             parts = {part: with_weights(image, weight_name) for part, image in self.parts.items()}
@@ -166,8 +166,8 @@ class LocalVersion:
         types = self.schema.node_types if element == NODE else self.schema.edge_types
         if not 0 <= type_id < len(types):
             raise InvalidRequest(
-                f"{'node' if element == NODE else 'edge'} type {type_id}: the schema has "
-                f"{len(types)}"
+                f"{'node' if element == NODE else 'edge'} type {type_id}: expected a type of the "
+                f"schema, 0 to {len(types) - 1}"
             )
         return types[type_id].name
 
@@ -178,10 +178,10 @@ def check_output_size(name: str, count: int, per_item: int = 1) -> None:
     Also raises for a negative number of values.
     """
     if count < 0 or per_item < 0:
-        raise InvalidRequest(f"{name}: {min(count, per_item)}; a count is >= 0")
+        raise InvalidRequest(f"{name}: {min(count, per_item)}: expected 0 or more")
     if count * per_item > MAX_OUTPUTS:
         raise InvalidRequest(
-            f"{name}: {count * per_item} values in one answer; ask for at most {MAX_OUTPUTS}"
+            f"{name}: expected at most {MAX_OUTPUTS} values in one reply, found {count * per_item}"
         )
 
 
@@ -210,7 +210,8 @@ def check_row_count(name: str, count: int, width: int = 4) -> None:
     max_rows = max_rows_per_message(width)
     if count > max_rows:
         raise InvalidRequest(
-            f"{name}: {count} rows in one answer, at most {max_rows}; ask for fewer nodes at a time"
+            f"{name}: expected at most {max_rows} rows in one reply, found {count}; request "
+            "fewer nodes at a time"
         )
 
 
@@ -218,7 +219,7 @@ def check_length(name: str, array: np.ndarray[Any, Any], length: int) -> None:
     """Raise InvalidRequest if an array does not have one value per id."""
     if array.shape != (length,):
         raise InvalidRequest(
-            f"the array {name!r} has shape {list(array.shape)}; expected [{length}]"
+            f"array {name!r}: expected shape [{length}], found {list(array.shape)}"
         )
 
 

@@ -65,7 +65,7 @@ StoredValue = tuple[BlockKey, bytes, bytes]
 
 _IMPORT_BYTES = 8 << 20
 """Bytes of imported values per write."""
-_REMEDY = "restore this storaged from a replica or a backup, or load again"
+_REMEDY = "restore this storaged from a replica or a backup, or load the data again"
 _HEAD = struct.Struct("<II")
 _RECORD = struct.Struct("<IIIxxxxqq")
 RECORD_BYTES = _RECORD.size
@@ -152,8 +152,7 @@ class BlockStore:
         """
         if read_only and not path.exists():
             raise NotFound(
-                f"checkpoint {path}: there is no such folder; the build needs the one that "
-                "its job took"
+                f"checkpoint {path}: no such folder; the build needs the checkpoint of its job"
             )
         engine = open_engine(path, FAMILIES, read_only=read_only, memory_bytes=memory_bytes)
         return cls(
@@ -175,7 +174,8 @@ class BlockStore:
         dropped = self._dropped_loads.intersection(block.load_id for block in blocks)
         if dropped:
             raise Conflict(
-                f"load {min(dropped)} was given up, and what it wrote is removed; begin another one"
+                f"load {min(dropped)} was abandoned, and its writes were removed; begin another "
+                "load"
             )
         if any(block.kind == NODE_REVIVALS for block in blocks):
             with self._revivals_lock:
@@ -408,14 +408,16 @@ class BlockStore:
         try:
             sections = decode(memoryview(value)[_HEAD.size :], Empty, envelope=False).arrays
         except InvalidRequest as error:
-            raise Corrupt(f"{key}: its value is no frame ({error.message}); {_REMEDY}") from error
+            raise Corrupt(
+                f"{key}: its value is not a frame ({error.message}); {_REMEDY}"
+            ) from error
         check_value(self._schema, key, rows, sections)
         ids = sections[ID_SECTION[key.kind & ~COLUMNS]]
         id_range = (int(ids.min()), int(ids.max())) if rows else (-1, -1)
         if id_range != (lowest, highest):
             raise InvalidContent(
-                f"{key}: it holds ids from {id_range[0]} to {id_range[1]}, its record says "
-                f"{lowest} to {highest}"
+                f"{key}: it has ids from {id_range[0]} to {id_range[1]}: expected {lowest} to "
+                f"{highest}, as in its record"
             )
 
     def _write_batch(self, batch: Sequence[StoredValue]) -> None:
@@ -552,8 +554,8 @@ def _encode_values(block: Block) -> Iterator[tuple[BlockKey, tuple[bytes, bytes]
     id_section = ID_SECTION.get(block.kind)
     if id_section is None or id_section not in block.arrays:
         raise InvalidRequest(
-            f"block of kind {block.kind}: expected one of {sorted(ID_SECTION)} with its "
-            f"section of ids, not {sorted(block.arrays)}"
+            f"block of kind {block.kind}: expected one of {sorted(ID_SECTION)} with its section "
+            f"of ids, found {sorted(block.arrays)}"
         )
     ids = np.asarray(block.arrays[id_section], np.int64)
     plain = {name: array for name, array in block.arrays.items() if not name.startswith("f:")}
@@ -601,8 +603,7 @@ def _slice_sections(
             yield name, array[int(indptr[low]) : int(indptr[high])]
         elif len(array) != rows:
             raise InvalidRequest(
-                f"block: the section {name!r} has {len(array)} rows, its ids {rows}; they "
-                "must be the same"
+                f"block: the section {name!r} has {len(array)} rows: expected {rows}, as of its ids"
             )
         else:
             yield name, array[low:high]
@@ -623,7 +624,7 @@ def unpack_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int
     rows, size, crc, lowest, highest = _RECORD.unpack(record)
     if rows and not 0 <= lowest <= highest <= request_validation.MAX_ID:
         raise Corrupt(
-            f"{key}: it holds ids from {lowest} to {highest}; expected 0 to "
+            f"{key}: it has ids from {lowest} to {highest}: expected 0 to "
             f"{request_validation.MAX_ID}; {_REMEDY}"
         )
     return rows, size, crc, lowest, highest
@@ -660,7 +661,7 @@ def verified_value(key: BlockKey, record: bytes, value: bytes) -> StoredValue:
         or _HEAD.unpack_from(value) != (rows, crc)
         or zlib.crc32(body) != crc
     ):
-        raise Corrupt(f"{key}: its value is not what was written; {_REMEDY}")
+        raise Corrupt(f"{key}: its value does not match its checksum; {_REMEDY}")
     return key, record, value
 
 
@@ -670,5 +671,5 @@ def _decoded(
     # Views of a bytearray are writable, so kernels are compiled for one array type only.
     body = bytearray(memoryview(value)[_HEAD.size :])
     if len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
-        raise Corrupt(f"{key}: its value is not what was written; {_REMEDY}")
+        raise Corrupt(f"{key}: its value does not match its checksum; {_REMEDY}")
     return dict(decode(body, Empty, envelope=False).arrays)  # type: ignore[arg-type]

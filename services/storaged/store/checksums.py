@@ -75,8 +75,8 @@ def map_array(
             size = path.stat().st_size
             if size != expected:
                 raise Corrupt(
-                    f"image file {path}: {size} bytes, its manifest says {expected}; build "
-                    "the version again"
+                    f"image file {path}: expected {expected} bytes, as in its manifest, found "
+                    f"{size}; build the version again"
                 )
             if size == 0:
                 return np.zeros(shape, dtype)
@@ -102,7 +102,7 @@ def _check_bytes(
         while chunk := file.read(CRC_BYTES):
             if block >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][block]:
                 raise Corrupt(
-                    f"image file {path}: mebibyte {block} is not what was written; build the "
+                    f"image file {path}: mebibyte {block} does not match its checksum; build the "
                     "version again"
                 )
             block, total = block + 1, total + len(chunk)
@@ -146,8 +146,8 @@ def check_image(folder: Path, digest: str, on_read: Callable[[int], None]) -> in
         ) from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise Corrupt(
-            f"image file {path}: its sha256 is not the digest that the version was sealed "
-            "with; build the version again"
+            f"image file {path}: its sha256 does not match the digest of the version; build the "
+            "version again"
         )
     on_read(len(content))
     return len(content) + check_files(folder, on_read)[1]

@@ -271,14 +271,14 @@ _UNSORTED_PROPERTIES = "properties unsorted"
 
 The message does not name the table, and suspects the ``MANIFEST``.
 """
-_REMEDY = "restore the folder from a replica or a backup, or load and build again"
+_REMEDY = "restore the folder from a replica or a backup, or load the data and build again"
 
 
 def _typed_error(error: Exception, path: Path) -> AsterismError:
     """Return the typed error for a message of RocksDB."""
     text = " ".join(str(error).split())
     if "No space left" in text or "SpaceLimit" in text:
-        return Unavailable(f"{path}: the disk is full ({text}); free space and do it again")
+        return Unavailable(f"{path}: the disk is full ({text}); free space and try again")
     if "lock" in text.lower() and "IO error" in text:
         return Conflict(f"{path} is open in another process ({text})")
     if _UNSORTED_PROPERTIES in text:
@@ -396,7 +396,7 @@ class RocksEngine:
         try:
             os.link(run, link)
         except OSError as error:
-            raise Unavailable(f"{run}: {error}; the table has to be made again") from error
+            raise Unavailable(f"{run}: {error}; build the table again") from error
         self.ingest(family, link, shared=True)
 
     def ingest(self, family: str, file: Path, *, shared: bool = False) -> None:
@@ -471,7 +471,7 @@ class RocksEngine:
     def checkpoint(self, path: Path) -> None:
         """Create a RocksDB checkpoint."""
         if path.exists():
-            raise Conflict(f"checkpoint {path}: the folder is there already")
+            raise Conflict(f"checkpoint {path}: the folder exists already")
         make_folder(path.parent)
         try:
             rocksdict.Checkpoint(self._db).create_checkpoint(str(path))
@@ -502,7 +502,7 @@ class _RocksBulkWriter:
     def put(self, key: bytes, value: bytes) -> None:
         if key <= self._last:
             raise InvalidRequest(
-                f"a sorted run needs ascending keys; {key.hex()} follows {self._last.hex()}"
+                f"a sorted run requires ascending keys; {key.hex()} follows {self._last.hex()}"
             )
         self._last = key
         if self._writer is None:

@@ -386,15 +386,15 @@ def open_part(
         if manifest["format"] not in READABLE_FORMATS:
             raise Corrupt(
                 f"image file {folder / MANIFEST}: format={manifest['format']}: expected "
-                f"{READABLE_FORMATS[0]} to {READABLE_FORMATS[-1]}; "
-                "run the release that wrote it, or build the version again"
+                f"{READABLE_FORMATS[0]} to {READABLE_FORMATS[-1]}; run the release that wrote "
+                "it, or build the version again"
             )
         found_digest = hashlib.sha256(raw).hexdigest()
         if digest is not None and found_digest != digest:
             # Checked before any file: an altered manifest may name files that never existed.
             raise NotFound(
-                f"image file {folder / MANIFEST}: its digest is {found_digest}, the version was "
-                f"sealed with {digest}; build the version again"
+                f"image file {folder / MANIFEST}: its digest is {found_digest}: expected "
+                f"{digest}, as in the version; build the version again"
             )
         if verify and huge_pages:
             reload_into_huge_pages(folder)

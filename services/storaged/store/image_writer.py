@@ -174,7 +174,9 @@ class ImageWriter(ArrayFiles):
         size, expected = self.size(name), dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         if size != expected:
             self.remove(name)
-            raise ValueError(f"{folder / name}.bin has {size} bytes; it was sealed with {expected}")
+            raise ValueError(
+                f"{folder / name}.bin has {size} bytes: expected {expected}, as when it was sealed"
+            )
 
     def map(self, name: str) -> NDArray[Any]:
         """Return an array, mapped; a linked one is read-only, because images share its file."""

@@ -48,7 +48,7 @@ class MemoryEngine:
     def ingest_file(self, family: str, run: Path) -> None:
         """Add a run of ``runs`` to a family."""
         if run not in self.runs:
-            raise Unavailable(f"{run}: no such run; the table has to be made again")
+            raise Unavailable(f"{run}: no such run; build the table again")
         self.write([(family, key, value) for key, value in self.runs[run]])
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
@@ -81,7 +81,7 @@ class MemoryEngine:
     def checkpoint(self, path: Path) -> None:
         """Store a copy of the families in ``checkpoints``."""
         if path in self.checkpoints:
-            raise Conflict(f"checkpoint {path}: the folder is there already")
+            raise Conflict(f"checkpoint {path}: the folder exists already")
         self.checkpoints[path] = {name: dict(values) for name, values in self._values.items()}
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class _MemoryBulkWriter:
     def put(self, key: bytes, value: bytes) -> None:
         if self._pending and key <= self._pending[-1][0]:
             raise InvalidRequest(
-                f"a sorted run needs ascending keys; {key.hex()} follows "
+                f"a sorted run requires ascending keys; {key.hex()} follows "
                 f"{self._pending[-1][0].hex()}"
             )
         self._pending.append((key, value))

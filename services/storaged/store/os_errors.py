@@ -23,10 +23,10 @@ def disk_error(error: OSError, path: Path) -> AsterismError:
     """Return the typed error for an error of the file system under ``path``."""
     location = error.filename or path
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Unavailable(f"{location}: the disk is full; free space and do it again")
+        return Unavailable(f"{location}: the disk is full; free space and try again")
     if error.errno == errno.ENOMEM:
         return Unavailable(
-            f"{location}: not enough memory; give storaged more memory and do it again"
+            f"{location}: not enough memory; give storaged more memory and try again"
         )
     return Unavailable(f"{location}: {error.strerror or error}")
 

@@ -157,7 +157,7 @@ class RecoveringEngine:
     def _ready_engine(self, writes: bool) -> EngineHandle:
         """Return the database, reopened if necessary; the caller holds the lock."""
         if not self._changed.wait_for(lambda: not self._reopening, REOPEN_WAIT_S):
-            raise Unavailable(f"{self._path} is being opened anew; try again")
+            raise Unavailable(f"{self._path}: the database is being reopened; try again")
         if self._engine is None or (writes and self._fault):
             self._reopen()
         assert self._engine is not None
@@ -167,13 +167,14 @@ class RecoveringEngine:
         free = shutil.disk_usage(self._path).free
         if free < MIN_FREE_BYTES:
             raise Unavailable(
-                f"{self._path}: the disk is full ({free} bytes are left); free space and do "
-                "it again"
+                f"{self._path}: the disk is full ({free} bytes are free); free space and try again"
             )
         self._reopening = True
         try:
             if not self._changed.wait_for(lambda: self._users == 0, REOPEN_WAIT_S):
-                raise Unavailable(f"{self._path} cannot be opened anew while it is read; try again")
+                raise Unavailable(
+                    f"{self._path}: the database cannot be reopened during a read; try again"
+                )
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None

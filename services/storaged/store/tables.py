@@ -200,8 +200,7 @@ class StatStore:
         """
         if read_only and not (output / STAT_FOLDER).exists():
             raise NotFound(
-                f"stat database {output / STAT_FOLDER}: there is no such folder; build the "
-                "version again"
+                f"stat database {output / STAT_FOLDER}: no such folder; build the version again"
             )
         return cls(
             RocksEngine(
@@ -303,8 +302,8 @@ class StatStore:
             yield columns
         if seen != rows:
             raise Corrupt(
-                f"table of part {part}, type {type_id}, kind {kind}: {seen} rows, expected "
-                f"{rows}; run the build again"
+                f"table of part {part}, type {type_id}, kind {kind}: expected {rows} rows, found "
+                f"{seen}; run the build again"
             )
 
     def _blocks(self, extent: TableExtent, skip: int = 0) -> Iterator[tuple[int, Columns]]:
@@ -397,7 +396,7 @@ def _unpack_block(value: bytes, dtypes: Sequence[np.dtype[Any]], raw: bytes) -> 
     body = memoryview(value)[_HEAD.size :]
     if zlib.crc32(body) != crc:
         raise Corrupt(
-            f"table block {raw.hex()}: its value is not what was written; run the build again"
+            f"table block {raw.hex()}: its value does not match its checksum; run the build again"
         )
     columns = []
     at = 0

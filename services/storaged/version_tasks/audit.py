@@ -49,9 +49,9 @@ CHUNK = 1 << 18
 """Number of rows or slots that a pass holds at once."""
 _MASK64 = (1 << 64) - 1
 _MESSAGES = {
-    alias_audit.WRONG_SUM: "the sum of its weights is not the one that is kept",
-    alias_audit.WRONG_DISTRIBUTION: "its alias row is not the law of its weights",
-    alias_audit.MISSING_TABLE: "it has no alias row though its weights differ",
+    alias_audit.WRONG_SUM: "the sum of its weights differs from the stored one",
+    alias_audit.WRONG_DISTRIBUTION: "its alias row does not match its weights",
+    alias_audit.MISSING_TABLE: "it has no alias row although its weights differ",
 }
 
 
@@ -153,8 +153,8 @@ def _check_all_audited(task: VersionTask, report: _AuditReport) -> None:
         if (total.part, total.element, total.type_id, total.weight_name) not in audited:
             raise Corrupt(
                 f"part {total.part}, {task.type_label(total.element, total.type_id)}: weight "
-                f"{total.weight_name!r} was published, but no table of it "
-                "was audited; build the version again"
+                f"{total.weight_name!r} was published, but no table of it was audited; build the "
+                "version again"
             )
 
 
@@ -163,9 +163,9 @@ def _open_image(task: VersionTask, part: int) -> PartImage:
     image = open_part(part_folder(task.build, part), verify=False)
     if image.digest != task.images.get(part):
         raise Corrupt(
-            f"part {part}: its image has digest {image.digest}, version {task.version} was "
-            f"sealed with {task.images.get(part, '(none)')}; "
-            "build the version again"
+            f"part {part}: its image has digest {image.digest}: expected "
+            f"{task.images.get(part, '(none)')}, as in version {task.version}; build the version "
+            "again"
         )
     return image
 
@@ -324,15 +324,15 @@ class _TypeAuditor:
         )
         if published is None:
             raise Corrupt(
-                f"{self._where}: the version's manifest has no total of weight "
+                f"{self._where}: the version's manifest has no statistics of weight "
                 f"{stats.weight_name!r}; build the version again"
             )
         for name in ("count", "positive", "weight", "mix_out", "mix_in", "count_in"):
             if getattr(stats, name) != getattr(published, name):
                 raise Corrupt(
                     f"{self._where}, weight {stats.weight_name!r}: {name} is "
-                    f"{getattr(stats, name)!r} in the image, "
-                    f"{getattr(published, name)!r} was published; build the version again"
+                    f"{getattr(stats, name)!r} in the image: expected "
+                    f"{getattr(published, name)!r}, as published; build the version again"
                 )
         self._report.totals.append(replace(stats, dropped=published.dropped))
         self._report.type_audit(self._element, self._type_id).add(stats)
@@ -344,7 +344,7 @@ class _TypeAuditor:
         """
         if table.keyed.size not in (0, 2 * table.hot.size):
             raise Corrupt(
-                f"{self._where}: {table.keyed.size} words of ids beside {table.hot.size} "
+                f"{self._where}: found {table.keyed.size} words of ids for {table.hot.size} "
                 "columns; build the version again"
             )
         for low in range(0, table.keyed.size // 2, CHUNK):
@@ -354,8 +354,8 @@ class _TypeAuditor:
                 table.keyed[2 * low : 2 * high], interleave_ids(table.hot[low:high], ids[rows])
             ):
                 raise Corrupt(
-                    f"{self._where}: ids beside the alias table from column {low} on are not "
-                    "those of its rows; build the version again"
+                    f"{self._where}: the ids in the alias table differ from those of its rows "
+                    f"from column {low} on; build the version again"
                 )
 
     def _audit_table(
@@ -384,8 +384,8 @@ class _TypeAuditor:
             )
             if not np.array_equal(columns, selected + low):
                 raise Corrupt(
-                    f"{self._where}: the table's columns are not its rows of positive "
-                    f"weight, from column {size} on; build the version again"
+                    f"{self._where}: the columns of the table differ from its rows of positive "
+                    f"weight from column {size} on; build the version again"
                 )
             if selected.size:
                 sums.add(chunk[selected])
@@ -398,7 +398,7 @@ class _TypeAuditor:
         weight = sums.total()
         if (size, weight) != (table.size, table.total) or (table.row_of.size not in (0, size)):
             raise Corrupt(
-                f"{self._where}: {size} rows of weight {weight!r} in all, the table says "
+                f"{self._where}: {size} rows of total weight {weight!r}, but the table states "
                 f"{table.size} of {table.total!r}; build the version again"
             )
         out = np.zeros(3, np.float64)
@@ -421,8 +421,8 @@ class _TypeAuditor:
             )
         if not out[0] <= MAX_DISTANCE:
             raise Corrupt(
-                f"{self._where}: the alias table's law is {out[0]:.3g} away from its "
-                "weights; build the version again"
+                f"{self._where}: the distribution of the alias table differs from the weights by "
+                f"{out[0]:.3g}; build the version again"
             )
         return PartitionStats(
             part=self._image.part,
@@ -466,7 +466,7 @@ class _TypeAuditor:
             rows = np.searchsorted(side.indptr, np.arange(low, high), side="right") - 1
             if not incoming and not np.array_equal(edge.src_row[low:high], rows):
                 raise Corrupt(
-                    f"{self._where}: among slots {low} to {high - 1} a source's row is not "
+                    f"{self._where}: among slots {low} to {high - 1}, the row of a source is not "
                     "where the edge is; build the version again"
                 )
             weight = side.weights[low:high] if weighted else np.ones(high - low, np.float32)
@@ -500,14 +500,14 @@ class _TypeAuditor:
         for low in range(0, side.narrow.size, CHUNK):
             if not np.array_equal(side.narrow[low : low + CHUNK], side.nbr[low : low + CHUNK]):
                 raise Corrupt(
-                    f"{self._where}, {name}: narrow neighbors from slot {low} on are not its "
-                    "neighbors; build the version again"
+                    f"{self._where}, {name}: narrow neighbors differ from its neighbors from "
+                    f"slot {low} on; build the version again"
                 )
         for block in (slice(low, low + CHUNK) for low in range(0, side.pairs.size, CHUNK)):
             if not np.array_equal(side.pairs[block], pack_pairs(side.nbr[block], side.eid[block])):
                 raise Corrupt(
-                    f"{self._where}, {name}: pairs from slot {block.start} on are not its "
-                    "neighbors and edges; build the version again"
+                    f"{self._where}, {name}: pairs differ from its neighbors and edges from slot "
+                    f"{block.start} on; build the version again"
                 )
         if side.packed.size:
             arrays = (
@@ -517,8 +517,8 @@ class _TypeAuditor:
             slot = alias_audit.first_packed_mismatch(*arrays)
             if slot >= 0:
                 raise Corrupt(
-                    f"{self._where}, {name}: the packed row of slot {slot} is not its table "
-                    "and its neighbors; build the version again"
+                    f"{self._where}, {name}: the packed row of slot {slot} differs from its "
+                    "table and its neighbors; build the version again"
                 )
 
     def _check_times(self, side: AdjacencyImage, name: str, *, weighted: bool) -> None:
@@ -530,7 +530,7 @@ class _TypeAuditor:
             first, end = int(indptr[low]), int(indptr[high])
             position, fault = (
                 int(first_unsorted(indptr, np.int64(low), np.int64(high), times, order)),
-                "is not the one of their times",
+                "differs from the order of their times",
             )
             if position < 0 and weighted:
                 sums = np.empty(end - first, np.float64)
@@ -544,7 +544,7 @@ class _TypeAuditor:
                 )
                 mismatched = np.flatnonzero(sums != side.time_sums[first:end])
                 position, fault = (
-                    (first + int(mismatched[0]), "has other sums of weights than they have")
+                    (first + int(mismatched[0]), "has other sums of weights than its edges")
                     if mismatched.size
                     else (-1, fault)
                 )
@@ -591,8 +591,8 @@ class _TypeAuditor:
         fits = fits and side.packed.size == (2 * side.hot.size if side.narrow.size else 0)
         if not fits:
             raise Corrupt(
-                f"{self._where}, {name}: its {rows} rows and {slots} slots do not fit "
-                "together; build the version again"
+                f"{self._where}, {name}: {rows} rows and {slots} slots do not match; build the "
+                "version again"
             )
 
     def _audit_alias_rows(self, side: AdjacencyImage, local_nodes: NodeImage, name: str) -> None:

@@ -97,12 +97,12 @@ def check_sorted_edges(
         raise _index_error(
             location,
             index,
-            f"its nodes have {sorted_edges.order.size} edges in order, of {side.nbr.size}",
+            f"the nodes have {sorted_edges.order.size} edges in order: expected {side.nbr.size}",
         )
     for low, high in runs:
         first, end = int(side.indptr[low]), int(side.indptr[high])
         span_text, bounds = (
-            f"places {first} to {end - 1} of its nodes' orders",
+            f"positions {first} to {end - 1} of the nodes' orders",
             as_kernel_array(side.indptr[low : high + 1] - first),
         )
         order = sorted_edges.order[first:end].astype(np.int64) - first
@@ -165,15 +165,15 @@ def _check(
         return _index_error(location, index, problem)
 
     if index.rows.size != live:
-        raise wrong(f"it has {index.rows.size} rows of {live}")
+        raise wrong(f"it has {index.rows.size} rows: expected {live}")
     seen = np.zeros(total_rows, np.bool_)
     for low in range(0, live, _CHUNK):
         rows = index.rows[low : low + _CHUNK]
         if int(rows.max(initial=0)) >= total_rows or (live_mask.size and not live_mask[rows].all()):
-            raise wrong(f"among its rows {low} to {low + rows.size - 1} is one that is not there")
+            raise wrong(f"a row among {low} to {low + rows.size - 1} does not exist")
         seen[rows] = True
     if int(np.count_nonzero(seen)) != live:
-        raise wrong("a row is there twice")
+        raise wrong("a row occurs twice")
     for low in range(0, index.values.size, _CHUNK):
         keys = sort_keys(index.values[max(low - 1, 0) : low + _CHUNK])
         if (np.diff(keys) < 0).any():
@@ -208,6 +208,6 @@ def _check(
             )
             if fault[1]:
                 raise wrong(
-                    f"the table of rows {low + int(fault[0]) * step} on is not the law of "
-                    f"their weights {weights!r}"
+                    f"the table from row {low + int(fault[0]) * step} on does not match the "
+                    f"weights {weights!r}"
                 )

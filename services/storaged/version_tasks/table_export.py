@@ -152,8 +152,8 @@ def _write_table(
         if weight != total.weight:
             raise Corrupt(
                 f"part {total.part}, {task.type_label(total.element, total.type_id)}, weight "
-                f"{total.weight_name!r}: the table's weights sum up to "
-                f"{weight!r}, {total.weight!r} was published; build the version again"
+                f"{total.weight_name!r}: the weights of the table sum to {weight!r}: expected "
+                f"{total.weight!r}, as published; build the version again"
             )
     return ExportedFile(
         path=name,

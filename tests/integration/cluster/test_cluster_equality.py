@@ -218,7 +218,7 @@ def test_readers_of_a_folder_being_written_get_the_same_bytes(tmp_path: Path) ->
                 == cases.call_digests(two.graph("cases"))
                 == expected
             )
-            with pytest.raises(asterism.InvalidRequest, match="opened for reading"):
+            with pytest.raises(asterism.InvalidRequest, match="open for reading"):
                 one.graph("cases").upsert_nodes([1], "paper")
             writer.graph("cases").upsert_nodes([1000], "paper")
             assert writer.graph("cases").build().version == 2

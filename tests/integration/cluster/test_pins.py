@@ -357,7 +357,7 @@ def test_pickled_embedded_graph_reads_folder_on_its_own(tmp_path: Path) -> None:
             assert (copy.version, feature_versions(copy), feature_versions(graph)) == (1, {1}, {2})
             sample = pinned.sample_subgraph(np.arange(20), [3], seed=1)
             assert copy.sample_subgraph(np.arange(20), [3], seed=1).token == sample.token
-            with pytest.raises(InvalidRequest, match="was opened for reading"):
+            with pytest.raises(InvalidRequest, match="is open for reading"):
                 copy.upsert_nodes([1], "n", features={"at": [3]})
             copy.close()
         assert feature_versions(graph) == {2}
@@ -372,7 +372,7 @@ def test_forked_embedded_graph_reads_folder_read_only(tmp_path: Path) -> None:
                 signal.alarm(60)
                 try:
                     is_correct = feature_versions(pinned) == {1} and feature_versions(pinned) == {1}
-                    with pytest.raises(InvalidRequest, match="was opened for reading"):
+                    with pytest.raises(InvalidRequest, match="is open for reading"):
                         pinned.upsert_nodes([1], "n", features={"at": [3]})
                     opened.close()  # closes the child's session only
                     os._exit(0 if is_correct else 1)

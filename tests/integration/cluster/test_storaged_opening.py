@@ -54,7 +54,7 @@ def test_host_stays_ready_while_loading_a_new_version(tmp_path: Path) -> None:
         assert (
             local_spaces.unready()
             == local_spaces.unserved_reasons()
-            == ["version 3 of space shop is not served: it waits to be opened"]
+            == ["version 3 of space shop is not served: it waits to be loaded"]
         )
         newer = replace(SPACE, versions=(desired, replace(desired, version=4)))
         local_spaces.apply([newer])
@@ -93,7 +93,7 @@ def test_slow_image_does_not_block_other_updates(tmp_path: Path) -> None:
         writer = os.open(part / "manifest.json", os.O_WRONLY)
         assert local_spaces.versions() == []
         assert local_spaces.unserved_reasons() == [
-            "version 3 of space shop is not served: part 0 is being opened"
+            "version 3 of space shop is not served: part 0 is being loaded"
         ]
         other = replace(SPACE, space_id=2, name="other", versions=())
         local_spaces.apply([SPACE, other])  # another reply of metad, with new desired state

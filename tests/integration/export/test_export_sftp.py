@@ -132,7 +132,10 @@ def test_damage_errors_name_the_kind_of_data(tmp_path: Path) -> None:
         (tmp_path / "one").write_bytes(b"other")
         with pytest.raises(
             Corrupt,
-            match=f"one: 5 bytes that are not the 5 that were written; the {kind} is damaged",
+            match=(
+                "one: expected the 5 bytes that were written, found 5 bytes that differ; the "
+                f"{kind} is damaged"
+            ),
         ):
             folder.read_file(file)
         (tmp_path / "one").unlink()

@@ -224,13 +224,13 @@ def test_metad_recovers_from_full_disk_without_refused_writes(tmp_path: Path) ->
             load = client.begin_load("g")
             disk.fill()
             refused = begin_loads_until_refused(client)
-            assert "make room on the disk" in refused.message
+            assert "free space on the disk" in refused.message
             space_names = {space.name for space in client.spaces()}
-            with pytest.raises(asterism.Unavailable, match="make room on the disk"):
+            with pytest.raises(asterism.Unavailable, match="free space on the disk"):
                 client.create_space(name, SCHEMA)
-            with pytest.raises(asterism.Unavailable, match="make room on the disk"):
+            with pytest.raises(asterism.Unavailable, match="free space on the disk"):
                 load.commit()
-            assert "make room on the disk" in cluster.missing("metad")
+            assert "free space on the disk" in cluster.missing("metad")
             assert len(graph.sample_nodes(100, "n")) == 100
             disk.empty()
             wait_until(lambda: cluster.missing("metad") == "", "metad is ready")

@@ -154,7 +154,7 @@ def test_space_dropped_in_any_build_pass_leaves_nothing(
         assert client.job(job.job_id).cause == "space 'dropped' was dropped"
         with pytest.raises(NotFound, match="dropped"):
             client.describe("dropped")
-        with pytest.raises(Conflict, match="was dropped: there is nothing to go on with"):
+        with pytest.raises(Conflict, match="was dropped; there is nothing to continue"):
             client.recover_job(job.job_id)
     cluster.faults["storaged-0"].set()
     client.create_space("dropped", SCHEMA)

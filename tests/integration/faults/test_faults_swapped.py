@@ -276,7 +276,8 @@ def test_a_copied_folder_is_refused_while_its_original_runs(
         # The original takes over again, and the copy is fenced.
         cluster["storaged-0"].start()
         wait_until(
-            lambda: "which has started since" in readiness_response(copy), "the copy is fenced"
+            lambda: "the daemon has restarted since" in readiness_response(copy),
+            "the copy is fenced",
         )
     cluster.wait_ready()
     assert query_results(graph) == latest

@@ -187,8 +187,8 @@ def test_damaged_images_are_rebuilt_to_published_digests(
     cluster["storaged-0"].start()
     phrases = (
         f"version 1 of space {graph.space} is not served: image",
-        f"p00000/{IMAGE_DAMAGES[0][0]}: mebibyte 0 is not what was written",
-        "(parts 0, 1, 2, 3, 4, 5, 6 being made again from the loads up to commit 1)",
+        f"p00000/{IMAGE_DAMAGES[0][0]}: mebibyte 0 does not match its checksum",
+        "(parts 0, 1, 2, 3, 4, 5, 6 being rebuilt from the loads up to commit 1)",
     )
     wait_until(lambda: readiness_mentions(cluster, phrases), "readiness names the damage")
     assert_refused(graph)
@@ -241,7 +241,7 @@ def test_unrepairable_image_is_refused_with_both_causes(
     phrases = (
         f"version 1 of space {graph.space} is not served: image",
         "e0.out.nbr.bin",
-        "could not be made again: Corrupt: block ",
+        "could not be rebuilt: Corrupt: block ",
         "Blob CRC mismatch",
     )
     wait_until(lambda: readiness_mentions(cluster, phrases), "readiness names the damage")

@@ -294,7 +294,10 @@ def test_secrets_stay_hidden_and_missing_buckets_are_named(
             client.submit_job("cases", kind, options={"to": "s3://no-such-bucket/x"}).job_id,
             timeout_s=LIMIT_S,
         )
-        assert (job.state, "no such bucket" in job.cause) == ("FAILED", True), job
+        assert (job.state, "the bucket or folder for it does not exist" in job.cause) == (
+            "FAILED",
+            True,
+        ), job
         assert all(task.attempt <= 1 for task in job.tasks), (
             "another attempt would come to the same"
         )

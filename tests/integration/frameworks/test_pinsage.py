@@ -185,7 +185,7 @@ def test_single_traversal_may_end_at_another_type(shop: Graph) -> None:
         (
             lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 20, traversals=9),
             asterism.InvalidRequest,
-            "ask for fewer walks",
+            "use fewer walks",
         ),
         (
             lambda g: g.sample_pinsage([1] * 1000, ["bought", "buys"], 10_000, walks=2),

@@ -224,7 +224,7 @@ def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
         (
             lambda: graph.sample_nodes(11, replace=False),
             asterism.InvalidRequest,
-            "11 different nodes were asked for; 10 can be drawn by weight",
+            "11 different nodes were requested; 10 can be drawn by weight",
         ),
         (
             lambda: graph.sample_edges(1, "finds"),

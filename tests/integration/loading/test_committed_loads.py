@@ -257,7 +257,7 @@ INVALID_WRITES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"ids": [0], "weight": np.float32([-2])}, {}, r"weight\[0\] = -2"),
     ({"ids": [0], "weight": np.float32([np.inf])}, {}, r"weight\[0\] = inf"),
     ({"ids": [0], "weight": np.float64([1])}, {}, "found float64"),
-    ({"ids": [0], "weight": np.ones(2, np.float32)}, {}, "2 entries for 1 rows"),
+    ({"ids": [0], "weight": np.ones(2, np.float32)}, {}, "2 entries: expected 1"),
     ({"ids": [0], "f:x": np.zeros(1, np.int32)}, {}, r"expected int64 .* found int32"),
     (
         {"ids": [0], "f:x": np.zeros((1, 2), np.int64)},

@@ -213,7 +213,7 @@ def test_a_storaged_refuses_what_is_too_large(
     """Test gRPC and the binary endpoint: neither memory nor CPU time of the storaged grows."""
     name, request = REFUSED[case](version_ref)
     before, started = reset_peak(cluster, "storaged-0"), busy_s(cluster, "storaged-0")
-    with pytest.raises(InvalidRequest, match=r"rows per request|rows in one answer"):
+    with pytest.raises(InvalidRequest, match=r"rows per request|rows in one reply"):
         storaged.call(STORE[name], request, GUARD_S)
     assert peak_bytes(cluster, "storaged-0") - before < 32 * MIB
     assert busy_s(cluster, "storaged-0") - started < STOP_S

@@ -271,7 +271,10 @@ INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
         "none of paper:cites:paper starts at person",
         lambda g: g.sample_neighbors([3], "cites", 2, ntype="person"),
     ),
-    ("per type; ask for one type", lambda g: g.sample_negatives([[3, 4]], 2)),
+    (
+        "expected one node type, because ids of this space are per type",
+        lambda g: g.sample_negatives([[3, 4]], 2),
+    ),
 ]
 
 

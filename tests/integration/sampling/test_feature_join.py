@@ -171,7 +171,7 @@ def test_unknown_features_are_refused(graph: Graph) -> None:
         (["vec", "size"], asterism.NotFound, "node_features with 'size': expected a feature"),
         ({"paper": ["age"]}, asterism.NotFound, "node type 'paper' has no feature 'age'"),
         ({"book": ["age"]}, asterism.NotFound, "no node type 'book'"),
-        ({"paper": ["vec", "vec"]}, asterism.InvalidRequest, "a name is there twice"),
+        ({"paper": ["vec", "vec"]}, asterism.InvalidRequest, "expected each name once"),
         ("vec", asterism.InvalidRequest, "node_features='vec'"),
     ):
         with pytest.raises(error, match=message):

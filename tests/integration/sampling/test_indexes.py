@@ -113,7 +113,7 @@ def test_filtered_nodes_match_numpy_and_follow_weights(graph: Graph, where: str)
     assert np.array_equal(np.sort(sampled), matching)
     with pytest.raises(
         asterism.errors.InvalidRequest,
-        match=f"{matching.size + 1} different nodes were asked for; {matching.size} can",
+        match=f"{matching.size + 1} different nodes were requested; {matching.size} can",
     ):
         graph.sample_nodes(matching.size + 1, "item", where=where, weighted=False, replace=False)
     uniform = graph.sample_nodes(20_000, "item", where=where, weighted=False, seed=2).nodes
@@ -261,7 +261,7 @@ def test_indexes_survive_restarts_and_serve_readers(tmp_path: Path) -> None:
     [
         ({"type": "item", "on": "price"}, "'kind' is missing"),
         ({"type": "thing", "on": "price", "kind": "range"}, "no node type 'thing'"),
-        ({"type": "item", "on": "brand", "kind": "range"}, "make it of kind hash"),
+        ({"type": "item", "on": "brand", "kind": "range"}, "use kind hash"),
         ({"type": "item", "on": "size", "kind": "range"}, r"shape \[3\]"),
     ],
 )

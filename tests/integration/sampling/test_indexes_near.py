@@ -119,7 +119,7 @@ def test_every_version_has_what_the_schema_declares(client: Client, graph: Graph
         graph.explain.sample_nodes(9, "user", where="home == 'a'", seed=1).filter_plan
         == "index on home (hash)"
     )
-    with pytest.raises(InvalidRequest, match="the schema declares it"):
+    with pytest.raises(InvalidRequest, match="declared in the schema"):
         client.submit_job(
             "shop", "index", options={"type": "buys", "on": "price", "kind": "range", "drop": "yes"}
         )
@@ -254,7 +254,7 @@ def test_index_jobs_accept_only_columns_stored_with_edges(client: Client) -> Non
         },
     )
     options = {"type": "user:buys:item", "kind": "range"}
-    with pytest.raises(InvalidRequest, match=r"declare `index: \[price\]`"):
+    with pytest.raises(InvalidRequest, match=r"add `index: \[price\]`"):
         client.submit_job("bare", "index", options={**options, "on": "price"})
     with pytest.raises(AsterismError, match="column of the edge itself"):
         client.submit_job("bare", "index", options={**options, "on": "dst.id"})
@@ -290,13 +290,13 @@ def test_index_jobs_accept_only_columns_stored_with_edges(client: Client) -> Non
 @pytest.mark.parametrize(
     ("owner", "index", "words"),
     [
-        ("edges", ["note"], "is bytes; expected a scalar number"),
+        ("edges", ["note"], "expected a scalar number, found bytes"),
         ("edges", ["size[1]"], "expected a scalar number"),
-        ("edges", ["none"], "no such feature; it has price, stars, note, size"),
-        ("edges", ["price", "price"], "named twice"),
+        ("edges", ["none"], "no such feature; features: price, stars, note, size"),
+        ("edges", ["price", "price"], "expected each name once"),
         ("edges", ["price > 3"], "the name of one column"),
         ("nodes", ["src"], "no such feature"),
-        ("nodes", ["id[0]"], "it is one value"),
+        ("nodes", ["id[0]"], "the column has one value"),
         ("nodes", 3, "expected a list of columns"),
     ],
 )

@@ -215,5 +215,5 @@ def test_invalid_requests_are_refused_with_the_value(
         with pytest.raises(error, match=message):
             graph.induced_subgraph(**arguments)
     monkeypatch.setattr(layers, "REPLY_BYTES", 1000)
-    with pytest.raises(asterism.InvalidRequest, match="one reply at most 1000"):
+    with pytest.raises(asterism.InvalidRequest, match="expected at most 1,000 in one reply"):
         graph.induced_subgraph(np.arange(90), "cites")

@@ -312,11 +312,14 @@ def test_exclude_edges_equals_excluding_read_neighbors(graph: Graph, how: dict[s
 def test_edges_that_cannot_be_excluded_are_refused(graph: Graph) -> None:
     for message, arguments in (
         (
-            "edges of person:writes:paper lead to no negative, which are of person",
+            "edges of person:writes:paper do not lead to the sampled types, person",
             {"ntype": "person", "exclude_edges": "writes"},
         ),
-        ("per type; ask for one type", {"exclude_edges": "writes"}),
-        ("begin at paper, person", {"ntype": "paper", "exclude_edges": ["writes", "cites"]}),
+        (
+            "expected one node type, because ids of this space are per type",
+            {"exclude_edges": "writes"},
+        ),
+        ("start at paper, person", {"ntype": "paper", "exclude_edges": ["writes", "cites"]}),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph.sample_negatives([1, 2], 3, **arguments)  # type: ignore[arg-type]

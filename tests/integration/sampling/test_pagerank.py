@@ -229,13 +229,13 @@ def test_chunking_keeps_scores_and_limits_name_their_values(
     monkeypatch.setattr(pagerank, "MAX_PAIRS", 3)
     with pytest.raises(
         asterism.InvalidRequest,
-        match=r"nodes\[0\] = 0 comes to more than 3 nodes with epsilon 0.0001",
+        match=r"nodes\[0\] = 0 reaches more than 3 nodes with epsilon 0.0001",
     ):
         pagerank.pagerank(request_context(small_graph(), 3), PARAMS, starts, 0, None)
     monkeypatch.setattr(pagerank, "MAX_PAIRS", 7)
     monkeypatch.setattr(pagerank, "MAX_EDGES", 5)
     with pytest.raises(
-        asterism.InvalidRequest, match="more than 5 edges, the most that one request reads"
+        asterism.InvalidRequest, match="more than 5 edges, the maximum of one request"
     ):
         pagerank.pagerank(request_context(small_graph(), 3), PARAMS, starts, 0, None)
 
@@ -315,7 +315,7 @@ def test_single_host_enforces_limits_and_checks_deadlines(monkeypatch: pytest.Mo
     monkeypatch.setattr(ranking, "MAX_NODES", 3)
     with pytest.raises(
         asterism.InvalidRequest,
-        match=r"nodes\[1\] = 0 comes to more than 3 nodes with epsilon 0.0001",
+        match=r"nodes\[1\] = 0 reaches more than 3 nodes with epsilon 0.0001",
     ):
         draw.rank_nodes(small_graph(), ids=ids, kinds=kinds, checkpoint=lambda: None, **params)
     monkeypatch.setattr(ranking, "MAX_NODES", 1 << 22)
@@ -327,7 +327,7 @@ def test_single_host_enforces_limits_and_checks_deadlines(monkeypatch: pytest.Mo
     assert len(checkpoints) > 3
     for invalid in ({"alpha": 0.0}, {"epsilon": 0.0}, {"epsilon": float("nan")}, {"top": 0}):
         with pytest.raises(
-            asterism.InvalidRequest, match="expected a probability above 0, and numbers above 0"
+            asterism.InvalidRequest, match="expected a probability above 0, and two numbers above 0"
         ):
             draw.rank_nodes(
                 small_graph(), ids=ids, kinds=kinds, checkpoint=lambda: None, **(params | invalid)
@@ -335,7 +335,7 @@ def test_single_host_enforces_limits_and_checks_deadlines(monkeypatch: pytest.Mo
     with pytest.raises(asterism.InvalidRequest, match="types"):
         draw.rank_nodes(small_graph(), ids=ids, kinds=kinds[:1], checkpoint=lambda: None, **params)
     parts = dict(list(small_graph().parts.items())[1:])
-    with pytest.raises(asterism.Unavailable, match=r"part 0 .* is not held here"):
+    with pytest.raises(asterism.Unavailable, match=r"part 0 .* belongs to another host"):
         draw.rank_nodes(
             replace(small_graph(), parts=parts),
             ids=ids,

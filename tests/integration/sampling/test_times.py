@@ -242,7 +242,7 @@ def test_times_stay_right_through_upserts_deletes_and_builds(
     [
         (
             lambda g: g.sample_neighbors([1], "z", 2, times=[1]),
-            "times with edge types n:z:n, which have none",
+            "times with edge types n:z:n: expected edge types with a time",
         ),
         (
             lambda g: g.sample_neighbors([1], ["e", "f"], 2, times=[1]),
@@ -261,19 +261,19 @@ def test_times_stay_right_through_upserts_deletes_and_builds(
         ),
         (
             lambda g: g.sample_neighbors([1], "e", 2, times=[1], probabilities=True),
-            "probabilities of neighbors until times are not served",
+            "temporal filters do not support probabilities of neighbors",
         ),
         (
             lambda g: g.sample_fanout([1], ["e", "z"], [2, 2], times=[1], probabilities=True),
-            "probabilities of neighbors until times are not served",
+            "temporal filters do not support probabilities of neighbors",
         ),
         (
             lambda g: g.sample_fanout([1], ["e", ["e", "z"]], [2, 2], times=[1]),
-            "times with edge types n:z:n, which have none",
+            "times with edge types n:z:n: expected edge types with a time",
         ),
         (
             lambda g: g.sample_fanout([1], ["z", "z"], [2, 2], times=[1]),
-            "times with edge types n:z:n, which have none",
+            "times with edge types n:z:n: expected edge types with a time",
         ),
         (
             lambda g: g.sample_fanout([1], ["z", "z"], [2, 2], strategy="last"),

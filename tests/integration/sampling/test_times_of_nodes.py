@@ -155,7 +155,8 @@ def test_invalid_node_times_are_refused(tmp_path_factory: pytest.TempPathFactory
         graph.upsert_nodes([1, 2], "user", features={"joined": [0, 0.5]})
         graph.build(timeout_s=HANG_S)
         with pytest.raises(
-            asterism.InvalidRequest, match="times with edge types user:sees:item, which have none"
+            asterism.InvalidRequest,
+            match="times with edge types user:sees:item: expected edge types with a time",
         ):
             graph.sample_neighbors(
                 [1], "sees", 2, times=[1]

@@ -62,12 +62,14 @@ def test_bad_strings_are_reported_by_row(tmp_path: Path) -> None:
     assert [(row, column, reason) for row, column, _, reason in bad_rows(chunk)] == [
         (3, "code", "the id is missing"),
         (4, "w", "a weight is not negative"),
-        (5, "code", "257 bytes; a name has 256 at most in UTF-8"),
-        (6, "code", "a name is UTF-8"),
+        (5, "code", "expected at most 256 bytes in UTF-8, found 257"),
+        (6, "code", "expected UTF-8"),
     ]
     source_with_nul = source(tmp_path, NODES, {"ports.csv": b"code,w\nS\0O,1\nLAX,2\n"})
     (chunk,) = source_with_nul.node_chunks()
-    assert [reason for *_, reason in bad_rows(chunk)] == ["a name has no NUL character"]
+    assert [reason for *_, reason in bad_rows(chunk)] == [
+        "expected a string without NUL characters"
+    ]
 
 
 def test_null_is_not_a_string_id(tmp_path: Path) -> None:
@@ -170,7 +172,7 @@ def test_numpy_strings_are_read(tmp_path: Path) -> None:
             NODES + EDGES.replace("symmetry: true", "self_loops: true"),
             "self_loops: expected none",
         ),
-        (NODES.replace("ids: string\n", ""), "only `ids: string` has a salt"),
+        (NODES.replace("ids: string\n", ""), "expected a salt only with `ids: string`"),
     ],
 )
 def test_nodes_without_string_ids_are_refused(tmp_path: Path, schema: str, said: str) -> None:

@@ -65,7 +65,7 @@ def test_expressions_are_evaluated_as_in_python(text: str, expected: np.ndarray)
         ("min(x, y,)", r"character 10: found '\)', expected a number"),
         ("x * * y", r"character 5: found '\*', expected a number"),
         ("x **", "character 5: found the end, expected a number"),
-        ("3x", "character 2: found 'x', expected a space or an operator behind a number"),
+        ("3x", "character 2: found 'x', expected a space or an operator after a number"),
         ("1_000", "character 2: found '_'"),
         ("0x10", "character 2: found 'x'"),
         ("1.2.3", "character 4: found '.'"),
@@ -86,7 +86,7 @@ def test_expressions_are_evaluated_as_in_python(text: str, expected: np.ndarray)
         ("ｘ", "character 1: found 'ｘ'"),
         ("``", "character 1: found '``', expected a column's name between backticks"),
         ("`x", "character 1: found '`'"),
-        ("+".join(["x"] * 150), "more than 199 numbers, names and signs"),
+        ("+".join(["x"] * 150), "at most 199 numbers, names and operators"),
     ],
 )
 def test_invalid_expression_is_refused_with_position_and_hint(text: str, said: str) -> None:

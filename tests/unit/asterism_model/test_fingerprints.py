@@ -135,7 +135,7 @@ def test_invalid_records_and_ids_are_corrupt() -> None:
     )
     store.write([block])
     with pytest.raises(
-        Corrupt, match=r"block 0 of load 3, chunk 0 \(partition 0, .*: it holds ids from -4000 to 1"
+        Corrupt, match=r"block 0 of load 3, chunk 0 \(partition 0, .*: it has ids from -4000 to 1"
     ):
         store.refs(0, (block_store.NODES,), 0, (3,))
     [(raw, record)] = engine.scan(keys.INDEX, b"", None)
@@ -156,7 +156,7 @@ def test_hosts_that_disagree_or_send_no_checksum_are_refused() -> None:
     conflicting = common_pb.PartFingerprint(
         part=1, blocks=9, rows=2, bytes=3, checksum=valid.checksum
     )
-    with pytest.raises(Corrupt, match="partition 1: host b holds"):
+    with pytest.raises(Corrupt, match="partition 1: host b has"):
         commit(
             desk,
             load,
@@ -233,7 +233,7 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
     )
     assert commit(desk, load).fingerprint == finished.fingerprint  # a repeated request
     with pytest.raises(
-        Conflict, match=r"load 1 is committed \(number 1\) and takes no more writes"
+        Conflict, match=r"load 1 is committed \(number 1\) and accepts no more writes"
     ):
         admit(desk, load, host)
     fingerprint_list: metad_pb.FingerprintList = desk.report(
@@ -259,11 +259,11 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
 def test_only_open_loads_and_registered_chunks_are_admitted() -> None:
     desk = InProcessMetad()
     load, host = begin_load(desk)
-    with pytest.raises(Conflict, match="of space 1, not of space 2"):
+    with pytest.raises(Conflict, match="to space 1, not to space 2"):
         admit(desk, load, host, space_id=2)
     with pytest.raises(InvalidRequest, match="chunk 4 of load 1 was never registered"):
         admit(desk, load, host, chunk=4)
-    with pytest.raises(InvalidRequest, match="host stranger: it holds no partition"):
+    with pytest.raises(InvalidRequest, match="host stranger: expected a host with partitions"):
         admit(desk, load, "stranger")
     desk.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
     with pytest.raises(Conflict, match="abandoned"):

@@ -68,7 +68,7 @@ def test_an_element_equals_and_prints_as_its_name() -> None:
 def test_an_unknown_element_is_refused(number: int) -> None:
     with pytest.raises(InvalidRequest, match=f"chunk 4: element {number}; expected NODE"):
         element_from_proto("chunk 4", number)
-    with pytest.raises(InvalidRequest, match="a total of part 1: element"):
+    with pytest.raises(InvalidRequest, match="statistics of partition 1: element"):
         PartitionStats.from_proto(
             common_pb.PartitionStats(part=1, element=common_pb.Element.ValueType(number))
         )

@@ -96,20 +96,20 @@ def test_a_refusal_names_the_limit_the_value_and_the_remedy() -> None:
     with pytest.raises(InvalidRequest) as rows:
         prices.check(price, Limits())
     assert str(rows.value) == (
-        "count=67108864 x nodes=1 = 67,108,864 rows: at most 16,777,216 rows per request; "
+        "count=67108864 x nodes=1 = 67,108,864 rows: expected at most 16,777,216 rows per request; "
         "split the request or raise request_rows_limit"
     )
     with pytest.raises(
         InvalidRequest,
         match=(
-            r"takes [\d,]+ bytes of memory: at most 1,048,576 bytes per request; .* "
+            r"takes [\d,]+ bytes of memory: expected at most 1,048,576 bytes per request; .* "
             r"request_memory_limit_mib"
         ),
     ):
         prices.check(price, Limits(rows=1 << 27, memory=1 << 20))
     with pytest.raises(
         InvalidRequest,
-        match=r"takes 67,108,864 steps: at most 100 steps per request; .* request_steps_limit",
+        match=r"67,108,864 steps: expected at most 100 steps per request; .* request_steps_limit",
     ):
         prices.check(price, Limits(rows=1 << 27, memory=1 << 40, steps=100))
     with pytest.raises(
@@ -316,7 +316,8 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
     )
     handlers[path](Frame(head, {"ids": np.arange(10)}), CallContext.with_timeout(1))
     with pytest.raises(
-        InvalidRequest, match="count=10 x nodes=11 = 110 rows: at most 100 rows per request"
+        InvalidRequest,
+        match="count=10 x nodes=11 = 110 rows: expected at most 100 rows per request",
     ):
         handlers[path](Frame(head, {"ids": np.arange(11)}), CallContext.with_timeout(1))
     assert handled == [1]

@@ -165,7 +165,7 @@ WRONG: list[tuple[int, Any, str]] = [
     (
         storaged_pb.NODES,
         with_array("weight", np.ones(ROWS - 1, np.float32)),
-        "weight has 5 entries for 6 rows",
+        "weight has 5 entries: expected 6",
     ),
     (
         storaged_pb.NODES,
@@ -316,7 +316,7 @@ def test_request_with_inconsistent_rows_is_refused(
 
 
 def test_request_for_a_partition_of_another_host_is_stale() -> None:
-    with pytest.raises(Stale, match="part 2 of space 1 is not held here"):
+    with pytest.raises(Stale, match="part 2 of space 1 belongs to another host"):
         write_requests.decode_blocks(
             request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1)
         )

@@ -116,9 +116,9 @@ def test_names_round_trip() -> None:
     ("words", "said"),
     [
         (["a", ""], r"ids\[1\] = '': the id is missing"),
-        (["a", "b" * 257], r"ids\[1\] = 'b+.*257 bytes; a name has 256 at most"),
-        (["ü" * 129], r"ids\[0\] = .*258 bytes"),
-        (["a", "b\0c"], r"ids\[1\] = 'b\\x00c': a name has no NUL"),
+        (["a", "b" * 257], r"ids\[1\] = 'b+.*expected at most 256 bytes in UTF-8, found 257"),
+        (["ü" * 129], r"ids\[0\] = .*found 258"),
+        (["a", "b\0c"], r"ids\[1\] = 'b\\x00c': expected a string without NUL"),
         (["a", "\0"], r"ids\[1\].*NUL"),
         (["a", 7], r"ids\[1\] = 7: expected a string"),
         (["a", "\ud800"], r"ids\[1\]=.*lone surrogate"),
@@ -180,7 +180,7 @@ def test_string_id_schema_adds_a_hidden_name_column() -> None:
         ({"ids": "string", "salt": -1}, "salt -1: expected an integer"),
         ({"ids": "string", "salt": 1 << 63}, "expected an integer from 0"),
         ({"ids": "string", "salt": True}, "salt True"),
-        ({"salt": 3}, "salt 3: ids are per_type"),
+        ({"salt": 3}, "salt 3: .*; ids are per_type"),
         ({"ids": "text"}, "expected per_type or global or string"),
     ],
 )
@@ -234,8 +234,8 @@ def test_names_have_no_order_and_are_not_empty(text: str) -> None:
 
 
 def test_edge_ids_are_numbers_even_with_string_node_ids() -> None:
-    with pytest.raises(InvalidRequest, match="no comparison with 'SFO'"):
+    with pytest.raises(InvalidRequest, match="a number instead of 'SFO'"):
         bind(parse("id == 'SFO'"), AIR, 2, 0)
     plain = Schema.from_dict({"nodes": {"airport": {}}})
-    with pytest.raises(InvalidRequest, match="no comparison with 'SFO'"):
+    with pytest.raises(InvalidRequest, match="a number instead of 'SFO'"):
         bind(parse("id == 'SFO'"), plain, 1, 0)

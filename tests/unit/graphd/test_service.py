@@ -64,5 +64,5 @@ def test_explained_request_is_checked_before_its_space(service: GraphService, na
 
 def test_only_sampling_calls_are_explained(service: GraphService) -> None:
     request = Frame(graphd_pb.ExplainRequest(space="missing", method="degrees"))
-    with pytest.raises(InvalidRequest, match="'degrees' is no sampling call; expected one of"):
+    with pytest.raises(InvalidRequest, match="'degrees' is not a sampling call; expected one of"):
         service.handlers[GRAPH["explain"].path](request, CallContext.with_timeout(60))

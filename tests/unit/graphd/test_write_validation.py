@@ -57,13 +57,13 @@ def test_a_complete_write_is_counted() -> None:
 @pytest.mark.parametrize(
     ("kind", "type_id", "sections", "error", "said"),
     [
-        (storaged_pb.IN_EDGES, 0, {"src": IDS}, InvalidRequest, "a client writes NODES, OUT_EDGES"),
+        (storaged_pb.IN_EDGES, 0, {"src": IDS}, InvalidRequest, "expected one of NODES, OUT_EDGES"),
         (
             storaged_pb.NODES,
             7,
             {"ids": IDS},
             NotFound,
-            "type 7: the space has types 0 to 1: n, plain",
+            "type 7: expected a type of the space, 0 to 1: n, plain",
         ),
         (storaged_pb.NODES, 0, {}, InvalidRequest, "the array 'ids' is missing"),
         (storaged_pb.NODES, 0, {"ids": [0, -5]}, InvalidRequest, r"ids\[1\] = -5"),
@@ -87,7 +87,7 @@ def test_a_complete_write_is_counted() -> None:
             0,
             {"ids": IDS, "weight": np.ones(2, np.float32)},
             InvalidRequest,
-            "2 entries for 3 rows",
+            "2 entries: expected 3",
         ),
         (
             storaged_pb.NODES,
@@ -109,28 +109,28 @@ def test_a_complete_write_is_counted() -> None:
             0,
             {"src": IDS, "dst": IDS[:2]},
             InvalidRequest,
-            "dst has 2 entries for 3 rows",
+            "dst has 2 entries: expected 3",
         ),
         (
             storaged_pb.OUT_EDGES,
             1,
             {"src": IDS, "dst": IDS, "f__t": np.float32([0, np.inf, np.nan])},
             InvalidRequest,
-            r"time 't'\[2\] = nan: a time is",
+            r"time 't'\[2\] = nan: expected a number",
         ),
         (
             storaged_pb.NODES,
             1,
             {"ids": IDS, "f__born": [0, np.nan, 1]},
             InvalidRequest,
-            r"time 'born'\[1\] = nan: a time is a number",
+            r"time 'born'\[1\] = nan: expected a number",
         ),
         (
             storaged_pb.OUT_EDGES,
             2,
             {"src": IDS, "dst": IDS, "f__t": [0, -(2**63), 1]},
             InvalidRequest,
-            r"time 't'\[1\] = -9223372036854775808: a time",
+            r"time 't'\[1\] = -9223372036854775808: expected a number",
         ),
         (
             storaged_pb.OUT_EDGE_DELETES,

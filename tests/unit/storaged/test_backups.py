@@ -314,7 +314,7 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
     ).chunks
     assert (load.load_id, chunks[0].first_edge_id) == (known_load.load_id + 1, 20)
     assert desk.ask("commit_load", metad_pb.CommitLoadRequest(load_id=load.load_id)).commit == 3
-    with pytest.raises(Conflict, match="waits for no data"):
+    with pytest.raises(Conflict, match="is not a new space for a restore"):
         submit(desk)
     assert submit(desk, "build").cut == 3
 

@@ -109,7 +109,7 @@ def test_lists_are_split_with_their_values(engine: MemoryEngine) -> None:
 
 
 def test_sections_of_different_lengths_are_refused(engine: MemoryEngine) -> None:
-    with pytest.raises(InvalidRequest, match="3 rows, its ids 2"):
+    with pytest.raises(InvalidRequest, match="3 rows: expected 2, as of its ids"):
         BlockStore(engine, SCHEMA).write([nodes([1, 2], x=np.zeros(3))])
 
 

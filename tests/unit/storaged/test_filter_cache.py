@@ -149,8 +149,8 @@ def test_filter_larger_than_the_cache_is_refused() -> None:
     with pytest.raises(
         InvalidRequest,
         match=(
-            r"condition 'x < 0.9': what satisfies it takes \d+ bytes or more .* keeps 40000; "
-            r"narrow it, or raise"
+            r"filter 'x < 0.9': its matches take [\d,]+ bytes or more .* at most 40,000; "
+            r"narrow the filter, or raise"
         ),
     ):
         cache.filtered_totals(local_version, row_filter("x < 0.9"), [0], CheckpointCounter())
@@ -186,7 +186,7 @@ def test_remote_features_are_stale_until_reported() -> None:
         restrict_to_parts(full_version, [2, 3]),
     )
     cache, text = sampling.FilterCache(1 << 20), "y < 0.5 and dst.x < 0.5"
-    with pytest.raises(Stale, match=r"'y < 0\.5' is not known here"):
+    with pytest.raises(Stale, match=r"'y < 0\.5' are not known here"):
         cache.filtered_totals(
             local_version, row_filter(text, sampling.EDGE), [0], CheckpointCounter()
         )

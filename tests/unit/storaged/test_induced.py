@@ -140,7 +140,7 @@ def test_edges_of_groups_join_nodes_of_one_group(version: sampling.LocalVersion)
     assert np.array_equal(np.repeat(np.arange(60), grouped.counts), rows[same_group])
     for name in ("cols", "types", "weights", "eids"):
         assert np.array_equal(getattr(grouped, name), getattr(ungrouped, name)[same_group]), name
-    with pytest.raises(InvalidRequest, match="groups and col_groups: one of the two is missing"):
+    with pytest.raises(InvalidRequest, match="groups, col_groups: expected both or neither"):
         sampling.find_induced_edges(
             version, ids=ids, cols=cols, col_types=kinds, groups=groups, **options
         )  # type: ignore[arg-type]

@@ -553,9 +553,9 @@ def neighbors_request(**changes: Any) -> dict[str, Any]:
     [
         ({"count": -1}, "-1"),
         ({"count": 2**26}, "at most"),
-        ({"edge_types": []}, "no edge types"),
+        ({"edge_types": []}, "at least one edge type"),
         ({"edge_types": [7]}, "7"),
-        ({"edge_types": [0, 0]}, "twice"),
+        ({"edge_types": [0, 0]}, "each edge type once"),
         ({"direction": 3}, "3"),
         ({"node_type": 5}, "5"),
         ({"node_type": 1}, "starts at b"),

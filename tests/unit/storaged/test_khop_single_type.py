@@ -165,5 +165,5 @@ def test_errors_equal_those_of_hop_by_hop_sampling(monkeypatch: pytest.MonkeyPat
         InvalidRequest, match=f"more than the {needed_bytes - 1} bytes of one reply"
     ):
         sample_sections(version, seeds, (5, 5), max_reply_bytes=needed_bytes - 1)
-    with pytest.raises(Unavailable, match="not held here"):
+    with pytest.raises(Unavailable, match="of another host"):
         sample_sections(restrict_to_parts(version, [0, 2]), seeds, (5, 5))

@@ -279,7 +279,7 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
                 graph, ids, count, uniform=uniform, importance=3, stepped=(levels[-1], importances)
             ),
         )
-        with pytest.raises(InvalidRequest, match="'levels' has shape"):
+        with pytest.raises(InvalidRequest, match="'levels': expected shape"):
             sampled_by_kernel(
                 graph,
                 ids,
@@ -288,7 +288,7 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
                 importance=3,
                 stepped=(levels[-1][1:], importances),
             )
-        with pytest.raises(InvalidRequest, match="'importances' has shape"):
+        with pytest.raises(InvalidRequest, match="'importances': expected shape"):
             sampled_by_kernel(
                 graph,
                 ids,
@@ -356,7 +356,7 @@ def test_unsupported_labor_requests_are_refused() -> None:
         want_weights=False,
         labor=sampling.LaborOptions(layer_dependency=False),
     )
-    with pytest.raises(InvalidRequest, match="no tree and of no time"):
+    with pytest.raises(InvalidRequest, match="no disjoint trees and no temporal filter"):
         sampling.expand(
             graph,
             expansion,
@@ -366,7 +366,7 @@ def test_unsupported_labor_requests_are_refused() -> None:
             ids=np.array([7]),
             trees=np.zeros(1, np.int32),
         )
-    with pytest.raises(Unavailable, match="lives in a part that is not held here"):
+    with pytest.raises(Unavailable, match="belongs to a partition of another host"):
         sampling.expand(
             restrict_to_parts(graph, [0]),
             expansion,
@@ -484,8 +484,8 @@ def test_neighbors_beyond_the_message_limit_are_refused(monkeypatch: pytest.Monk
     with pytest.raises(
         InvalidRequest,
         match=(
-            r"live on one host lead to \d{2,3} different ones, with importance steps to 60 "
-            r"at most"
+            r"on one storaged have \d{2,3} different neighbors: expected at most 60 with "
+            r"importance steps"
         ),
     ):
         graphd.sample_labor(request_context(graph, 3), request, nodes, 0, None)

@@ -64,7 +64,7 @@ def test_an_altered_block_is_corrupt(engine: MemoryEngine) -> None:
     write(store, 100, 1)
     [(key, value)] = engine.scan(keys.SCRATCH, b"", None)
     engine.write([(keys.SCRATCH, key, value[:50] + bytes([value[50] ^ 1]) + value[51:])])
-    with pytest.raises(Corrupt, match="not what was written"):
+    with pytest.raises(Corrupt, match="does not match its checksum"):
         list(store.blocks(1, keys.B2, 0, "weight", 100))
 
 

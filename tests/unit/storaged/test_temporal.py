@@ -119,8 +119,8 @@ def test_a_version_without_times_is_refused(hub: sampling.LocalVersion) -> None:
     )
     with pytest.raises(Unavailable, match="no times of 'n:e:n'; build the version again"):
         sample_hub(replace(hub, parts={0: without_times}), 1)
-    with pytest.raises(InvalidRequest, match="the last neighbors are taken without replacement"):
+    with pytest.raises(InvalidRequest, match="the last neighbors: expected replace=False"):
         sample_hub(hub, 1, last=True, replace=True)
     plain = replace(hub.schema, edge_types=(replace(hub.schema.edge_types[0], time=""),))
-    with pytest.raises(InvalidRequest, match="edge type 'n:e:n' has no time"):
+    with pytest.raises(InvalidRequest, match="edge type 'n:e:n' and its neighbors have no time"):
         sample_hub(replace(hub, schema=plain), 1)

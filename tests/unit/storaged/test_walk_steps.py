@@ -446,7 +446,7 @@ def test_paths_of_missing_parts_or_excessive_size_are_refused() -> None:
     )
     with pytest.raises(Unavailable, match="part 1"):
         sampling.sample_paths(restrict_to_parts(version, [0, 2]), spec, state)
-    with pytest.raises(InvalidRequest, match="values in one answer"):
+    with pytest.raises(InvalidRequest, match="values in one reply"):
         sampling.sample_paths(version, replace(spec, length=1 << 31), state)
     with pytest.raises(InvalidRequest, match="'positions'"):
         sampling.sample_paths(version, spec, replace(state, positions=np.arange(2)))
@@ -475,9 +475,9 @@ def test_invalid_walks_are_refused() -> None:
             sampling.continue_walks(graph_version, sampling.WalkSpec(**{**valid, **changes}), state)
 
     assert_refused(InvalidRequest, "edge type 9", {"steps": [[HEAVY], [9]]})
-    assert_refused(InvalidRequest, "given twice", {"steps": [[HEAVY, HEAVY]]})
-    assert_refused(InvalidRequest, "without starts", {"restart": 0.5})
-    assert_refused(InvalidRequest, "without before", {"p": 0.5})
+    assert_refused(InvalidRequest, "expected each edge type once", {"steps": [[HEAVY, HEAVY]]})
+    assert_refused(InvalidRequest, "starts: required with restart", {"restart": 0.5})
+    assert_refused(InvalidRequest, "before: required with p or q", {"p": 0.5})
     assert_refused(
         InvalidRequest,
         "node type -1 without types",
@@ -486,7 +486,7 @@ def test_invalid_walks_are_refused() -> None:
     )
     assert_refused(
         InvalidRequest,
-        "0 to 4; a walk of 3 steps",
+        "expected 0 to 3 steps of a walk, found 0 to 4",
         {},
         sampling.WalkState(
             ids=node_ids, kinds=zeros, positions=node_ids, taken=np.array([0, 1, 4], np.int32)

@@ -340,9 +340,9 @@ class FilterCache:
         current = entry.bytes
         if current + needed > self._max_bytes:
             raise InvalidRequest(
-                f"condition {row_filter.text!r}: what satisfies it takes {current + needed} "
-                f"bytes or more on this storaged, which keeps {self._max_bytes}; "
-                "narrow it, or raise conditions_mib"
+                f"filter {row_filter.text!r}: its matches take {current + needed:,} bytes or "
+                f"more on a storaged: expected at most {self._max_bytes:,}; narrow the filter, "
+                "or raise conditions_mib"
             )
         with self._lock:
             others = sorted(
@@ -498,8 +498,8 @@ def _check_totals(
             local_totals = matches[type_id, part].totals
             raise InvalidRequest(
                 f"{prefix}: this host found count={local_totals.count}, "
-                f"positive={local_totals.positive}, weight={local_totals.weight}; ask again "
-                "what satisfies it (FilterRows)"
+                f"positive={local_totals.positive}, weight={local_totals.weight}; request the "
+                "matches again (FilterRows)"
             )
 
 

@@ -62,7 +62,7 @@ class RemoteMatches:
         for part in np.unique(parts):
             matches = self.found.get((type_id, str(term), int(part)))
             if matches is None:
-                raise Stale(f"which rows of part {part} satisfy {str(term)!r} is not known here")
+                raise Stale(f"the rows of part {part} that match {str(term)!r} are not known here")
             indices = np.flatnonzero(parts == part)
             out[indices] = _is_member(matches, ids[indices], stride)
         return out

@@ -70,8 +70,8 @@ def sample_nodes_by_index(
         and not 0 <= int(draw_indices.min()) <= int(draw_indices.max()) < _INDEX_LIMIT
     ):
         raise InvalidRequest(
-            f"numbers: found {int(draw_indices.min())} to {int(draw_indices.max())}; "
-            f"expected 0 to {_INDEX_LIMIT - 1}"
+            f"numbers: expected 0 to {_INDEX_LIMIT - 1}, found {int(draw_indices.min())} to "
+            f"{int(draw_indices.max())}"
         )
     if kinds is not None:
         check_length("kinds", kinds, draw_indices.size)

@@ -107,7 +107,9 @@ def build_entries(
     """
     for part in parts:
         if not 0 <= part < version.schema.parts:
-            raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
+            raise InvalidRequest(
+                f"part {part}: expected a partition of the space, 0 to {version.schema.parts - 1}"
+            )
         version.image(part)
     requested_parts = frozenset(parts)
     single_type = len(set(types)) == 1
@@ -156,7 +158,7 @@ def _build_entries(
         if entry_weight > 0 and part in requested_parts and not table.size:
             raise Corrupt(
                 f"{version.type_name(element, type_id)}, part {part}: draws fall on a table "
-                "without rows; the totals and the image disagree"
+                "without rows; the statistics do not match the image"
             )
     threshold_addresses = addresses_of(table.hot for table in tables)
     # Kernels prefetch for draws of remote entries too, before their owner is known, so their

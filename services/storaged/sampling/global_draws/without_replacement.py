@@ -48,7 +48,10 @@ class ExponentialSelection:
         check_length("taken_types", taken_types, taken_ids.size)
         for part in parts:
             if not 0 <= part < version.schema.parts:
-                raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
+                raise InvalidRequest(
+                    f"part {part}: expected a partition of the space, 0 to "
+                    f"{version.schema.parts - 1}"
+                )
         for type_id in types:
             version.type_name(element, type_id)
         self.entries = [

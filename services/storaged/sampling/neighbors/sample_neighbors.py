@@ -186,9 +186,7 @@ def sample_neighbors(
     check_output_size("neighbors", ids.size, count)
     check_length("positions", positions, ids.size)
     if distinct_neighbors and (replace or want_probabilities):
-        raise InvalidRequest(
-            "different neighbors are drawn without replacement, and without their probabilities"
-        )
+        raise InvalidRequest("distinct neighbors: expected no replacement and no probabilities")
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     params = _DrawParams(
         seed=seed,

@@ -127,7 +127,7 @@ def sample_temporal_neighbors(
     floats = {_has_float_times(version, edge_type, direction) for edge_type in edge_types}
     if len(floats) > 1:
         raise InvalidRequest(
-            "times of these edge types are integers and floats; ask for those of one kind at a time"
+            "times of these edge types are integers and floats; request those of one kind at a time"
         )
     params = _draw_params(
         temporal_filter,
@@ -336,7 +336,7 @@ def _draw_params(
     uniform: bool,
 ) -> _DrawParams:
     if temporal_filter.last and replace:
-        raise InvalidRequest("the last neighbors are taken without replacement")
+        raise InvalidRequest("the last neighbors: expected replace=False")
     strategy = (
         kernel.LAST if temporal_filter.last else kernel.UNIFORM if uniform else kernel.WEIGHTED
     )
@@ -351,8 +351,8 @@ def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> b
     if not dtype:
         name = version.schema.edge_types[edge_type].name
         raise InvalidRequest(
-            f"edge type {name!r} has no time, and its neighbors have none; declare which "
-            "feature is one in the schema"
+            f"edge type {name!r} and its neighbors have no time; declare a feature as time in "
+            "the schema"
         )
     return dtype == "float64"
 

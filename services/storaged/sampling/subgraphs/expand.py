@@ -104,7 +104,7 @@ def expand(
     if expansion.labor is not None:
         if trees is not None or temporal_filter is not None:
             raise InvalidRequest(
-                "neighbors kept by one variate each are of no tree and of no time: ask without both"
+                "one variate per neighbor: expected no disjoint trees and no temporal filter"
             )
         return _keep_neighbors(
             version,
@@ -266,8 +266,8 @@ def _check_total(total: int, version: LocalVersion, ids: NDArray[np.int64]) -> i
     """Return a kernel's total; raise Unavailable if it reports a node of a remote partition."""
     if total < 0:
         context = (
-            f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not "
-            "held here"
+            f"node {ids[-1 - total]} of space {version.space_id} belongs to a partition of "
+            "another host"
         )
-        raise Unavailable(f"{context}; this host has parts {sorted(version.parts)}")
+        raise Unavailable(f"{context}; this host has partitions {sorted(version.parts)}")
     return total

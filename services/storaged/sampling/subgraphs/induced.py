@@ -124,9 +124,7 @@ def find_induced_edges(
     if col_types is not None:
         check_length("col_types", col_types, cols.size)
     if (groups is None) != (col_groups is None):
-        raise InvalidRequest(
-            "groups and col_groups: one of the two is missing; give both or neither"
-        )
+        raise InvalidRequest("groups, col_groups: expected both or neither")
     if groups is not None and col_groups is not None:
         check_length("groups", groups, ids.size)
         check_length("col_groups", col_groups, cols.size)
@@ -280,8 +278,8 @@ class _EdgeBuffer:
     def _check(self, count: int) -> None:
         if count > self._max_edges:
             raise InvalidRequest(
-                f"edges: more than {self._max_edges} rows do not fit into one answer; ask "
-                "for fewer nodes at a time"
+                f"edges: more than {self._max_edges} rows do not fit into one reply; request "
+                "fewer nodes at a time"
             )
 
 

@@ -72,7 +72,8 @@ def sample_khop(
         check_length("times", temporal_filter.times, seeds.size)
         if not disjoint:
             raise InvalidRequest(
-                "a subgraph until times has disjoint trees: a seed's time holds for its own"
+                "temporal filter: expected disjoint=True, because the time of a seed holds for "
+                "its own tree only"
             )
     fanouts = build_fanouts(
         lambda edge_type: end_types(version, edge_type, expansion.direction),

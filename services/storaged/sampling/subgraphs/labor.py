@@ -98,9 +98,9 @@ class ImportanceSteps:
         self.rows = rows = EdgeSpans.locate(version, edge_type, direction, ids)
         if rows.edges > MAX_EDGES:
             raise InvalidRequest(
-                f"the {ids.size} nodes of the hop have {rows.edges} edges along this type, a "
-                f"hop with importance steps at most {MAX_EDGES}; "
-                "start from fewer seeds, or ask without importance steps"
+                f"the {ids.size} nodes of the hop have {rows.edges} edges of this type: expected "
+                f"at most {MAX_EDGES} with importance steps; start from fewer seeds, or use "
+                "importance=0"
             )
         self._fanout, self._uniform, self._checkpoint = np.int64(count), uniform, checkpoint
         self.offsets = as_kernel_array(np.concatenate([[0], np.cumsum(rows.degrees)]))

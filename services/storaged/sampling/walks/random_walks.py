@@ -84,9 +84,9 @@ class WalkSpec:
 
     def __post_init__(self) -> None:
         if not self.steps:
-            raise InvalidRequest("a walk without steps; name the edge types of one at least")
+            raise InvalidRequest("edge_types: expected at least one step")
         if not 0 <= self.restart <= 1:
-            raise InvalidRequest(f"restart {self.restart}: a probability is in 0 .. 1")
+            raise InvalidRequest(f"restart {self.restart}: expected a probability, 0 to 1")
         for name, value in (("p", self.p), ("q", self.q)):
             if not MIN_BIAS <= value <= MAX_BIAS:
                 raise InvalidRequest(f"{name} {value}: expected {MIN_BIAS} to {MAX_BIAS:g}")
@@ -305,9 +305,9 @@ def _run_kernels(
     With ``path_nodes``, steps are written to its last columns; its first column is for the starts.
     """
     if spec.restart and state.starts is None:
-        raise InvalidRequest("restart without starts: say where each walk began")
+        raise InvalidRequest("starts: required with restart")
     if spec.is_biased and state.before is None:
-        raise InvalidRequest("p or q without before: say where each walk was")
+        raise InvalidRequest("before: required with p or q")
     m, steps_taken = state.ids.size, state.taken
     for name in (
         "positions",
@@ -324,8 +324,8 @@ def _run_kernels(
             check_length(name, column, m)
     if m and not 0 <= int(steps_taken.min()) <= int(steps_taken.max()) <= spec.length:
         raise InvalidRequest(
-            f"taken: found {int(steps_taken.min())} to {int(steps_taken.max())}; a walk of "
-            f"{spec.length} steps has 0 to {spec.length} behind it"
+            f"taken: expected 0 to {spec.length} steps of a walk, found {int(steps_taken.min())} "
+            f"to {int(steps_taken.max())}"
         )
     width = spec.length - int(steps_taken.min(initial=spec.length))
     check_output_size("walks", m, width)
