@@ -46,7 +46,7 @@ FILES = (
     "pyarrow/_pyarrow_cpp_tests.*.so",
 )
 BOTOCORE_SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc"})
-"""Services of AWS whose definitions stay: S3, and those that issue credentials."""
+"""Services of AWS with definitions that stay: S3, and those that issue credentials."""
 _PROGRAM_HEADERS, _SECTION_HEADERS = 0x20, 0x28
 """Positions of two tables' offsets in the header of a 64-bit ELF file."""
 

@@ -11,6 +11,11 @@ from tests.kit.waiting import HANG_S
 
 OWN_FILES = frozenset({"tests/kit/banned_words.py", "tests/structure/test_prose.py"})
 """The list, and the words that this test plants."""
+THIRD_PARTY = (
+    "services/asterism_daemonkit/swagger_ui/swagger-ui",
+    "services/graphd/pages/static/vendor/",
+)
+"""Beginnings of the names of files that other projects wrote."""
 BINARY = frozenset({".png"})
 CODE_SPANS = frozenset({".md", ".py", ".pyi"})
 """Suffixes of files in which text between backticks is a quotation."""
@@ -26,7 +31,7 @@ SEPARATORS = {
 
 
 def text_files(root: Path) -> list[str]:
-    """Return the files that a commit would have, without licenses and what protoc generates."""
+    """Return the files that a commit would have, without generated and third-party ones."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=root,
@@ -42,6 +47,7 @@ def text_files(root: Path) -> list[str]:
         and Path(name).suffix not in BINARY
         and Path(name).name != "LICENSE"
         and "_pb2" not in name
+        and not name.startswith(THIRD_PARTY)
         and (root / name).is_file()
     ]
 

@@ -286,15 +286,15 @@ class ExportedPart:
         if not np.array_equal(
             np.asarray(data[f"inner_{element}"]) != 0, np.arange(len(ids)) < high - low
         ):
-            yield f"{file_name}: inner_{element} does not tell its own {element}s"
+            yield f"{file_name}: inner_{element} does not mark the {element}s of the partition"
         if (
             element == "node"
             and len(ranges.starts) > 1
             and not np.array_equal(data["part_id"], ranges.owners(ids))
         ):
-            yield f"{file_name}: part_id does not tell the owners of nodes"
+            yield f"{file_name}: part_id differs from the owners of the nodes"
         if "_TYPE" in data and not np.array_equal(data["_TYPE"], ranges.types(ids)):
-            yield f"{file_name}: _TYPE does not tell the types of {element}s"
+            yield f"{file_name}: _TYPE differs from the types of the {element}s"
         if "_TYPE" not in data and ranges.starts.shape[1] > 2:
             yield f"{file_name}: {element}s have no _TYPE"
 

@@ -34,7 +34,7 @@ class CompileActivity:
 
     @property
     def current(self) -> str:
-        """The kernel whose compilation started last; empty if there is none."""
+        """The kernel that was started last; empty if none is being compiled."""
         kernels = list(self._kernels)
         return kernels[-1] if kernels else ""
 

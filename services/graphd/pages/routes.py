@@ -306,7 +306,8 @@ def _nodes(node_reader: NodeReader) -> APIRouter:
         node_type: NodeTypeName,
         id_text: NodeIdText,
         edge: Annotated[
-            str, Query(max_length=800, description="Edge type whose neighbors start at offset.")
+            str,
+            Query(max_length=800, description="Edge type of the neighbors that start at offset."),
         ] = "",
         direction: Annotated[
             views.DirectionName, Query(description="Direction of that edge type.")

@@ -64,7 +64,7 @@ const ADVICE = {
 const HOST_ID = /\bstoraged [0-9a-f]{32}(?: at )?/g;
 
 /** Describe an error and its remedy. */
-export function told(error) {
+export function describeError(error) {
   if (error instanceof Problem) return { what: error.message.replace(HOST_ID, "storaged "), todo: ADVICE[error.kind] ?? "" };
   if (error instanceof Unreachable) return { what: `The server is not responding: ${error.message}.`, todo: "Check that it is running." };
   return { what: `This page failed: ${error.message}`, todo: "Reload it. If that does not help, this is a bug in Asterism." };

@@ -1,6 +1,6 @@
 // Routing: map an address to a view, load and render it, and refresh it while the page is visible.
 
-import { Problem, Unreachable, told } from "./api.js";
+import { Problem, Unreachable, describeError } from "./api.js";
 import { h, patch } from "./dom.js";
 import { mark } from "./parts.js";
 import { Poll } from "./poll.js";
@@ -123,7 +123,7 @@ class Shown {
   }
 
   failed(error, wait) {
-    const words = told(error);
+    const words = describeError(error);
     if (error instanceof Unreachable) {
       banner.hidden = false;
       patch(banner, [document.createTextNode(`${words.what} Trying again in ${Math.round(wait / 1000)} s. `), h("button", { type: "button", onclick: () => this.poll.now() }, "Try now")]);

@@ -9,7 +9,7 @@ const LEAST_WIDTH = 260;
 const MOST_WIDTH = 1140;
 
 /** Return the width of a plot. It follows the screen, so that text keeps its size on narrow screens. */
-function room() {
+function plotWidth() {
   const main = document.getElementById("main");
   const style = getComputedStyle(main);
   const inner = main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 34;
@@ -216,7 +216,7 @@ export function sparkline({ id, title, desc, times, series, text }) {
  * `text` formats values, and `tick` those at the axis. A linear axis ends at `least` or above.
  */
 export function lines({ id, title, desc, times, series, unit, text, tick = text, least = 0, log = false, data = null }) {
-  const width = room();
+  const width = plotWidth();
   const values = series.flatMap((one) => one.values).filter((value) => value !== null && (!log || value > 0));
   const [first, last] = [times[0], times[times.length - 1]];
   const x = linear(first, last, MARGIN.left, width - MARGIN.right);
@@ -252,7 +252,7 @@ export function lines({ id, title, desc, times, series, unit, text, tick = text,
 
 /** Plot a histogram over a logarithmic axis: bars show shares of rows, the stepped line shares of their weight. */
 export function histogram({ id, title, desc, bars, rows, weight, text, percent, data = null }) {
-  const width = room();
+  const width = plotWidth();
   const low = bars[0].low;
   const high = bars[bars.length - 1].high;
   const x = logarithmic(low, high, MARGIN.left, width - MARGIN.right);
@@ -287,7 +287,7 @@ export function histogram({ id, title, desc, bars, rows, weight, text, percent, 
 
 /** Plot points per partition on a logarithmic y axis with a line at the bound; zeros lie at the bottom. */
 export function points({ id, title, desc, xs, series, bound, label, text, data = null }) {
-  const width = room();
+  const width = plotWidth();
   const bottom = HEIGHT - MARGIN.bottom;
   const positive = series.flatMap((one) => one.values).filter((value) => value > 0);
   const low = 10 ** Math.floor(Math.log10(Math.min(...positive, bound) / 10));

@@ -1,6 +1,6 @@
 // One job: progress, tasks, attempts and failures.
 
-import { get, post, told } from "../api.js";
+import { get, post, describeError } from "../api.js";
 import { h } from "../dom.js";
 import { ago, both, count, real, seconds } from "../format.js";
 import { facts, hostName, problem, progress, state, sure, table } from "../parts.js";
@@ -35,7 +35,7 @@ async function order(context, what) {
     await post(`/ui/api/jobs/${params.job}/${what}`);
     memory.problem = null;
   } catch (error) {
-    memory.problem = told(error);
+    memory.problem = describeError(error);
   }
   context.redraw();
   context.refresh();

@@ -1,6 +1,6 @@
 // One node: its features, its neighbors by edge type, and a picture of a sampled neighborhood.
 
-import { get, Problem, told } from "../api.js";
+import { get, Problem, describeError } from "../api.js";
 import { h } from "../dom.js";
 import { count, of, real } from "../format.js";
 import { layout, picture } from "../neighborhood.js";
@@ -28,7 +28,7 @@ export async function load({ params, query, signal }) {
     return { types, node, neighborhood };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return { types, node: null, problem: told(error).what }; // the form stays, for another id
+    return { types, node: null, problem: describeError(error).what }; // the form stays, for another id
   }
 }
 

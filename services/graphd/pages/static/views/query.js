@@ -1,6 +1,6 @@
 // A form for statements, with completion and history, and the table of results.
 
-import { get, post, Problem, told } from "../api.js";
+import { get, post, Problem, describeError } from "../api.js";
 import { Completion } from "../completion.js";
 import { h } from "../dom.js";
 import { ago, count, of, seconds } from "../format.js";
@@ -141,7 +141,7 @@ async function run(context) {
 
 /** Show an error at its position. A sample of nothing is an empty result, not an error. */
 function fail(error, { memory, announce }) {
-  const { what, todo } = told(error);
+  const { what, todo } = describeError(error);
   const [first, ...excerpt] = what.split("\n");
   if (error instanceof Problem && error.kind === "NotFound" && NOTHING.test(first)) {
     memory.answer = { nothing: first.replace(/^line \d+, column \d+: /, "") };

@@ -1,6 +1,6 @@
 // One space: types and counts, versions and their pins, partitions and their hosts.
 
-import { get, post, told } from "../api.js";
+import { get, post, describeError } from "../api.js";
 import { h } from "../dom.js";
 import { ago, both, count, of, real, short } from "../format.js";
 import { facts, field, hostName, pager, presence, problem, select, sure, table } from "../parts.js";
@@ -31,7 +31,7 @@ async function submit(context, kind) {
     memory.said = ["good", made.job.job_id, kind];
     context.announce(`Job ${made.job.job_id} was submitted.`);
   } catch (error) {
-    memory.said = ["bad", told(error)];
+    memory.said = ["bad", describeError(error)];
   }
   context.redraw();
 }

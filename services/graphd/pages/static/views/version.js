@@ -1,6 +1,6 @@
 // One version: weight statistics, weight histograms, and the accuracy of its alias tables.
 
-import { get, told } from "../api.js";
+import { get, describeError } from "../api.js";
 import { h } from "../dom.js";
 import { both, count, percent, real, short } from "../format.js";
 import { facts, field, problem, select, table } from "../parts.js";
@@ -31,7 +31,7 @@ export async function load(context) {
       memory.which = which;
       memory.spread = null;
       get(`${at}/${encodeURIComponent(params.version)}/spread`, words, undefined, 70_000)
-        .catch((error) => ({ problem: told(error) }))
+        .catch((error) => ({ problem: describeError(error) }))
         .then((spread) => {
           if (memory.which !== which) return;
           memory.spread = spread;
