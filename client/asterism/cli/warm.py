@@ -28,6 +28,7 @@ def warm(
     jobs: Annotated[
         int,
         typer.Option(
+            metavar="NUMBER",
             min=0,
             max=64,
             help="Processes that compile. Default: one for each core, at most 8.",

@@ -251,7 +251,7 @@ edges:
     assert [node.time for node in parsed_schema.node_types] == ["clicks"]
     with pytest.raises(
         InvalidRequest,
-        match="node type 'person': table 'popular': expression 'pow': column 'pow' is not there",
+        match="node type 'person': table 'popular': expression 'pow': column 'pow' does not exist",
     ):
         # The schema is created on first access.
         source(tmp_path, schema.replace("pow(clicks, 0.75)", "pow"), files).schema  # noqa: B018

@@ -184,7 +184,7 @@ def test_each_host_gives_its_rows_of_the_full_result() -> None:
             trees=None,
         )
         assert expanded.ids.tolist() == [node for i in own_ids for node in rows[i].tolist()]
-        with pytest.raises(Unavailable, match=r"node \d+ of space .* parts \["):
+        with pytest.raises(Unavailable, match=r"node \d+ of space .* partitions \["):
             sampling.expand(
                 restrict_to_parts(version, hosted_parts),
                 expansion,
@@ -194,7 +194,7 @@ def test_each_host_gives_its_rows_of_the_full_result() -> None:
                 ids=ids,
                 trees=None,
             )
-        with pytest.raises(Unavailable, match=r"node \d+ of space .* parts \["):
+        with pytest.raises(Unavailable, match=r"node \d+ of space .* partitions \["):
             sampling.expand(
                 restrict_to_parts(version, hosted_parts),
                 expansion,

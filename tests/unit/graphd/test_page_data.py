@@ -44,7 +44,7 @@ class _CountingCondition(threading.Condition):
 
 def test_readers_of_one_histogram_share_one_reading() -> None:
     reader = _SlowReader()
-    data = PageData(LocalTransport({}), reader)
+    data = PageData(LocalTransport({}), reader, lambda _: LocalTransport({}))
     data._reading = condition = _CountingCondition()
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(data.histogram, SPACE, MANIFEST, 1, 0, "")
@@ -58,7 +58,7 @@ def test_readers_of_one_histogram_share_one_reading() -> None:
 
 def test_reader_of_another_type_is_busy() -> None:
     reader = _SlowReader()
-    data = PageData(LocalTransport({}), reader)
+    data = PageData(LocalTransport({}), reader, lambda _: LocalTransport({}))
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(data.histogram, SPACE, MANIFEST, 1, 0, "")
         assert reader.begun.wait(HANG_S)
