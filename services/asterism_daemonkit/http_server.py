@@ -265,7 +265,7 @@ def _name_invalid_request(record: logging.LogRecord) -> bool:
     """Turn uvicorn's message about bytes that are not HTTP into an event with the usual cause."""
     if record.msg == "Invalid HTTP request received.":
         record.msg = "http_request_invalid"
-        record.cause = "not HTTP/1.1; a gRPC client needs the daemon's gRPC port"
+        vars(record)["cause"] = "not HTTP/1.1; a gRPC client needs the daemon's gRPC port"
     return True
 
 

@@ -153,7 +153,8 @@ class _FailingDatabase:
 def test_store_recovers_once_old_values_can_be_read(tmp_path: Path) -> None:
     store = RocksStore(tmp_path / "s")
     store.write({b"a": b"1"})
-    store._db = database = _FailingDatabase(store._db)  # type: ignore[assignment]  # a twin
+    database: Any = _FailingDatabase(store._db)
+    store._db = database
     with pytest.raises(Unavailable, match="a write failed"):
         store.write({b"a": b"2", b"b": b"3"})
     assert "While pread" in store.fault()

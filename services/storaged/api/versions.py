@@ -111,15 +111,15 @@ class RequestVersions:
         message = request.head.version_ref.where
         row_filter, parts = decode_row_filter(message), unfiltered.schema.parts
         total_count = len(row_filter.types) * parts
-        for name, values in (
-            ("counts", message.counts),
-            ("positives", message.positives),
-            ("weights", message.weights),
+        for name, found in (
+            ("counts", len(message.counts)),
+            ("positives", len(message.positives)),
+            ("weights", len(message.weights)),
         ):
-            if len(values) != total_count:
+            if found != total_count:
                 raise InvalidRequest(
                     f"version_ref.where.{name}: expected {total_count} values, one for each of "
-                    f"{len(row_filter.types)} types and {parts} partitions, found {len(values)}"
+                    f"{len(row_filter.types)} types and {parts} partitions, found {found}"
                 )
         check_types(
             "version_ref.where.types",

@@ -30,6 +30,7 @@ def test_surplus_totals_of_a_filter_are_refused(surplus: str) -> None:
     where.types[:] = [0, 1]
     for name in ("counts", "positives", "weights"):
         getattr(where, name)[:] = [1] * (5 if name == surplus else 4)
-    versions = _TwoPartitions(SimpleNamespace())  # type: ignore[arg-type]  # is not called
+    source: Any = None  # is not called
+    versions = _TwoPartitions(source)
     with pytest.raises(InvalidRequest, match=rf"where\.{surplus}: expected 4 values.*found 5"):
         versions.filtered(request, CallContext.with_timeout(60))
