@@ -20,10 +20,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "asterism.transport.grpc",
         (
             (
-                "not isinstance(error, Deadline) and (method.path not in NON_IDEMPOTENT_METHODS or "
-                "(isinstance(error, Unavailable) and error.never_arrived))"
+                "not isinstance(error, Deadline | ClientClosed) and (method.path not in "
+                "NON_IDEMPOTENT_METHODS or (isinstance(error, Unavailable) and "
+                "error.never_arrived))"
             ),
-            "not isinstance(error, Deadline)",
+            "not isinstance(error, Deadline | ClientClosed)",
         ),
         test=f"{CLIENT_REQUESTS}::test_a_write_with_a_lost_answer_is_not_sent_again",
         reason="== ['write']",
