@@ -150,7 +150,7 @@ def test_new_edges_rebuild_only_the_weights_that_count_them(tmp_path: Path) -> N
         ),
         (
             {"edges": {"a:e:b": {"tables": {"t": "in_degree"}}}},
-            "edge type 'a:e:b': table 't': .* column 'in_degree' is not there",
+            "edge type 'a:e:b': table 't': .* column 'in_degree' does not exist",
         ),
         (
             {"nodes": {"a": {"tables": {"t": "degree"}}, "b": {}}},

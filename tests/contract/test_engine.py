@@ -227,7 +227,7 @@ def test_kept_run_can_be_ingested_again(engine: Engine, tmp_path: Path) -> None:
     assert (
         list(engine.scan("b", b"", None)) == entries == [(bytes([i]), b"%d" % i) for i in range(3)]
     )
-    with pytest.raises(Unavailable, match="made again"):
+    with pytest.raises(Unavailable, match="build the table again"):
         engine.ingest_file("b", tmp_path / "runs" / "2.sst")
 
 

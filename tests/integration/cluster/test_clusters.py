@@ -355,7 +355,7 @@ def test_invalid_clusterings_are_refused_with_a_message(
 ) -> None:
     for message, clustering in (
         (r"nodes of 'paper' with 5 twice", {"paper": ([5, 5], [0, 1])}),
-        (r"clusters of 'paper'\[1\] = -1", {"paper": ([5, 6], [0, -1])}),
+        (r"clusters of 'paper'\[1\]=-1", {"paper": ([5, 6], [0, -1])}),
         ("of length 1: expected 2", {"paper": ([5, 6], [0])}),
     ):
         with pytest.raises(InvalidRequest, match=message):

@@ -195,8 +195,8 @@ def test_released_pin_is_a_clear_error(cluster: LocalCluster, client: Client) ->
         with pytest.raises(
             NotFound,
             match=(
-                rf"version 1 of space 'lost' is no longer pinned: pin {pin.pin_id} is not "
-                r"there.*pin again"
+                rf"version 1 of space 'lost' is no longer pinned: pin {pin.pin_id} does not "
+                r"exist.*pin again"
             ),
         ):
             feature_versions(pinned)

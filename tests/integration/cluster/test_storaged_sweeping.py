@@ -416,7 +416,7 @@ def test_abandoned_load_is_dropped_reported_and_closed(harness: Harness) -> None
     harness.collector.drop_loads()
     assert harness.local_spaces.dropped_loads() == [5, 77]
     assert store.loads() == [4, 6]
-    with pytest.raises(Conflict, match="load 5 was given up"):
+    with pytest.raises(Conflict, match="load 5 was abandoned"):
         store.write([block(4), block(5)])
     harness.local_spaces.apply([replace(SPACE, abandoned_loads=(77,))])
     assert harness.local_spaces.dropped_loads() == [77], "what metad does not ask about is not said"

@@ -328,7 +328,10 @@ def test_written_assignment_equals_the_one_export_computes(tmp_path: Path, metho
         ({"assign": "ldg", "balance_ntypes": {"paper": np.zeros(3, np.int64)}}, "800 nodes"),
         ({"assign": "ldg", "balance_ntypes": {"paper": np.zeros(800)}}, "float64"),
         ({"assign": "ldg", "balance_ntypes": {"paper": np.arange(800)}}, "800 different values"),
-        ({"assign": "metis", "balance_ntypes": {"paper": np.arange(800) % 100}}, "101 columns"),
+        (
+            {"assign": "metis", "balance_ntypes": {"paper": np.arange(800) % 100}},
+            "101 values to balance",
+        ),
     ],
 )
 def test_invalid_option_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:

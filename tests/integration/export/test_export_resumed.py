@@ -223,7 +223,7 @@ def test_worker_death_fails_export_that_can_then_resume(
 def test_task_reports_an_unreachable_scratch_folder(tmp_path: Path) -> None:
     from asterism.export.execution import run_task
 
-    with pytest.raises(NotFound, match="does not see the scratch folder"):
+    with pytest.raises(NotFound, match="this worker cannot read it"):
         run_task(str(tmp_path / "elsewhere"), "part", 0)
 
 

@@ -244,7 +244,7 @@ def test_16_get_dense_feature_pads_with_zeros_and_never_cuts(tf_euler: Euler) ->
     assert tf_euler.get_dense_feature([], ["f3"], [2])[0].shape == (0, 2)
     with pytest.raises(asterism.InvalidRequest, match="dimension=1: expected at least"):
         tf_euler.get_dense_feature([1], ["f3"], [1])
-    with pytest.raises(asterism.InvalidRequest, match="one for each of 2"):
+    with pytest.raises(asterism.InvalidRequest, match="expected one value for each of 2"):
         tf_euler.get_dense_feature([1], ["f3", "f4"], [2])
     with pytest.raises(asterism.NotFound, match="feature 'f9': expected a feature of a type"):
         tf_euler.get_dense_feature([1], ["f9"], [1])

@@ -237,7 +237,7 @@ def test_features_come_as_index_and_data(euler: Euler) -> None:
         ("v(nodes).outX(et)", InvalidRequest, 15, "found 'et'"),
         ("v(nodes).has(price gt", InvalidRequest, 22, "found the end"),
         ("v(nodes).has(nothing gt 3)", NotFound, 1, "nothing"),
-        ("v(nodes).outV(hates)", NotFound, 10, "no edge type 'hates'"),
+        ("v(nodes).outV(hates)", NotFound, 10, "edge type 'hates': expected one of"),
         ("v(nodes).values(nope)", NotFound, 10, "no feature 'nope'"),
         ("v(nodes).values(x).udf_mine(x)", NotFound, 10, "no function 'udf_mine'"),
         ("v(nodes).select(q).outV(et)", InvalidRequest, 20, "select of 'q'"),

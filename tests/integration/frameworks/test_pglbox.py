@@ -316,7 +316,7 @@ def test_inference_covers_all_nodes_or_a_type_or_a_file(graph: Graph, tmp_path: 
     }
     (folder / "part-0").write_text("u\t3\nu\t77\n")
     with pytest.raises(
-        InvalidRequest, match=r"infer_nodes: node 77 of type 'u' is not in the graph"
+        InvalidRequest, match="infer_nodes: node 77: expected a node of type 'u' of the graph"
     ):
         list(box(graph, tmp_path, infer_nodes="some").infer())
 

@@ -127,7 +127,7 @@ def test_upserts_replace_unique_edges_and_add_multi_edges(graph: Graph) -> None:
 
 
 def test_edge_to_unknown_node_is_refused_or_creates_the_node(graph: Graph) -> None:
-    with pytest.raises(asterism.InvalidRequest, match=r"dst\[1\] = 77: no such 'n' node"):
+    with pytest.raises(asterism.InvalidRequest, match=r"dst\[1\] = 77: there is no 'n' node"):
         graph.upsert_edges([0, 1], [1, 77], "likes")
     graph.upsert_edges([0, 500], [77, 1], "finds")
     assert graph.find_nodes([77, 500, 78, 3], "n").tolist() == [True, True, False, True]
@@ -290,7 +290,7 @@ def test_edge_to_a_missing_node_is_refused_and_builds_continue(client: Client) -
     graph = client.graph("ends")
     graph.upsert_nodes([1, 2], "n")
     load = client.begin_load("ends", source="test")
-    with pytest.raises(asterism.InvalidRequest, match=r"dst\[1\] = 99: no such 'n' node"):
+    with pytest.raises(asterism.InvalidRequest, match=r"dst\[1\] = 99: there is no 'n' node"):
         load.write_edges(0, "likes", [1, 1], [2, 99])
     load.abandon()
     graph.upsert_edges([1], [2], "likes")

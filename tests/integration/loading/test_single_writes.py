@@ -69,7 +69,7 @@ def test_concurrent_writers_share_commits_and_lose_nothing(cluster: LocalCluster
         )
         assert len(commits) == WRITERS * WRITES_PER_WRITER
         assert len(refused) == WRITERS * WRITES_PER_WRITER
-        assert all("dst[0] = 999: no such 'n' node" in message for message in refused)
+        assert all("dst[0] = 999: there is no 'n' node" in message for message in refused)
         assert (
             max(commits) - first < 2 * WRITERS * WRITES_PER_WRITER / 2
         )  # at least two writes per commit on average

@@ -307,7 +307,7 @@ def test_times_stay_right_through_upserts_deletes_and_builds(
         ),
         (
             lambda g: g.upsert_edges([1], [2], "f", features={"when": [np.nan]}),
-            "a time is a number",
+            "nan: expected a number",
         ),
     ],
 )

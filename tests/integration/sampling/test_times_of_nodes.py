@@ -149,7 +149,7 @@ def test_invalid_node_times_are_refused(tmp_path_factory: pytest.TempPathFactory
         )
         graph = client.graph("s")
         with pytest.raises(
-            asterism.InvalidRequest, match=r"time 'joined'\[1\] = nan: a time is a number"
+            asterism.InvalidRequest, match=r"time 'joined'\[1\] ?= ?nan: expected a number"
         ):
             graph.upsert_nodes([1, 2], "user", features={"joined": [0, np.nan]})
         graph.upsert_nodes([1, 2], "user", features={"joined": [0, 0.5]})

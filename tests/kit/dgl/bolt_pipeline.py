@@ -180,7 +180,7 @@ def several_types(graph: asterism.Graph) -> None:
     )
     refused(
         lambda: FeatureStore(graph).read("node", "person", "altitude", torch.tensor([1])),
-        "node type 'person': there are",
+        "type_name='person': expected a node type, one of",
     )
 
 

@@ -53,7 +53,7 @@ def test_epoch_resumes_exactly(papers: Graph) -> None:
     resumed = epochs(papers)
     resumed.load_state_dict(state)
     assert first_batches + list(resumed) == list(epochs(papers))
-    with pytest.raises(InvalidRequest, match="the state is of 'RandomWalkSampler"):
+    with pytest.raises(InvalidRequest, match="state of 'RandomWalkSampler"):
         SaintBatches(
             NodeSampler(papers, "cites", 20, seed=1), COUNT, nodes, seed=3
         ).load_state_dict(state)

@@ -37,7 +37,7 @@ _IGNORED_GROUPS = {
     "the optimizer": """
         sparse_type sparse_lr dense_lr slot_feature_lr lr lazy_mode beta1_decay_rate
         beta2_decay_rate load_filter_slots""",
-    "what a training saves, and where": """
+    "what a training run saves, and where": """
         warm_start_from load_binary_mode save_binary_mode save_model_interval
         save_cache_frequency save_steps dump_node_name dump_node_emb_name working_root
         model_save_path infer_result_path dump_save_path local_model_path local_result_path
