@@ -540,7 +540,7 @@ def test_layer_with_edges_in_several_replies(
     ):
         monkeypatch.setattr(f"{module}.REPLY_BYTES", 1_000_000)
     with pytest.raises(
-        asterism.InvalidRequest, match=r"nodes\[0\] = \d+ has \d+ edges .* leave it out"
+        asterism.InvalidRequest, match=r"nodes\[0\] = \d+ has \d+ edges .* remove the node"
     ):
         reference.graph.sample_layer(
             reference.pages[:5000],

@@ -185,7 +185,7 @@ def test_sample_is_explained_and_replayed(graph: Graph) -> None:
 
 def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
     for message, counts in (
-        (r"counts \{\}", {}),
+        (r"counts=\{\}", {}),
         ("a count for each layer", [[]][0]),
         ("equally many for each", {"a": [1], "b": [1, 2]}),
     ):
