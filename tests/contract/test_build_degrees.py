@@ -135,11 +135,11 @@ def test_new_edges_rebuild_only_the_weights_that_count_them(tmp_path: Path) -> N
         ),
         (
             {"nodes": {"a": {"tables": {"t": "`in_degree:e`"}}, "b": {}}},
-            "column 'in_degree:e': edges of 'a:e:b' lead to others",
+            "column 'in_degree:e': edges of 'a:e:b' lead to other nodes",
         ),
         (
             {"nodes": {"a": {}, "b": {"tables": {"t": "`out_degree:e`"}}}},
-            "column 'out_degree:e': edges of 'a:e:b' start at others",
+            "column 'out_degree:e': edges of 'a:e:b' start at other nodes",
         ),
         (
             {"direction": "out"},

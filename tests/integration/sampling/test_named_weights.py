@@ -191,7 +191,7 @@ def test_unknown_weight_name_is_refused_with_the_valid_ones(graph: Graph) -> Non
             call()
     with pytest.raises(
         asterism.NotFound,
-        match="'item:with:item' has no weights 'popular'; there are 'often', 'rare'",
+        match="'item:with:item' has no weights 'popular'; weights: 'often', 'rare'",
     ):
         graph.sample_edges(1, "with", weight="popular")
 
