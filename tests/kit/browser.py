@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from tests.kit.waiting import QUICK_S
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 LOADED_SELECTOR = "main[aria-busy=false]"
 """Selector that matches once a page has rendered its content."""
+
+expect.set_options(timeout=1000 * QUICK_S)  # in place of 5 s, too short on a busy machine
 
 FINDINGS = (Path(__file__).parent / "findings.js").read_text()
 """Script that returns the accessibility problems of a page as text."""

@@ -489,7 +489,12 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
             50,
             "the edge types of one step",
         ),
-        ("SAMPLE $old NEIGHBORS FROM $names OVER writes", InvalidRequest, 28, "expected integers, the ids"),
+        (
+            "SAMPLE $old NEIGHBORS FROM $names OVER writes",
+            InvalidRequest,
+            28,
+            "expected integers, the ids",
+        ),
         ("SAMPLE 5 VERTICES WEIGHT no", NotFound, 1, "'no'"),
         ("SAMPLE 5 VERTICES VERSION 9", NotFound, 1, "version 9"),
         ("GO 2 STEPS FROM 1 OVER cites SAMPLE [1]", InvalidRequest, 30, "one number for each step"),

@@ -339,7 +339,7 @@ def test_a_statement_runs_on_the_chosen_space_and_keeps_the_choices(
     with page.expect_response("**/query") as response:
         page.locator("#statement").press("Control+Enter")
     assert response.value.request.post_data_json["language"] == "euler"
-    expect(page.locator("#query-problem")).to_contain_text("ids per type")
+    expect(page.locator("#query-problem")).to_contain_text("ids are per type here")
     assert page.locator("#language").input_value() == "euler"
     assert watch.findings() == []
     watch.complaints[:] = [complaint for complaint in watch.complaints if "400" not in complaint]

@@ -207,6 +207,7 @@ def test_history_survives_a_reload_and_keeps_no_secret(watch: MonitoredPage) -> 
 def test_vectors_are_shortened_and_whole_on_request(shop: Shop, watch: MonitoredPage) -> None:
     page = watch.page
     run_statement(page, "FETCH PROP ON item 7 YIELD id, vector, price")
+    expect(page.locator("#answer tbody tr")).to_have_count(1)
     (row,) = watch.rows("answer")
     assert row[0] == "7"
     assert row[2] == "26.79"

@@ -135,7 +135,9 @@ def test_missing_or_invalid_graph_labels_are_refused(client: Client) -> None:
     with pytest.raises(asterism.NotFound, match="no node with a graph label"):
         unlabelled.sample_graph_labels(1)
     assert unlabelled.graph_nodes(["a"])[0].tolist() == []
-    with pytest.raises(asterism.InvalidRequest, match="'charge': expected a feature of kind bytes, found dense"):
+    with pytest.raises(
+        asterism.InvalidRequest, match="'charge': expected a feature of kind bytes, found dense"
+    ):
         client.create_space(
             "wrong", {"nodes": {"n": {"features": {"charge": "int64"}, "graph_label": "charge"}}}
         )

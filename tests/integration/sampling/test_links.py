@@ -381,7 +381,7 @@ def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:
         ({"weight": "new"}, asterism.NotFound, "'new'"),
         ({"edges": [0, 1]}, asterism.InvalidRequest, r"shape \[2\]"),
         ({"edges": [(0, -1)]}, asterism.InvalidRequest, r"edges\[1\]=-1"),
-        ({"edges": edges, "version": 9}, asterism.InvalidRequest, "version 9"),
+        ({"edges": edges, "version": 9}, asterism.InvalidRequest, "version=9"),
     ):
         with pytest.raises(error, match=message):
             small.link_seeds(**{"edges": [(0, 0)], "etype": "buys", **arguments})  # type: ignore[arg-type]

@@ -270,7 +270,7 @@ def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
         (
             lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 1000),
             asterism.InvalidRequest,
-            "ask for",
+            "split the request",
         ),
     ):
         with pytest.raises(error, match=message):

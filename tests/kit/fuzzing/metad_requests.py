@@ -72,6 +72,9 @@ class FuzzedMetad(InProcessMetad):
         )
 
     def _read(self) -> None:
+        self._transport.call(
+            HEARTBEATS["list_log_records"], common_pb.ListLogRecordsRequest(limit=5), 10.0
+        )
         self.ask("describe_space", metad_pb.SpaceRequest(space="graph"))
         self.ask("list_spaces", common_pb.Empty())
         self.ask("describe_catalog", common_pb.Empty())
