@@ -91,7 +91,7 @@ def test_interrupted_object_store_export_can_resume(
             scratch=tmp_path / "scratch",
         )
     assert "part0/orig_nids.dgl" in object_digests(store, address)
-    with pytest.raises(NotFound, match="no manifest.json"):
+    with pytest.raises(NotFound, match=r"no manifest\.json"):
         export.verify(address)
     written = store.modified_at(f"{tmp_path.name}/part0/orig_nids.dgl")
     export.dgl(graph(), address, parts=3, resume=True, scratch=tmp_path / "scratch")

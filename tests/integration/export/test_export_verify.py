@@ -87,7 +87,7 @@ def test_a_graph_without_types_has_no_problem(tmp_path: Path) -> None:
 
 
 def test_folder_without_an_export_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="no manifest.json"):
+    with pytest.raises(NotFound, match=r"no manifest\.json"):
         export.verify(tmp_path)
 
 

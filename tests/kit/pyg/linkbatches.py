@@ -97,7 +97,7 @@ def test_edge_epochs_resume_exactly_and_over_more_ranks(papers: Graph) -> None:
     assert Counter(
         ids(first_batches) + [edge for rank_batches in ranks for edge in ids(rank_batches)]
     ) == Counter(ids(expected))
-    with pytest.raises(InvalidRequest, match="state of .* in version"):
+    with pytest.raises(InvalidRequest, match=r"state of .* in version"):
         NodeBatches(papers, "paper", 10, seed=1).load_state_dict(state)
     with pytest.raises(InvalidRequest, match="negatives with seed"):
         EdgeBatches(papers, CITES, 10, negatives={"seed": 3}, seed=1)
