@@ -362,7 +362,7 @@ def test_invalid_clusterings_are_refused_with_a_message(
             graph.cluster_batches(clustering, 1)
     with pytest.raises(NotFound, match="'nope'"):
         Clusters.of_feature(graph, "nope")
-    with pytest.raises(InvalidRequest, match="'vec' of 'paper' expected one integer for each node"):
+    with pytest.raises(InvalidRequest, match="feature='vec': expected one integer for each node"):
         Clusters.of_feature(graph, "vec")
     with pytest.raises(NotFound, match=r"manifest\.json: no such file"):
         graph.cluster_batches(tmp_path / "nowhere", 1)
@@ -370,7 +370,7 @@ def test_invalid_clusterings_are_refused_with_a_message(
         graph.cluster_batches(folder, 0)
     with pytest.raises(InvalidRequest, match="seed=None with world=2"):
         graph.cluster_batches(folder, 1, world=2)
-    with pytest.raises(InvalidRequest, match="cluster 7: there are 7, from 0 on"):
+    with pytest.raises(InvalidRequest, match="clusters with 7: expected 0 to 6"):
         Clusters.in_folder(folder).nodes([7])
 
 

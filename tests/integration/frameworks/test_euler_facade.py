@@ -248,7 +248,9 @@ def test_16_get_dense_feature_pads_with_zeros_and_never_cuts(tf_euler: Euler) ->
         tf_euler.get_dense_feature([1], ["f3", "f4"], [2])
     with pytest.raises(asterism.NotFound, match="feature 'f9': expected a feature of a type"):
         tf_euler.get_dense_feature([1], ["f9"], [1])
-    with pytest.raises(asterism.InvalidRequest, match="is binary, not dense"):
+    with pytest.raises(
+        asterism.InvalidRequest, match="expected a dense feature, this one is binary"
+    ):
         tf_euler.get_dense_feature([1], ["f5"], [1])
 
 

@@ -519,7 +519,7 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
             "GO FROM 1 ON person OVER cites BIDIRECT",
             InvalidRequest,
             26,
-            "none of paper:cites:paper starts at person",
+            "none of paper:cites:paper starts or ends at person",
         ),
         (
             "FETCH PROP ON cites $people -> $papers",
