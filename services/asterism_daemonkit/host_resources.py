@@ -15,9 +15,10 @@ from asterism_io.available_memory import total_bytes
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _STATM, _BOOT_ID = Path("/proc/self/statm"), Path("/proc/sys/kernel/random/boot_id")
-_MIN_INTERVAL_S = 0.9
-"""Shortest interval over which processor use is measured: heartbeats may follow each other at once.
-"""
+_INTERVAL_S = 5.0
+"""Shortest interval between two measurements; heartbeats within it repeat the last one.
+
+Measuring on each heartbeat would take half as much of an idle daemon's time as the heartbeat."""
 
 
 class ResourceMeter:
@@ -37,16 +38,20 @@ class ResourceMeter:
         self._memory_total = total_bytes() or 0
         self._cpu_count = _cpu_count()
         self._measured_at, self._cpu_s = time.monotonic(), time.process_time()
-        self._cpu_cores = 0.0
+        self._last: metad_pb.HostResources | None = None
 
     def measure(self, space_bytes: Mapping[int, int] | None = None) -> metad_pb.HostResources:
-        """Return the current resource use; ``space_bytes`` has the disk usage of each space."""
+        """Return the resource use of the last seconds.
+
+        ``space_bytes`` has the disk usage of each space."""
         now, cpu_s = time.monotonic(), time.process_time()
-        if now - self._measured_at >= _MIN_INTERVAL_S:
-            self._cpu_cores = (cpu_s - self._cpu_s) / (now - self._measured_at)
-            self._measured_at, self._cpu_s = now, cpu_s
+        elapsed_s = now - self._measured_at
+        if self._last is not None and elapsed_s < _INTERVAL_S:
+            return self._last
+        cpu_cores = (cpu_s - self._cpu_s) / elapsed_s if elapsed_s > 0 else 0.0
+        self._measured_at, self._cpu_s = now, cpu_s
         resources = metad_pb.HostResources(
-            cpu_cores=self._cpu_cores,
+            cpu_cores=cpu_cores,
             cpu_count=self._cpu_count,
             memory_bytes=_resident_bytes(),
             memory_total_bytes=self._memory_total,
@@ -59,6 +64,7 @@ class ResourceMeter:
         if self._folder is not None:
             resources.disk_id = disk_id(self._folder)
             resources.disk_total_bytes = shutil.disk_usage(self._folder).total
+        self._last = resources
         return resources
 
 

@@ -30,10 +30,12 @@ def test_a_daemon_without_a_folder_reports_no_disk() -> None:
 
 
 def test_processor_use_is_measured_over_an_interval() -> None:
-    """Two heartbeats at once do not divide by the time between them."""
+    """Two heartbeats in quick succession report the same measurement."""
     meter = ResourceMeter(None)
     meter._measured_at -= 10
     meter._cpu_s -= 5
     cores = meter.measure().cpu_cores
     assert cores >= 0.4  # 5 s in 10 s, less on a busy machine, more if other threads work
     assert meter.measure().cpu_cores == cores
+    meter._measured_at -= 10
+    assert meter.measure().cpu_cores < cores
