@@ -23,7 +23,7 @@ from rich.table import Table
 
 import asterism
 from asterism import Client, Graph, export, ingest
-from asterism.cli.jobs import wait_for_job
+from asterism.cli.job_waits import JobWatch
 from asterism.cli.output import Output, table
 from asterism.formats import generate
 
@@ -122,7 +122,9 @@ def build(client: Client) -> None:
         ),
     )
     started = time.perf_counter()
-    job = wait_for_job(OUTPUT, client, client.submit_job(SPACE).job_id, 600)
+    with OUTPUT.progress() as report_progress:
+        watch = JobWatch(client, report_progress)
+        job = client.wait(client.submit_job(SPACE).job_id, timeout_s=600, on_progress=watch)
     if job.state != "FINISHED":
         raise SystemExit(f"the build {job.state}: {job.cause}")
     audit = max(share.audit_tv for share in client.manifest(SPACE).totals)
