@@ -231,7 +231,14 @@ class Round:
         message = storaged_readiness(self.cluster)
         return not any(
             phrase in message
-            for phrase in ("no answer from", "being", "waits to be loaded", "no reply from")
+            for phrase in (
+                "does not answer",
+                "no answer from",
+                "being",
+                "waits to be loaded",
+                "no reply",
+                "is not served",
+            )
         )
 
     def _outcome(self, kind: str, *, build: bool = True) -> str:
