@@ -231,14 +231,7 @@ class Round:
         message = storaged_readiness(self.cluster)
         return not any(
             phrase in message
-            for phrase in (
-                "does not answer",
-                "no answer from",
-                "being",
-                "waits to be loaded",
-                "no reply",
-                "is not served",
-            )
+            for phrase in ("does not answer", "being", "waits to be loaded", "no reply from")
         )
 
     def _outcome(self, kind: str, *, build: bool = True) -> str:
