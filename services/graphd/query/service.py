@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -63,8 +62,9 @@ class _QuerySession:
         except (InvalidRequest, NotFound) as error:
             if error.place is not None:
                 raise
-            position = fault_position(statement, error.message)
-            raise located_error(type(error), self.bindings.text, position, error.message) from error
+            raise located_error(
+                type(error), self.bindings.text, statement.at, error.message
+            ) from error
 
     def run_euler(self) -> StatementResult:
         """Return the result of a query in Euler's GQL, at one version."""
@@ -175,16 +175,6 @@ class _QuerySession:
         self.client.session.store_schema(
             space, self.space_of(space, self.transport.parent_call).schema
         )
-
-
-def fault_position(statement: Statement, message: str) -> int:
-    """Return the position of the edge type that an error names, or that of the statement."""
-    body = statement.body
-    hops = body.hops if isinstance(body, DrawStatement) else ()
-    for name in (name for hop in hops for name in hop):
-        if re.search(rf"(?<![\w:]){re.escape(name.text)}(?!\w)|:{re.escape(name.text)}:", message):
-            return name.at
-    return statement.at
 
 
 class QueryService:

@@ -28,7 +28,6 @@ from graphd.query.ast import (
 from graphd.query.binding import ParameterBindings, build_filter_text
 from graphd.query.errors import located_error
 from graphd.query.parser import parse as parse_statements
-from graphd.query.service import fault_position
 from graphd.query.values import ALLOWED_OPTIONS
 
 STATEMENTS = [
@@ -328,22 +327,6 @@ def test_missing_parameter_is_named_with_its_location() -> None:
             ParameterBindings(text=text, values={"n": value}).integer(
                 body.count, "a number of rows"
             )
-
-
-@pytest.mark.parametrize(
-    ("message", "word"),
-    [
-        ("none of user:buys:item, user:likes:item starts at item", "likes"),
-        ("none of user:buys:item starts at item", "buys"),
-        ("no edge type 'likes'", "likes"),
-        ("there is no version 7", "GO"),
-        ("none of user:buys_too:item starts at item", "GO"),
-    ],
-)
-def test_an_error_points_at_the_edge_type_that_it_names(message: str, word: str) -> None:
-    text = "SHOW TAGS; GO FROM 7 ON item OVER likes, buys YIELD id"
-    statement = parse_statements(text)[1]
-    assert fault_position(statement, message) == text.index(word)
 
 
 def test_a_caret_is_below_its_column_after_wide_characters() -> None:
