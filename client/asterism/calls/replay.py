@@ -75,7 +75,7 @@ def decode_token(token: str) -> tuple[graphd_pb.Replay, SamplingRequest]:
     """Decode a token into its message and request; raise InvalidRequest if it is invalid."""
     message = (
         f"token={_shorten(token)}: expected the token of a sample, this one is cut short or "
-        "altered; pass sample.token as it is"
+        "altered; pass sample.token unchanged"
     )
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)

@@ -119,7 +119,7 @@ class TextTable:
 class Sections:
     """Parts of an output: an empty line follows each table that is not the last part.
 
-    A part that is a string is printed as it is, without markup.
+    A string is printed unchanged, without markup.
     """
 
     parts: tuple[RenderableType, ...]

@@ -335,7 +335,7 @@ def _task_row(task: common_pb.Task, hosts: Mapping[str, metad_pb.Host]) -> views
 
 
 def describe_phase(phase: str) -> str:
-    """Return the description of a task's phase; a phase without one is returned as it is."""
+    """Return the description of a task's phase; a phase without one is returned unchanged."""
     for prefix, description in _PHASES.items():
         if phase == prefix or phase.startswith(f"{prefix} "):
             return description + phase[len(prefix) :]

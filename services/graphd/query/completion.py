@@ -214,5 +214,5 @@ def _names_of_kind(kind: str, names: SpaceNames) -> Iterator[tuple[str, list[str
 
 
 def _quoted(name: str) -> str:
-    """Return a name as it is written in a statement."""
+    """Return a name in the form that statements have."""
     return name if _PLAIN_NAME.fullmatch(name) else f"`{name}`"
