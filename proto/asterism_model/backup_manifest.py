@@ -38,7 +38,7 @@ class PartManifest:
     """Manifest of one complete partition of a backup."""
 
     part: int
-    cut: int
+    watermark: int
     """Commit watermark: the backup has the partition's blocks up to this commit."""
     image: str
     """Digest of the partition image."""
@@ -46,7 +46,7 @@ class PartManifest:
 
     def to_bytes(self) -> bytes:
         """Return the content of ``part.json``."""
-        return _encode_json(asdict(self))
+        return _encode_json(_fields(self))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> PartManifest:
@@ -55,7 +55,7 @@ class PartManifest:
         try:
             record = cls(
                 part=_int_field(data, "part", MAX_PARTS - 1),
-                cut=_int_field(data, "cut", _MAX_NUMBER),
+                watermark=_int_field(data, "cut", _MAX_NUMBER),
                 image=_str_field(data, "image"),
                 files=_file_list(data),
             )
@@ -80,7 +80,7 @@ class BackupManifest:
     version: int
     digest: str
     """Digest of the version's manifest."""
-    cut: int
+    watermark: int
     """Commit watermark of the backup."""
     parts: int
     created_ms: int
@@ -88,7 +88,7 @@ class BackupManifest:
 
     def to_bytes(self) -> bytes:
         """Return the content of ``backup.json``."""
-        return _encode_json({"format": FORMAT, **asdict(self)})
+        return _encode_json({"format": FORMAT, **_fields(self)})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> BackupManifest:
@@ -112,7 +112,7 @@ class BackupManifest:
                 space=_str_field(data, "space"),
                 version=_int_field(data, "version", _MAX_NUMBER),
                 digest=_str_field(data, "digest"),
-                cut=_int_field(data, "cut", _MAX_NUMBER),
+                watermark=_int_field(data, "cut", _MAX_NUMBER),
                 parts=_int_field(data, "parts", MAX_PARTS),
                 created_ms=_int_field(data, "created_ms", _MAX_NUMBER),
                 files=_file_list(data),
@@ -146,6 +146,13 @@ def _decode_json(content: bytes, file_name: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise Corrupt(f"{file_name}: expected an object, found {type(data).__name__}")
     return data
+
+
+def _fields(record: PartManifest | BackupManifest) -> dict[str, Any]:
+    """Return a record's fields by their names in the file: the watermark is called ``cut``."""
+    fields = asdict(record)
+    fields["cut"] = fields.pop("watermark")
+    return fields
 
 
 def _int_field(data: dict[str, Any], name: str, limit: int) -> int:

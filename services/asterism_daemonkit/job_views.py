@@ -153,8 +153,10 @@ class JobView(HttpModel):
     state: StateName
     ending: StateName | None
     """State that a RUNNING job is about to enter: STOPPED or FAILED."""
-    cut: int
-    """The space's last commit at submission: the state that a build contains."""
+    watermark: int
+    """Commit watermark: the space's last commit at submission. A build contains it."""
+    cut: int = Field(deprecated=True)
+    """Deprecated name of `watermark`; the next release drops it."""
     version: int
     """Version that the job published; 0: none."""
     cause: str
@@ -164,10 +166,12 @@ class JobView(HttpModel):
     finished_ms: int
     progress: ProgressView
     tasks: list[TaskView]
-    hygiene: list[WeightStatsView]
+    weight_stats: list[WeightStatsView]
     """Weight statistics of the version that a build published, by type and weight name.
 
     Filled if a single job is requested, while its version is served."""
+    hygiene: list[WeightStatsView] = Field(deprecated=True)
+    """Deprecated name of `weight_stats`; the next release drops it."""
 
 
 class JobPageView(HttpModel):
@@ -209,7 +213,8 @@ def job_view(job: common_pb.Job, weight_stats: list[WeightStatsView] | None = No
         target_version=job.target_version,
         state=_STATE_NAMES[job.state],
         ending=_STATE_NAMES.get(job.ending),
-        cut=job.cut,
+        watermark=job.watermark,
+        cut=job.watermark,
         version=job.version,
         cause=job.cause,
         submitted_ms=job.submitted_ms,
@@ -217,6 +222,7 @@ def job_view(job: common_pb.Job, weight_stats: list[WeightStatsView] | None = No
         finished_ms=job.finished_ms,
         progress=_progress(job),
         tasks=[_task_view(task) for task in job.tasks],
+        weight_stats=weight_stats or [],
         hygiene=weight_stats or [],
     )
 

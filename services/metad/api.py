@@ -348,7 +348,7 @@ class HeartbeatsApi:
         """Return fingerprints of the committed loads that the caller is about to read."""
         self._check_caller(request.uuid, request.cluster)
         loads, next_after = self._service.fingerprints(
-            request.space_id, after=request.after, cut=request.cut
+            request.space_id, after=request.after, watermark=request.watermark
         )
         parts = frozenset(request.parts)
         return metad_pb.FingerprintList(

@@ -86,7 +86,7 @@ class DesiredStateBuilder:
             removal.request.to_proto() for removal in self._catalog.removals.of_host(uuid)
         )
         for job, task in self._driver.assigned_tasks(uuid):
-            loads = self._catalog.loads.committed_up_to(job.space_id, job.cut)
+            loads = self._catalog.loads.committed_up_to(job.space_id, job.watermark)
             reply.task_assignments.add(
                 task_id=task.task_id,
                 job_id=job.job_id,
@@ -94,7 +94,7 @@ class DesiredStateBuilder:
                 kind=job.kind,
                 space_id=job.space_id,
                 parts=task.parts,
-                cut=job.cut,
+                watermark=job.watermark,
                 loads=[load_id for _, load_id in loads],
                 commits=[commit for commit, _ in loads],
                 options=dict(job.options),

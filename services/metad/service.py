@@ -217,7 +217,9 @@ class CatalogService:
             self._followers.check_writable()
             return self._catalog.loads.admit(load_id, space_id=space_id, host=host, index=chunk)
 
-    def fingerprints(self, space_id: int, *, after: int, cut: int) -> tuple[list[LoadRecord], int]:
+    def fingerprints(
+        self, space_id: int, *, after: int, watermark: int
+    ) -> tuple[list[LoadRecord], int]:
         """Return a page of a space's committed loads with fingerprints, in commit order.
 
         The second value is the commit to continue after, 0 at the end."""
@@ -225,7 +227,7 @@ class CatalogService:
             pairs = [
                 pair
                 for pair in self._catalog.loads.committed_after(SpaceId(space_id), after)
-                if pair[0] <= cut
+                if pair[0] <= watermark
             ]
             loads = [
                 self._catalog.loads.get(load_id) for _, load_id in pairs[:_FINGERPRINTS_PER_PAGE]

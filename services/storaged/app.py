@@ -503,7 +503,7 @@ class Storaged:
             uuid=self._identity.uuid,
             cluster=self._cluster.cluster_id,
             space_id=space_id,
-            cut=watermark,
+            watermark=watermark,
             parts=parts,
         )
         fingerprints: list[LoadFingerprint] = []
@@ -636,7 +636,7 @@ def _task_assignment(
         space=space.name,
         schema=space.schema,
         parts=tuple(message.parts),
-        cut=message.cut,
+        watermark=message.watermark,
         loads=tuple(message.loads),
         commits=tuple(message.commits),
         readable_jobs=tuple(desired.job_id for desired in space.versions),
@@ -650,7 +650,7 @@ def _task_assignment(
 def _published_version(manifest: common_pb.Manifest) -> tasks.PublishedVersion:
     return tasks.PublishedVersion(
         job_id=manifest.job_id,
-        cut=manifest.cut,
+        watermark=manifest.watermark,
         digest=manifest.digest,
         images={image.part: image.digest for image in manifest.images},
         totals=tuple(map(PartitionStats.from_proto, manifest.totals)),
@@ -663,7 +663,7 @@ def _desired_version(manifest: common_pb.Manifest) -> DesiredVersion:
         version=manifest.version,
         job_id=manifest.job_id,
         digest=manifest.digest,
-        cut=manifest.cut,
+        watermark=manifest.watermark,
         totals=totals,
         named_totals=named_totals,
         images={image.part: image.digest for image in manifest.images},

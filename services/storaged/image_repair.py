@@ -47,7 +47,9 @@ class ImageRepair:
             else f"parts {', '.join(map(str, self.parts))}"
         )
         if not self.is_done:
-            return f"{parts_text} being rebuilt from the loads up to commit {self.desired.cut}"
+            return (
+                f"{parts_text} being rebuilt from the loads up to commit {self.desired.watermark}"
+            )
         return (
             f"{parts_text} could not be rebuilt: {self.fault}"
             if self.fault
@@ -140,7 +142,9 @@ class ImageRepairer:
     def _rebuild(self, repair: ImageRepair) -> str:
         space, desired = repair.space, repair.desired
         committed = [
-            (commit, load) for commit, load in self._list_commits(space) if commit <= desired.cut
+            (commit, load)
+            for commit, load in self._list_commits(space)
+            if commit <= desired.watermark
         ]
         handle = self._start_task(
             TaskAssignment(
@@ -152,7 +156,7 @@ class ImageRepairer:
                 space=space.name,
                 schema=space.schema,
                 parts=repair.parts,
-                cut=desired.cut,
+                watermark=desired.watermark,
                 loads=tuple(load for _, load in committed),
                 commits=tuple(commit for commit, _ in committed),
                 indexes=desired.indexes,
@@ -195,7 +199,7 @@ def _digest_mismatch(rebuilt_digests: dict[int, str], desired: DesiredVersion) -
     for part, digest in sorted(rebuilt_digests.items()):
         if digest != desired.images.get(part):
             return (
-                f"rebuilt from the loads up to commit {desired.cut}, part {part} has digest "
+                f"rebuilt from the loads up to commit {desired.watermark}, part {part} has digest "
                 f"{digest}: expected {desired.images.get(part)}, as in version "
                 f"{desired.version}; the loaded data is damaged too, or another release built "
                 "the version; restore the space from a backup, or load the data again"

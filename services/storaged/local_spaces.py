@@ -33,7 +33,7 @@ class DesiredVersion:
     version: int
     job_id: int
     digest: str
-    cut: int = 0
+    watermark: int = 0
     """Commit watermark: the last commit that the version contains."""
     totals: Mapping[TotalsKey, PartitionTotals]
     """Totals of every partition of the space."""

@@ -56,7 +56,7 @@ def build_task(
         "attempt": assignment.attempt,
         "schema": assignment.schema.to_dict(),
         "parts": assignment.parts,
-        "cut": assignment.cut,
+        "watermark": assignment.watermark,
         "loads": assignment.loads,
         "commits": assignment.commits,
         "indexes": [asdict(index) for index in assignment.indexes],
@@ -114,7 +114,7 @@ def version_task(
         "schema": assignment.schema.to_dict(),
         "parts": assignment.parts,
         "version": assignment.version,
-        "cut": published.cut,
+        "watermark": published.watermark,
         "digest": published.digest,
         "images": {
             part: published.images[part] for part in assignment.parts if part in published.images

@@ -177,12 +177,12 @@ class _RunningTask:
             remote=self._backup_folder(self._runner.addresses.check(key, assignment.options[key])),
             sha256=assignment.options.get("sha256", ""),
             version=assignment.version,
-            cut=published.cut,
+            watermark=published.watermark,
             digests=published.images,
             commits={
                 load: commit
                 for load, commit in zip(assignment.loads, assignment.commits, strict=True)
-                if commit <= published.cut
+                if commit <= published.watermark
             },
             store=self._runner.store(assignment.space_id),
             images=paths.build(
@@ -191,7 +191,7 @@ class _RunningTask:
             )
             / "parts",
             report_progress=self._report_transfer,
-            fingerprints=self._catalog_fingerprints(published.cut),
+            fingerprints=self._catalog_fingerprints(published.watermark),
         )
         try:
             result = transfer.run()
@@ -233,7 +233,7 @@ class _RunningTask:
         assignment, paths = self.assignment, self._runner.paths
         if assignment.kind in ("audit", "export-tables"):
             if assignment.kind == "audit" and assignment.published is not None:
-                self._verify(self._catalog_fingerprints(assignment.published.cut))
+                self._verify(self._catalog_fingerprints(assignment.published.watermark))
             return subprocesses.version_task(
                 assignment,
                 paths,
@@ -262,7 +262,7 @@ class _RunningTask:
             paths,
             self._runner.memory_limit_mib,
             sources,
-            self._catalog_fingerprints(assignment.cut),
+            self._catalog_fingerprints(assignment.watermark),
         )
 
     def _catalog_fingerprints(self, watermark: int) -> Sequence[LoadFingerprint]:
@@ -415,8 +415,8 @@ class TaskRunner:
     served_jobs : callable
         Returns the jobs that built the served versions of a space; a build may link their files.
     fingerprints : callable
-        ``(space id, cut, partitions)``: returns the catalog's fingerprints of the loads committed
-        up to the watermark ``cut``.
+        ``(space id, watermark, partitions)``: returns the catalog's fingerprints of the loads
+        committed up to the watermark.
     memory_limit_mib : int
         Memory limit of each child process, in MiB.
     concurrent : int

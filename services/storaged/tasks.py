@@ -26,7 +26,7 @@ class PublishedVersion:
 
     job_id: int
     """Job that built the version."""
-    cut: int
+    watermark: int
     digest: str
     images: Mapping[int, str]
     """Digest of each partition's image."""
@@ -49,7 +49,7 @@ class TaskAssignment:
     space: str
     schema: Schema
     parts: tuple[int, ...]
-    cut: int
+    watermark: int
     loads: tuple[int, ...]
     commits: tuple[int, ...]
     readable_jobs: tuple[int, ...] = ()

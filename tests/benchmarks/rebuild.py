@@ -136,7 +136,7 @@ def main() -> None:
             "parts": list(range(options.parts)),
             "checkpoint": str(folder / "checkpoint"),
         }
-        first = run_build(folder, "first", {**task, "cut": 1, "loads": [1]})
+        first = run_build(folder, "first", {**task, "watermark": 1, "loads": [1]})
         size = allocated_bytes(folder / "first") / MIB
         print(
             f"{options.nodes:,} nodes of {options.features} features, 2 x {options.edges:,} "
@@ -147,7 +147,7 @@ def main() -> None:
             f"{'MiB linked, made':>18s} {'disk':>11s}"
         )
         for load_id, label in list(enumerate(loads, 1))[1:]:
-            changed_task = {**task, "cut": load_id, "loads": [1, load_id]}
+            changed_task = {**task, "watermark": load_id, "loads": [1, load_id]}
             from_scratch = run_build(folder, f"whole{load_id}", changed_task)
             disk_before = allocated_bytes(folder)
             incremental = run_build(

@@ -389,7 +389,7 @@ def test_build_killed_while_linking_resumes_to_the_same_bytes(
         "space_id": 1,
         "schema": SCHEMA.to_dict(),
         "parts": [0, 1],
-        "cut": 2,
+        "watermark": 2,
         "loads": [1, 2],
         "checkpoint": str(folder / "checkpoint"),
     }

@@ -62,7 +62,7 @@ def write_task(folder: Path, nodes: int, edges: int) -> Path:
         "space_id": 1,
         "schema": SCHEMA.to_dict(),
         "parts": [0, 1],
-        "cut": 1,
+        "watermark": 1,
         "loads": loads,
         "commits": [1],
         "attempt": 1,
@@ -166,7 +166,7 @@ def test_only_unfinished_parts_are_built_again(tmp_path: Path) -> None:
 def test_another_commit_watermark_is_another_build(tmp_path: Path) -> None:
     task = write_task(tmp_path, 1000, 1000)
     run_process(task)
-    other = json.loads(task.read_text()) | {"loads": [], "cut": 0}
+    other = json.loads(task.read_text()) | {"loads": [], "watermark": 0}
     task.write_text(json.dumps(other))
     _, lines = run_process(task)
     assert {total["count"] for total in lines[-1]["finished"]["totals"]} == {0}

@@ -116,7 +116,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "space_id": 1,
         "schema": SCHEMA.to_dict(),
         "parts": [0],
-        "cut": 1,
+        "watermark": 1,
         "loads": [1],
         "memory_limit_mib": 64,
         "checkpoint_rows": 1,
@@ -170,7 +170,11 @@ def read_tables(output: Path) -> list[tuple[bytes, bytes]]:
 
 @pytest.mark.parametrize(
     "kind",
-    [("n0.",), ("e0.out.", "e0.in."), ("e0.table.", "e0.hygiene", "e0.weights", "e0.features")],
+    [
+        ("n0.",),
+        ("e0.out.", "e0.in."),
+        ("e0.table.", "e0.weight_stats", "e0.weights", "e0.features"),
+    ],
     ids=["nodes", "adjacency", "edge table"],
 )
 def test_build_killed_in_each_step_repeats_no_finished_step(
@@ -300,7 +304,7 @@ def test_steps_of_another_input_are_not_resumed(
 ) -> None:
     run_attempt(task, "0/e0.out.edges", 0)
     other = task.with_name("other.json")
-    other.write_text(json.dumps(json.loads(task.read_text()) | {"loads": [], "cut": 0}))
+    other.write_text(json.dumps(json.loads(task.read_text()) | {"loads": [], "watermark": 0}))
     empty = run_attempt(other)
     assert empty.steps("kept") == []
     assert {total["count"] for total in empty.result["totals"]} == {0}

@@ -224,7 +224,7 @@ def test_build_killed_in_a_time_step_resumes_to_the_same_bytes(tmp_path: Path, s
         "space_id": 1,
         "schema": one_part_schema.to_dict(),
         "parts": [0],
-        "cut": 1,
+        "watermark": 1,
         "loads": [1],
         "memory_limit_mib": 64,
         "checkpoint_rows": 1,

@@ -28,7 +28,7 @@ def audit_build(built_images: BuildResult, schema: Schema, images: dict[int, str
         schema=schema,
         parts=tuple(images),
         version=1,
-        cut=1,
+        watermark=1,
         digest="",
         images=images,
         totals=tuple(total for result in built_images.results for total in result.totals),

@@ -179,7 +179,7 @@ def run_build(
         space_id=1,
         schema=schema,
         parts=tuple(range(schema.parts)),
-        cut=len(loads) if commit is None else commit,
+        watermark=len(loads) if commit is None else commit,
         loads=tuple(range(1, len(loads) + 1))[:commit],
         checkpoint=checkpoint,
         output=folder / name,

@@ -129,7 +129,7 @@ def _write_jobs(folder: Path, space_id: int) -> None:
             space_id=SpaceId(space_id),
             space="wide",
             kind="audit" if job_id % 3 else "compact",
-            cut=1,
+            watermark=1,
             paired=(),
             tasks=(task,),
             submitted_ms=ended_ms - 25_000,

@@ -56,7 +56,7 @@ class Scenario:
     def submit(
         self,
         *,
-        cut: int = 1,
+        watermark: int = 1,
         space: int = 1,
         paired: Sequence[str] = (EDGE,),
         kind: str = "build",
@@ -72,7 +72,7 @@ class Scenario:
                 space_id=SpaceId(space),
                 space=f"space-{space}",
                 kind=kind,
-                cut=cut,
+                watermark=watermark,
                 shares=tuple(jobs.HostParts(host=host, parts=(i,)) for i, host in enumerate(hosts)),
                 paired=tuple(paired),
                 options=options or {},
@@ -84,10 +84,10 @@ class Scenario:
             next(command.job_id for command in self.commands if isinstance(command, jobs.ReturnJob))
         )
 
-    def submit_index(self, index: Index, *, cut: int = 1, **more: str) -> Job:
+    def submit_index(self, index: Index, *, watermark: int = 1, **more: str) -> Job:
         """Submit a job that adds an index or, with ``drop``, removes it."""
         options = {"type": str(index.type_id), "on": index.column, "kind": index.kind, **more}
-        return self.submit(kind="index", cut=cut, options=options, index=index)
+        return self.submit(kind="index", watermark=watermark, options=options, index=index)
 
     def host_seen(self, host: HostId, incarnation: int = 1) -> None:
         """Report that a host joined, returned or restarted."""

@@ -112,7 +112,7 @@ class GeneratedGraph:
             "space_id": 1,
             "schema": self.schema.to_dict(),
             "parts": list(range(self.parts)),
-            "cut": len(loads),
+            "watermark": len(loads),
             "loads": loads,
         }
         task |= {

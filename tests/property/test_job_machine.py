@@ -131,13 +131,13 @@ class JobMachine(RuleBasedStateMachine):
         }
         try:
             job = self.story.submit(
-                space=space, cut=self.watermarks[space], kind=kind, **submission
+                space=space, watermark=self.watermarks[space], kind=kind, **submission
             )  # type: ignore[arg-type]
         except NotReady:
             assert reads
             assert version == 0
             return
-        assert (job.cut, job.kind, job.target_version) == (
+        assert (job.watermark, job.kind, job.target_version) == (
             self.watermarks[space],
             kind,
             submission["version"],
@@ -363,10 +363,12 @@ class JobMachine(RuleBasedStateMachine):
                 assert before.state is not JobState.FINISHED
         for space, published in self.story.state.published.items():
             version, watermark = self.published.get(space, (0, 0))
-            assert (published.version, published.cut) >= (version, watermark), "a version went back"
-            assert published.cut >= watermark
+            assert (published.version, published.watermark) >= (version, watermark), (
+                "a version went back"
+            )
+            assert published.watermark >= watermark
             assert self.totals[space, published.version].images, "a version without its images"
-            self.published[space] = (published.version, published.cut)
+            self.published[space] = (published.version, published.watermark)
         self.last_jobs, self.recovered = dict(jobs), set()
 
     def _assert_job_invariants(self, job: Job) -> None:

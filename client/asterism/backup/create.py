@@ -122,7 +122,7 @@ def backup(
         space=space,
         version=manifest.version,
         digest=manifest.digest,
-        cut=manifest.cut,
+        watermark=manifest.watermark,
         parts=len(images),
         created_ms=time.time_ns() // 1_000_000,
         files=tuple(files),

@@ -307,7 +307,8 @@ class Clusters(ArrayRecord):
                         )
                         index += 1
                 newer_commits = graph._session.catalog(
-                    "list_commits", metad_pb.ListCommitsRequest(space=graph.space, after=info.cut)
+                    "list_commits",
+                    metad_pb.ListCommitsRequest(space=graph.space, after=info.watermark),
                 ).commits
                 if newer_commits:
                     raise Conflict(

@@ -149,7 +149,7 @@ def _description(
         f"{schema.placement}, direction {schema.direction}"
     )
     history = [
-        (v.version, v.cut, v.job_id, format_timestamp(v.created_ms), v.digest[:12])
+        (v.version, v.watermark, v.job_id, format_timestamp(v.created_ms), v.digest[:12])
         for v in versions
     ]
     return sections(
@@ -214,7 +214,7 @@ def _version_row(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
     )
     return (
         info.version,
-        info.cut,
+        info.watermark,
         info.job_id,
         format_timestamp(info.created_ms),
         info.digest[:12],

@@ -119,6 +119,9 @@ class Task:
 class Job:
     """Job that metad coordinates."""
 
+    DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("cut",)
+    """Properties that the command's JSON includes with the fields in this release."""
+
     job_id: int
     space: str
     kind: str
@@ -131,7 +134,7 @@ class Job:
     """QUEUE, RUNNING, FINISHED, FAILED or STOPPED."""
     ending: str
     """Pending end state of a RUNNING job, STOPPED or FAILED; empty: none."""
-    cut: int
+    watermark: int
     """Commit watermark at submission: a build includes commits up to it."""
     version: int
     """Version that the job published; 0: none."""
@@ -189,6 +192,11 @@ class Job:
         )
 
     @property
+    def cut(self) -> int:
+        """Deprecated name of `watermark`; the next release drops it."""
+        return self.watermark
+
+    @property
     def ended(self) -> bool:
         """True if the job has reached a terminal state."""
         return self.state in TERMINAL_STATES
@@ -204,7 +212,7 @@ class Job:
             target_version=message.target_version,
             state=common_pb.JobState.Name(message.state),
             ending=common_pb.JobState.Name(message.ending) if message.ending else "",
-            cut=message.cut,
+            watermark=message.watermark,
             version=message.version,
             cause=message.cause,
             submitted_ms=message.submitted_ms,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from asterism_model.elements import OWN_WEIGHTS, canonical_weight_name
 from asterism_model.indexes import Index, indexes_from_proto
@@ -45,9 +46,12 @@ class PinInfo:
 class VersionInfo:
     """Published, immutable state of a graph space."""
 
+    DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("cut",)
+    """Properties that the command's JSON includes with the fields in this release."""
+
     space_id: int
     version: int
-    cut: int
+    watermark: int
     """Commit watermark: the version contains the commits up to it."""
     job_id: int
     created_ms: int
@@ -62,7 +66,7 @@ class VersionInfo:
 
     def __repr__(self) -> str:
         return (
-            f"VersionInfo(space_id={self.space_id}, version={self.version}, cut={self.cut}, "
+            f"VersionInfo(space_id={self.space_id}, version={self.version}, cut={self.watermark}, "
             f"job_id={self.job_id}, created_ms={self.created_ms}, digest={self.digest!r}, "
             f"{len(self.totals)} totals, {len(self.named)} named, {len(self.indexes)} indexes)"
         )
@@ -74,7 +78,7 @@ class VersionInfo:
         return cls(
             space_id=message.space_id,
             version=message.version,
-            cut=message.cut,
+            watermark=message.watermark,
             job_id=message.job_id,
             created_ms=message.created_ms,
             digest=message.digest,
@@ -82,6 +86,11 @@ class VersionInfo:
             named=tuple(share for share in shares if share.weight_name),
             indexes=indexes_from_proto(message.indexes),
         )
+
+    @property
+    def cut(self) -> int:
+        """Deprecated name of `watermark`; the next release drops it."""
+        return self.watermark
 
     def count(self, element: str, type_id: int) -> int:
         """Return the number of live rows of a type over all partitions.
@@ -123,7 +132,7 @@ class VersionInfo:
         """
         return sum(share.weight for share in self._shares(element, type_id, name))
 
-    def hygiene(self, element: str, type_id: int, name: str = "") -> WeightStats:
+    def weight_stats(self, element: str, type_id: int, name: str = "") -> WeightStats:
         """Return statistics of the weights of a type.
 
         Parameters
@@ -141,6 +150,10 @@ class VersionInfo:
             Irregular values, effective sample size, largest share and error bound.
         """
         return compute_weight_stats(self._shares(element, type_id, name))
+
+    def hygiene(self, element: str, type_id: int, name: str = "") -> WeightStats:
+        """Return `weight_stats`; a deprecated name, which the next release drops."""
+        return self.weight_stats(element, type_id, name)
 
     def shares(self, name: str = "") -> list[PartitionStats]:
         """Return the totals by the weights of a name, for the types that have them.

@@ -291,10 +291,10 @@ class Index(_message.Message):
     def __init__(self, element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., column: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
 
 class Manifest(_message.Message):
-    __slots__ = ("space_id", "version", "cut", "job_id", "created_ms", "totals", "images", "digest", "origin_space_id", "origin_job_id", "indexes")
+    __slots__ = ("space_id", "version", "watermark", "job_id", "created_ms", "totals", "images", "digest", "origin_space_id", "origin_job_id", "indexes")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
-    CUT_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     TOTALS_FIELD_NUMBER: _ClassVar[int]
@@ -305,7 +305,7 @@ class Manifest(_message.Message):
     INDEXES_FIELD_NUMBER: _ClassVar[int]
     space_id: int
     version: int
-    cut: int
+    watermark: int
     job_id: int
     created_ms: int
     totals: _containers.RepeatedCompositeFieldContainer[PartitionStats]
@@ -314,7 +314,7 @@ class Manifest(_message.Message):
     origin_space_id: int
     origin_job_id: int
     indexes: _containers.RepeatedCompositeFieldContainer[Index]
-    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[PartitionStats, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ..., origin_space_id: _Optional[int] = ..., origin_job_id: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ...) -> None: ...
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., watermark: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[PartitionStats, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ..., origin_space_id: _Optional[int] = ..., origin_job_id: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ...) -> None: ...
 
 class TypeAudit(_message.Message):
     __slots__ = ("element", "type_id", "count", "positive", "weight", "table_tv", "table_rel", "alias_rows", "row_tv", "row_rel", "underflow")
@@ -439,7 +439,7 @@ class Task(_message.Message):
     def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., host: _Optional[str] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., causes: _Optional[_Iterable[str]] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., rows_per_s: _Optional[float] = ..., eta_s: _Optional[float] = ..., retry_at_ms: _Optional[int] = ..., result: _Optional[_Union[TaskResult, _Mapping]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "space_id", "space", "kind", "state", "cut", "version", "submitted_ms", "started_ms", "finished_ms", "cause", "tasks", "options", "target_version", "rows_done", "rows_total", "rows_per_s", "eta_s", "ending")
+    __slots__ = ("job_id", "space_id", "space", "kind", "state", "watermark", "version", "submitted_ms", "started_ms", "finished_ms", "cause", "tasks", "options", "target_version", "rows_done", "rows_total", "rows_per_s", "eta_s", "ending")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -452,7 +452,7 @@ class Job(_message.Message):
     SPACE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
-    CUT_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_MS_FIELD_NUMBER: _ClassVar[int]
     STARTED_MS_FIELD_NUMBER: _ClassVar[int]
@@ -471,7 +471,7 @@ class Job(_message.Message):
     space: str
     kind: str
     state: JobState
-    cut: int
+    watermark: int
     version: int
     submitted_ms: int
     started_ms: int
@@ -485,7 +485,7 @@ class Job(_message.Message):
     rows_per_s: float
     eta_s: float
     ending: JobState
-    def __init__(self, job_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., cut: _Optional[int] = ..., version: _Optional[int] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., cause: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., options: _Optional[_Mapping[str, str]] = ..., target_version: _Optional[int] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., rows_per_s: _Optional[float] = ..., eta_s: _Optional[float] = ..., ending: _Optional[_Union[JobState, str]] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., watermark: _Optional[int] = ..., version: _Optional[int] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., cause: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., options: _Optional[_Mapping[str, str]] = ..., target_version: _Optional[int] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., rows_per_s: _Optional[float] = ..., eta_s: _Optional[float] = ..., ending: _Optional[_Union[JobState, str]] = ...) -> None: ...
 
 class PartFingerprint(_message.Message):
     __slots__ = ("part", "blocks", "rows", "bytes", "checksum")

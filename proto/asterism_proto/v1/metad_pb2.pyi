@@ -647,7 +647,7 @@ class AdoptCatalogRequest(_message.Message):
     def __init__(self, cluster: _Optional[str] = ...) -> None: ...
 
 class TaskAssignment(_message.Message):
-    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version", "manifest", "indexes")
+    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "watermark", "loads", "commits", "options", "version", "manifest", "indexes")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -661,7 +661,7 @@ class TaskAssignment(_message.Message):
     KIND_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
-    CUT_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_FIELD_NUMBER: _ClassVar[int]
     LOADS_FIELD_NUMBER: _ClassVar[int]
     COMMITS_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -674,14 +674,14 @@ class TaskAssignment(_message.Message):
     kind: str
     space_id: int
     parts: _containers.RepeatedScalarFieldContainer[int]
-    cut: int
+    watermark: int
     loads: _containers.RepeatedScalarFieldContainer[int]
     commits: _containers.RepeatedScalarFieldContainer[int]
     options: _containers.ScalarMap[str, str]
     version: int
     manifest: _common_pb2.Manifest
     indexes: _containers.RepeatedCompositeFieldContainer[_common_pb2.Index]
-    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ..., indexes: _Optional[_Iterable[_Union[_common_pb2.Index, _Mapping]]] = ...) -> None: ...
+    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., watermark: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ..., indexes: _Optional[_Iterable[_Union[_common_pb2.Index, _Mapping]]] = ...) -> None: ...
 
 class RetainedJob(_message.Message):
     __slots__ = ("space_id", "job_id")
@@ -764,20 +764,20 @@ class AdmitLoadReply(_message.Message):
     def __init__(self, number: _Optional[int] = ..., first_admission: bool = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
 
 class ListFingerprintsRequest(_message.Message):
-    __slots__ = ("uuid", "cluster", "space_id", "after", "cut", "parts")
+    __slots__ = ("uuid", "cluster", "space_id", "after", "watermark", "parts")
     UUID_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
-    CUT_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     cluster: str
     space_id: int
     after: int
-    cut: int
+    watermark: int
     parts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., space_id: _Optional[int] = ..., after: _Optional[int] = ..., cut: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., space_id: _Optional[int] = ..., after: _Optional[int] = ..., watermark: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LoadFingerprint(_message.Message):
     __slots__ = ("load_id", "commit", "fingerprinted", "parts")

@@ -30,7 +30,6 @@ JOB_STATES: Mapping[views.StateName, common_pb.JobState] = {
     "STOPPED": common_pb.STOPPED,
 }
 _PHASES: Mapping[str, str] = {
-    "ordered": "assigned",
     "begin": "starting",
     "checkpoint": "starting",
     "waits for a slot": "waiting for a free slot",
@@ -230,7 +229,7 @@ def version_row(
     return views.VersionRow(
         version=manifest.version,
         current=manifest.version == space.version,
-        cut=manifest.cut,
+        watermark=manifest.watermark,
         job_id=manifest.job_id,
         created_ms=manifest.created_ms,
         digest=manifest.digest,
@@ -307,7 +306,7 @@ def job_details(job: common_pb.Job, hosts: Mapping[str, metad_pb.Host]) -> views
     return views.JobDetails(
         job=job_row(job),
         options=dict(job.options),
-        cut=job.cut,
+        watermark=job.watermark,
         tasks=[_task_row(task, hosts) for task in job.tasks],
     )
 

@@ -174,7 +174,7 @@ class VersionRow(PageModel):
 
     version: int
     current: bool
-    cut: int
+    watermark: int
     """Commit watermark: number of the last commit that the version contains."""
     job_id: int
     created_ms: int
@@ -311,7 +311,7 @@ class JobDetails(PageModel):
 
     job: JobRow
     options: dict[str, str]
-    cut: int
+    watermark: int
     tasks: list[TaskRow]
 
 

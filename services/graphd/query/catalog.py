@@ -426,11 +426,11 @@ def _stats(client: Client, space: str) -> ResultTable:
 
 def _versions(client: Client, space: str) -> ResultTable:
     rows = [
-        (version.version, version.cut, version.job_id, version.created_ms, version.digest)
+        (version.version, version.watermark, version.job_id, version.created_ms, version.digest)
         for version in client.versions(space)
     ]
     return table_from_rows(
-        {"version": int, "cut": int, "job": int, "created_ms": int, "digest": str}, rows
+        {"version": int, "watermark": int, "job": int, "created_ms": int, "digest": str}, rows
     )
 
 

@@ -167,7 +167,7 @@ class Catalog:
         manifest = self.versions.get(space, version)
         loads = [
             self.loads.get(load_id)
-            for _, load_id in self.loads.committed_up_to(space.space_id, manifest.cut)
+            for _, load_id in self.loads.committed_up_to(space.space_id, manifest.watermark)
         ]
         return SpaceRecord(
             space=space,

@@ -518,9 +518,9 @@ class Loads:
             if load.space_id == space_id and not load.is_purged
         )
 
-    def committed_up_to(self, space_id: SpaceId, cut: int) -> list[tuple[int, LoadId]]:
+    def committed_up_to(self, space_id: SpaceId, watermark: int) -> list[tuple[int, LoadId]]:
         """Return (commit number, load id) of a space up to a commit watermark, in commit order."""
-        return [pair for pair in self._committed.get(space_id, ()) if pair[0] <= cut]
+        return [pair for pair in self._committed.get(space_id, ()) if pair[0] <= watermark]
 
     def committed_after(self, space_id: SpaceId, after: int) -> list[tuple[int, LoadId]]:
         """Return (commit number, load id) of a space after a commit, in commit order."""

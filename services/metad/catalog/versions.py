@@ -64,7 +64,7 @@ class Versions:
             Manifest(
                 space_id=space.space_id,
                 version=job.version,
-                cut=job.cut,
+                watermark=job.watermark,
                 job_id=job.job_id,
                 created_ms=now_ms,
                 totals=outcome.totals,

@@ -96,8 +96,9 @@ def _space_routes(service: CatalogService) -> APIRouter:
             service.pins(name),
         )
 
-    @api.get("/spaces/{name}/versions/{version}/hygiene")
-    def get_hygiene(name: SpaceName, version: VersionNumber) -> list[WeightStatsView]:
+    @api.get("/spaces/{name}/versions/{version}/hygiene", deprecated=True)
+    @api.get("/spaces/{name}/versions/{version}/weight-stats")
+    def get_weight_stats(name: SpaceName, version: VersionNumber) -> list[WeightStatsView]:
         """Return weight statistics of a version, by type and weight name.
 
         They cover invalid values, effective sample size, largest share and error bound."""

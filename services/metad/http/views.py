@@ -52,8 +52,10 @@ class VersionView(HttpModel):
     """A published version."""
 
     version: int = Field(examples=[3])
-    cut: int
+    watermark: int
     """Commit watermark of the version: the last commit that it contains."""
+    cut: int = Field(deprecated=True)
+    """Deprecated name of `watermark`; the next release drops it."""
     job_id: int
     """Build job that made the version."""
     created_ms: int
@@ -142,7 +144,8 @@ def version_view(space: Space, manifest: Manifest, pins: Sequence[Pin]) -> Versi
     """Return the view of a version."""
     return VersionView(
         version=manifest.version,
-        cut=manifest.cut,
+        watermark=manifest.watermark,
+        cut=manifest.watermark,
         job_id=manifest.job_id,
         created_ms=manifest.created_ms,
         digest=manifest.digest,

@@ -60,13 +60,13 @@ class Driver:
         """Submit a job on the committed data, or return the identical one in flight.
 
         A job that reads a version reads ``version``, or the current one if it is 0."""
-        cut = self._catalog.spaces.last_commit(space.space_id)
+        watermark = self._catalog.spaces.last_commit(space.space_id)
         index: Index | None = None
         indexes: tuple[Index, ...] = ()
         options = dict(options or {})
         if find_kind(kind).restores:
             manifest = self._awaited_manifest(space)
-            version, cut, indexes = manifest.version, manifest.cut, manifest.indexes
+            version, watermark, indexes = manifest.version, manifest.watermark, manifest.indexes
         else:
             self._catalog.restores.check_not_restoring(space)
         if find_kind(kind).reads_version:
@@ -92,7 +92,7 @@ class Driver:
                 space_id=space.space_id,
                 space=space.name,
                 kind=kind,
-                cut=cut,
+                watermark=watermark,
                 shares=tuple(
                     jobs.HostParts(host=host, parts=tuple(parts))
                     for host, parts in sorted(parts_by_host(space).items())
@@ -262,7 +262,7 @@ def _load_state(
     }
     current_versions = {
         space_id: jobs.CurrentVersion(
-            version=manifest.version, cut=manifest.cut, indexes=manifest.indexes
+            version=manifest.version, watermark=manifest.watermark, indexes=manifest.indexes
         )
         for space_id, manifest in manifests.items()
     }
@@ -297,7 +297,7 @@ def _log_changes(before: MachineState, after: MachineState) -> None:
         old_job = before.jobs.get(job_id)
         if old_job is job:
             continue
-        fields: dict[str, object] = {"job": job_id, "space": job.space, "cut": job.cut}
+        fields: dict[str, object] = {"job": job_id, "space": job.space, "watermark": job.watermark}
         if old_job is None or old_job.state is not job.state:
             level = logging.ERROR if job.state is JobState.FAILED else logging.INFO
             logger.log(

@@ -55,8 +55,8 @@ def _is_recoverable(job: Job, current: Manifest | None, since_ms: int) -> bool:
 
 def _is_superseded(job: Job, current: Manifest | None) -> bool:
     """Return whether a newer commit was published, or the same one after the job's end."""
-    if current is None or current.cut != job.cut:
-        return current is not None and current.cut > job.cut
+    if current is None or current.watermark != job.watermark:
+        return current is not None and current.watermark > job.watermark
     return current.created_ms >= job.finished_ms
 
 

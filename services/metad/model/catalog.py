@@ -108,7 +108,7 @@ class Manifest:
 
     space_id: SpaceId
     version: int
-    cut: int
+    watermark: int
     job_id: JobId
     created_ms: int
     totals: tuple[PartitionStats, ...]

@@ -81,7 +81,7 @@ class Job:
     space: str
     kind: str
     """Name of a kind in `metad.model.job_kinds`."""
-    cut: int
+    watermark: int
     """The space's last commit number at submission.
 
     It never changes: a build contains exactly this state, so a recovery has the same input."""
@@ -119,7 +119,7 @@ class Job:
     @property
     def identity(self) -> tuple[SpaceId, str, int, int, JobOptions]:
         """Return the key by which a submitted job is recognized as identical to one in flight."""
-        return (self.space_id, self.kind, self.cut, self.target_version, self.options)
+        return (self.space_id, self.kind, self.watermark, self.target_version, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class CurrentVersion:
     """Current version of a space."""
 
     version: int
-    cut: int
+    watermark: int
     indexes: tuple[Index, ...] = ()
     """Indexes of the version."""
 
@@ -197,7 +197,7 @@ class SubmitJob:
     space_id: SpaceId
     space: str
     kind: str
-    cut: int
+    watermark: int
     """The space's last commit number; 0 if nothing was ever committed."""
     shares: tuple[HostParts, ...]
     paired: tuple[str, ...]

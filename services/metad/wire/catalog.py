@@ -173,7 +173,7 @@ def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> common_pb.M
     return common_pb.Manifest(
         space_id=manifest.space_id,
         version=manifest.version,
-        cut=manifest.cut,
+        watermark=manifest.watermark,
         job_id=manifest.job_id,
         created_ms=manifest.created_ms,
         totals=[stats.to_proto() for stats in manifest.totals] if totals else (),
@@ -190,7 +190,7 @@ def manifest_from_proto(message: common_pb.Manifest) -> Manifest:
     return Manifest(
         space_id=SpaceId(message.space_id),
         version=message.version,
-        cut=message.cut,
+        watermark=message.watermark,
         job_id=JobId(message.job_id),
         created_ms=message.created_ms,
         totals=tuple(map(PartitionStats.from_proto, message.totals)),
@@ -293,14 +293,14 @@ def space_record_from_proto(message: metad_pb.SpaceRecord) -> SpaceRecord:
         load.state is not LoadState.COMMITTED for load, _ in loads
     ):
         raise InvalidRequest("the loads of the record are not committed loads in commit order")
-    if commits and not 0 < commits[0] <= commits[-1] <= manifest.cut:
+    if commits and not 0 < commits[0] <= commits[-1] <= manifest.watermark:
         raise InvalidRequest(
             f"the loads of the record have commit numbers up to {commits[-1]}, its version "
-            f"contains those up to {manifest.cut}"
+            f"contains those up to {manifest.watermark}"
         )
-    if manifest.cut > message.last_commit:
+    if manifest.watermark > message.last_commit:
         raise InvalidRequest(
-            f"the version of the record contains commit {manifest.cut}, its last commit is "
+            f"the version of the record contains commit {manifest.watermark}, its last commit is "
             f"{message.last_commit}"
         )
     if (

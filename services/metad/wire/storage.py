@@ -112,6 +112,7 @@ def decode_outcome(value: bytes) -> TaskOutcome:
 def encode_job(job: Job) -> bytes:
     """Encode a job with its tasks, without outcomes, which have keys of their own."""
     data = asdict(replace(job, tasks=tuple(replace(task, outcome=None) for task in job.tasks)))
+    data["cut"] = data.pop("watermark")  # name of the field on disk
     for task in data["tasks"]:
         task["result"] = task.pop("outcome")  # name of the field on disk; always null
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), default=_encode_state)
@@ -128,6 +129,7 @@ def decode_job(value: bytes) -> Job:
     """Decode a job with its tasks, without outcomes."""
     try:
         data = json.loads(value)
+        data["watermark"] = data.pop("cut")
         tasks = tuple(_decode_task({**task}) for task in data["tasks"])
         return Job(
             **{

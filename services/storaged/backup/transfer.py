@@ -42,7 +42,7 @@ class Transfer:
     sha256: str
     """sha256 of the backup's manifest that the restore began with."""
     version: int
-    cut: int
+    watermark: int
     """Commit watermark of the version."""
     digests: Mapping[int, str]
     """Digest of each partition's image, from the sealed manifest."""
@@ -82,7 +82,11 @@ class Transfer:
             record = PartManifest.from_bytes(remote.read(f"{part_folder(part)}/part.json"))
         except (NotFound, Corrupt):
             return False
-        same = (record.part, record.cut, record.image) == (part, self.cut, self.digests.get(part))
+        same = (record.part, record.watermark, record.image) == (
+            part,
+            self.watermark,
+            self.digests.get(part),
+        )
         return same and all(remote.size(file.path) == file.bytes for file in record.files)
 
     def _upload_part(
@@ -124,7 +128,7 @@ class Transfer:
                 expected=2 * size,
             )
         )
-        record = PartManifest(part=part, cut=self.cut, image=digest, files=tuple(files))
+        record = PartManifest(part=part, watermark=self.watermark, image=digest, files=tuple(files))
         remote.put(f"{folder}/part.json", record.to_bytes())
 
     def _with_progress(

@@ -31,9 +31,9 @@ class BuildTask:
     space_id: int
     schema: Schema
     parts: tuple[int, ...]
-    cut: int
+    watermark: int
     loads: tuple[int, ...]
-    """Loads committed up to the commit watermark (``cut``), in commit order."""
+    """Loads committed up to the commit watermark, in commit order."""
     checkpoint: Path
     output: Path
     memory_limit_mib: int = 512
@@ -71,7 +71,7 @@ class BuildTask:
                 space_id=int(data["space_id"]),
                 schema=Schema.from_dict(data["schema"]),
                 parts=tuple(int(part) for part in data["parts"]),
-                cut=int(data["cut"]),
+                watermark=int(data["watermark"]),
                 loads=tuple(int(load) for load in data["loads"]),
                 checkpoint=Path(data["checkpoint"]),
                 output=Path(data["output"]),
@@ -85,8 +85,8 @@ class BuildTask:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(
-                f"build task {path}: {error!r}; expected space_id, schema, parts, cut, "
-                "loads, checkpoint, output"
+                f"build task {path}: {error!r}; expected space_id, schema, parts, "
+                "watermark, loads, checkpoint, output"
             ) from error
 
     def digest(self) -> str:
@@ -97,7 +97,7 @@ class BuildTask:
         components: dict[str, Any] = {
             "format": FORMAT,
             "schema": self.schema.to_dict(),
-            "cut": self.cut,
+            "cut": self.watermark,  # part of the digests of finished builds on disk
             "loads": self.loads,
         }
         if self.indexes:

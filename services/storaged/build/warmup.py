@@ -86,7 +86,7 @@ def compile_kernels() -> None:
             space_id=1,
             schema=_SCHEMA,
             parts=(0,),
-            cut=1,
+            watermark=1,
             loads=(1,),
             checkpoint=folder / "checkpoint",
             output=folder / "out",

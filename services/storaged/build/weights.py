@@ -171,7 +171,9 @@ def build_weights(
     """
     table = build_table(context, name=name, weights=weights, live=live, rows=rows, **table_options)
     stats = context.steps.run(
-        f"{name}.hygiene", lambda: asdict(summarize_weights(weights, live, rows, count)), rows=rows
+        f"{name}.weight_stats",
+        lambda: asdict(summarize_weights(weights, live, rows, count)),
+        rows=rows,
     )
     return {
         "table": asdict(table),

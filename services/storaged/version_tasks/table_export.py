@@ -227,7 +227,7 @@ def _manifest(task: VersionTask, files: list[ExportedFile]) -> bytes:
         "space_id": task.space_id,
         "version": task.version,
         "digest": task.digest,
-        "cut": task.cut,
+        "cut": task.watermark,  # name of the field in manifests of format 1
     }
     body = {
         "job": task.job_id,

@@ -27,7 +27,7 @@ class VersionTask:
     schema: Schema
     parts: tuple[int, ...]
     version: int
-    cut: int
+    watermark: int
     digest: str
     """Digest of the version's manifest."""
     images: Mapping[int, str]

@@ -251,7 +251,7 @@ def test_storing_clusters_in_a_feature_keeps_all_other_columns(
     clusters = Clusters.in_folder(tmp_path / "clusters")
     commit = clusters.keep(graph, "cluster")
     graph.build()
-    assert graph.manifest().cut == commit
+    assert graph.manifest().watermark == commit
     assert cluster_by_node(Clusters.of_feature(graph, "cluster")) == cluster_by_node(clusters)
     for batch in graph.scan_nodes("person", ["age", "words", "said"]):
         old = before.pop(batch.ids.tobytes())

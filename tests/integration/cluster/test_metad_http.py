@@ -125,7 +125,8 @@ def test_space_is_created_shown_and_dropped_over_http(endpoints: MetadEndpoints)
 def test_a_job_is_followed_from_submit_to_version(endpoints: MetadEndpoints) -> None:
     endpoints.commit_load()
     job = endpoints.post("/jobs", {"space": "graph"})
-    assert (job["state"], job["cut"], job["progress"]["fraction"]) == ("RUNNING", 1, None)
+    assert (job["state"], job["watermark"], job["progress"]["fraction"]) == ("RUNNING", 1, None)
+    assert job["cut"] == job["watermark"]
     (order,) = endpoints.task_orders()
     time.sleep(0.25)  # a rate covers at least a fifth of a second
     endpoints.heartbeat(
@@ -278,7 +279,8 @@ def test_graphd_passes_jobs_on_to_metad(
     finished_job = graphd_http.get(f"/api/v1{path}").json()
     assert finished_job == endpoints.get(path)
     assert finished_job["state"] == "FINISHED"
-    assert finished_job["hygiene"]
+    assert finished_job["weight_stats"]
+    assert finished_job["hygiene"] == finished_job["weight_stats"]
     page = "/jobs?space=graph&state=FINISHED&limit=1"
     assert graphd_http.get(f"/api/v1{page}").json() == endpoints.get(page)
     for request in ("/jobs/999999", "/jobs/x", "/jobs?limit=0", f"/jobs?before={1 << 63}"):
@@ -410,6 +412,7 @@ def test_openapi_describes_every_route_and_its_refusals(endpoints: MetadEndpoint
             "/spaces/{name}/versions",
             "/spaces/{name}/versions/{version}",
             "/spaces/{name}/versions/{version}/hygiene",
+            "/spaces/{name}/versions/{version}/weight-stats",
             "/hosts",
         )
     }
@@ -421,8 +424,8 @@ def test_openapi_describes_every_route_and_its_refusals(endpoints: MetadEndpoint
             )
     job = document["components"]["schemas"]["JobView"]
     assert (
-        job["properties"]["cut"]["description"]
-        == "The space's last commit at submission: the state that a build contains."
+        job["properties"]["watermark"]["description"]
+        == "Commit watermark: the space's last commit at submission. A build contains it."
     )
 
 

@@ -206,18 +206,18 @@ def test_version_built_during_writes_is_the_state_at_its_cut(
             for _ in range(3):
                 acknowledged = max(oracle.commits)
                 job = graph.build(timeout_s=HANG_S)
-                assert job.cut >= acknowledged, (
+                assert job.watermark >= acknowledged, (
                     "a write that was acknowledged before the submit is not in"
                 )
-                watermarks[job.version] = job.cut
+                watermarks[job.version] = job.watermark
         finally:
             stop.set()
             for writer in writers:
                 writer.join(HANG_S)
         assert errors == []
         newest = graph.build(timeout_s=HANG_S)
-        assert newest.cut == max(oracle.commits)
-        watermarks[newest.version] = newest.cut
+        assert newest.watermark == max(oracle.commits)
+        watermarks[newest.version] = newest.watermark
         time.sleep(0.2)
     assert witness.answered_count > 0
     assert len(set(watermarks.values())) >= 3, "there was no write while it was built"
@@ -225,7 +225,7 @@ def test_version_built_during_writes_is_the_state_at_its_cut(
     for version in client.versions("raced"):
         if version.version in watermarks:
             nodes, edges = oracle.state_at(watermarks[version.version])
-            assert version.cut == watermarks[version.version]
+            assert version.watermark == watermarks[version.version]
             assert [
                 (src, dst) for src, dst, _ in edges_of(graph, "to", version=version.version)
             ] == edges

@@ -425,7 +425,7 @@ def test_submit_after_an_acknowledged_write_starts_a_new_job(
     assert not set(first.values()) & set(second.values())
     built = client.wait(second["build"], timeout_s=WAIT_S)
     assert built.state == "FINISHED"
-    assert built.cut > client.job(first["build"]).cut
+    assert built.watermark > client.job(first["build"]).watermark
     for job_id in (*first.values(), *second.values()):
         assert client.wait(job_id, timeout_s=WAIT_S).state == "FINISHED"
 

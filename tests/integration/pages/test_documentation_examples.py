@@ -135,7 +135,7 @@ def hostile_job() -> Job:
         target_version=0,
         state="FAILED",
         ending="",
-        cut=0,
+        watermark=0,
         version=0,
         cause=ATTACK,
         submitted_ms=0,

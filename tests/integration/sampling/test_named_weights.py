@@ -200,14 +200,14 @@ def test_manifest_reports_weight_stats(graph: Graph) -> None:
     manifest = graph.client.manifest("shop")
     assert manifest.count("NODE", 0) == N
     for name in ("", "popular", "fresh"):
-        assert_weight_stats(manifest.hygiene("NODE", 0, name), node_weights(name))
+        assert_weight_stats(manifest.weight_stats("NODE", 0, name), node_weights(name))
     for name in ("", "often", "rare"):
         assert_weight_stats(
-            manifest.hygiene("EDGE", 0, name),
+            manifest.weight_stats("EDGE", 0, name),
             edge_weights(name),
             infinite=int((pairs()[3] == 0).sum()) if name == "rare" else 0,
         )
-    assert manifest.hygiene("EDGE", 1).effective is None
+    assert manifest.weight_stats("EDGE", 1).effective is None
 
 
 def assert_weight_stats(stats: Any, weights: np.ndarray, infinite: int = 0) -> None:
@@ -239,7 +239,7 @@ def test_weight_stats_are_shown_over_http(tmp_path: Path) -> None:
             job = client.jobs("shop")[0]
         root = f"http://{ports.http_address}/api/v1"
         with urllib.request.urlopen(
-            f"{root}/spaces/shop/versions/1/hygiene", timeout=HANG_S
+            f"{root}/spaces/shop/versions/1/weight-stats", timeout=HANG_S
         ) as reply:
             shown = json.load(reply)
         assert [(row["type"], row["weight_name"]) for row in shown] == [
@@ -254,9 +254,9 @@ def test_weight_stats_are_shown_over_http(tmp_path: Path) -> None:
             edge_weights("rare").sum() ** 2 / (edge_weights("rare") ** 2).sum(), rel=1e-6
         )
         with urllib.request.urlopen(f"{root}/jobs/{job.job_id}", timeout=HANG_S) as reply:
-            assert json.load(reply)["hygiene"] == shown
+            assert json.load(reply)["weight_stats"] == shown
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{root}/spaces/shop/versions/9/hygiene", timeout=HANG_S)
+            urllib.request.urlopen(f"{root}/spaces/shop/versions/9/weight-stats", timeout=HANG_S)
     finally:
         service.stop()
 

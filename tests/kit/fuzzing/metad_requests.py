@@ -67,7 +67,7 @@ class FuzzedMetad(InProcessMetad):
         )
         self._transport.call(
             HEARTBEATS["list_fingerprints"],
-            metad_pb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]),
+            metad_pb.ListFingerprintsRequest(uuid="s1", space_id=1, watermark=9, parts=[0, 1]),
             10.0,
         )
 

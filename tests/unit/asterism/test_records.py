@@ -33,7 +33,7 @@ def job(*, cause: str = "", tasks: int = 8) -> Job:
         target_version=0,
         state="RUNNING",
         ending="",
-        cut=3,
+        watermark=3,
         version=1204,
         cause=cause,
         submitted_ms=1,
@@ -104,7 +104,7 @@ def test_a_version_is_shown_without_its_totals() -> None:
         for part in range(500)
     )
     info = VersionInfo(
-        space_id=1, version=2, cut=3, job_id=4, created_ms=5, digest="ab" * 32, totals=totals
+        space_id=1, version=2, watermark=3, job_id=4, created_ms=5, digest="ab" * 32, totals=totals
     )
     assert "500 totals, 0 named, 0 indexes" in repr(info)
     assert len(repr(info)) < 250

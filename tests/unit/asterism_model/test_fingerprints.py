@@ -237,7 +237,8 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
     ):
         admit(desk, load, host)
     fingerprint_list: metad_pb.FingerprintList = desk.report(
-        "list_fingerprints", metad_pb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0, 1, 2])
+        "list_fingerprints",
+        metad_pb.ListFingerprintsRequest(space_id=1, watermark=1, parts=[0, 1, 2]),
     )
     assert [
         (entry.load_id, entry.commit, entry.fingerprinted, list(entry.parts))
@@ -246,13 +247,14 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
     assert not fingerprint_list.next_after
     assert (
         not desk.report(
-            "list_fingerprints", metad_pb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0])
+            "list_fingerprints",
+            metad_pb.ListFingerprintsRequest(space_id=1, watermark=1, parts=[0]),
         )
         .loads[0]
         .parts
     )
     assert not desk.report(
-        "list_fingerprints", metad_pb.ListFingerprintsRequest(space_id=1, cut=1, after=1)
+        "list_fingerprints", metad_pb.ListFingerprintsRequest(space_id=1, watermark=1, after=1)
     ).loads
 
 

@@ -118,7 +118,12 @@ def test_manifest_digest_covers_all_other_fields(metad: InProcessMetad) -> None:
     metad.submit()
     metad.build("s1", "s2", "s3")
     manifest = metad.ask("get_manifest", metad_pb.ManifestRequest(space="graph"))
-    assert (manifest.version, manifest.cut, manifest.job_id, len(manifest.images)) == (1, 1, 1, 4)
+    assert (manifest.version, manifest.watermark, manifest.job_id, len(manifest.images)) == (
+        1,
+        1,
+        1,
+        4,
+    )
     digest = manifest.digest
     manifest.digest = ""
     assert hashlib.sha256(manifest.SerializeToString(deterministic=True)).hexdigest() == digest

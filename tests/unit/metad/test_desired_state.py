@@ -47,7 +47,7 @@ def test_storaged_gets_its_own_tasks_and_loads_up_to_commit(metad: InProcessMeta
     job = metad.submit()
     metad.commit(late)
     (order,) = metad.poll("s2").task_assignments
-    assert (order.job_id, order.attempt, order.kind, list(order.parts), order.cut) == (
+    assert (order.job_id, order.attempt, order.kind, list(order.parts), order.watermark) == (
         job.job_id,
         1,
         "build",

@@ -114,7 +114,7 @@ def test_job_fails_after_last_attempt_with_all_causes() -> None:
 
 def test_next_job_waits_until_failing_job_frees_its_hosts() -> None:
     scenario = Scenario(JobPolicy(max_attempts=1))
-    first, second = scenario.submit(cut=1), scenario.submit(cut=2)
+    first, second = scenario.submit(watermark=1), scenario.submit(watermark=2)
     scenario.heartbeat(A, scenario.make_report(first, A, JobState.FAILED, cause="x"))
     scenario.heartbeat(B, scenario.make_report(first, B, JobState.RUNNING))
     assert scenario.job(second.job_id).state is JobState.QUEUE

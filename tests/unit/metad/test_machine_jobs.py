@@ -21,7 +21,7 @@ from metad.model.jobs import JobPolicy, JobState
 def test_submit_is_saved_and_assigned_to_all_hosts_at_once() -> None:
     scenario = Scenario()
     job = scenario.submit()
-    assert (job.state, job.cut, [task.parts for task in job.tasks]) == (
+    assert (job.state, job.watermark, [task.parts for task in job.tasks]) == (
         JobState.RUNNING,
         1,
         [(0,), (1,)],
@@ -37,7 +37,7 @@ def test_submit_is_saved_and_assigned_to_all_hosts_at_once() -> None:
 
 def test_submit_without_a_committed_load_is_refused() -> None:
     with pytest.raises(NotReady, match="no committed load"):
-        Scenario().submit(cut=0)
+        Scenario().submit(watermark=0)
 
 
 def test_unknown_kind_is_refused_with_the_known_ones() -> None:
@@ -47,15 +47,15 @@ def test_unknown_kind_is_refused_with_the_known_ones() -> None:
 
 def test_identical_job_in_flight_is_returned() -> None:
     scenario = Scenario()
-    first = scenario.submit(cut=4)
-    assert scenario.submit(cut=4).job_id == first.job_id
+    first = scenario.submit(watermark=4)
+    assert scenario.submit(watermark=4).job_id == first.job_id
     assert scenario.commands == [jobs.ReturnJob(job_id=first.job_id)]
 
 
 def test_submit_after_a_newer_commit_queues_a_new_job() -> None:
     scenario = Scenario()
-    first = scenario.submit(cut=4)
-    second = scenario.submit(cut=5)
+    first = scenario.submit(watermark=4)
+    second = scenario.submit(watermark=5)
     assert second.job_id != first.job_id
     assert second.state is JobState.QUEUE
     assert scenario.assigned_tasks(A) == [(scenario.task(first, A).task_id, 1)]
@@ -66,17 +66,17 @@ def test_submit_after_a_newer_commit_queues_a_new_job() -> None:
 
 def test_stopping_job_is_not_returned_for_an_identical_one() -> None:
     scenario = Scenario()
-    first = scenario.submit(cut=4)
+    first = scenario.submit(watermark=4)
     scenario.heartbeat(A, scenario.make_report(first, A, JobState.RUNNING))
     scenario.stop(first)
-    assert scenario.submit(cut=4).job_id != first.job_id
+    assert scenario.submit(watermark=4).job_id != first.job_id
 
 
 def test_same_commit_after_a_publication_is_a_new_job() -> None:
     scenario = Scenario()
-    first = scenario.submit(cut=4)
+    first = scenario.submit(watermark=4)
     scenario.report_finished(first)
-    second = scenario.submit(cut=4)
+    second = scenario.submit(watermark=4)
     scenario.report_finished(second)
     assert [scenario.job(1).version, scenario.job(2).version] == [1, 2]
 
@@ -92,7 +92,7 @@ def test_spaces_build_side_by_side() -> None:
 
 def test_job_is_published_together_with_its_last_task() -> None:
     scenario = Scenario()
-    job = scenario.submit(cut=7)
+    job = scenario.submit(watermark=7)
     scenario.report_finished(job, A)
     assert scenario.job(job.job_id).state is JobState.RUNNING
     assert scenario.commands_of(jobs.SaveOutcome) == [
@@ -103,7 +103,7 @@ def test_job_is_published_together_with_its_last_task() -> None:
     assert (finished.state, finished.version) == (JobState.FINISHED, 1)
     (publish,) = scenario.commands_of(jobs.PublishVersion)
     assert isinstance(publish, jobs.PublishVersion)
-    assert (publish.job.version, publish.job.cut) == (1, 7)
+    assert (publish.job.version, publish.job.watermark) == (1, 7)
     assert [total.part for total in publish.outcome.totals] == [0, 1]
     assert [image.digest for image in publish.outcome.images] == ["digest-0", "digest-1"]
     assert scenario.commands_of(jobs.SaveJob) == [jobs.SaveJob(job=finished)]
@@ -220,8 +220,8 @@ def test_expired_lease_counts_as_confirmation() -> None:
 
 def test_queued_job_stops_at_once() -> None:
     scenario = Scenario()
-    scenario.submit(cut=1)
-    waiting = scenario.submit(cut=2)
+    scenario.submit(watermark=1)
+    waiting = scenario.submit(watermark=2)
     scenario.stop(waiting)
     assert scenario.job(waiting.job_id).state is JobState.STOPPED
     assert not scenario.commands_of(jobs.NotifyStorageds)
@@ -236,7 +236,7 @@ def test_stop_is_idempotent_but_refused_after_another_end() -> None:
     scenario.heartbeat(B)
     scenario.stop(job)
     assert scenario.job(job.job_id).state is JobState.STOPPED
-    other = scenario.submit(cut=2)
+    other = scenario.submit(watermark=2)
     scenario.report_finished(other)
     with pytest.raises(Conflict, match="FINISHED already"):
         scenario.stop(other)
@@ -254,13 +254,13 @@ def test_stop_during_the_last_task_prevents_publication() -> None:
 
 def test_recovered_job_keeps_its_commit_with_new_attempts() -> None:
     scenario = Scenario(JobPolicy(max_attempts=1))
-    job = scenario.submit(cut=3)
+    job = scenario.submit(watermark=3)
     scenario.report_finished(job, A)
     scenario.heartbeat(B, scenario.make_report(job, B, JobState.FAILED, cause="no memory"))
     assert scenario.job(job.job_id).state is JobState.FAILED
     scenario.recover(job)
     recovered = scenario.job(job.job_id)
-    assert (recovered.state, recovered.cut, recovered.cause, recovered.finished_ms) == (
+    assert (recovered.state, recovered.watermark, recovered.cause, recovered.finished_ms) == (
         JobState.RUNNING,
         3,
         "",
@@ -285,11 +285,11 @@ def test_only_failed_and_stopped_jobs_are_recovered() -> None:
 
 def test_recovery_never_publishes_older_over_newer_state() -> None:
     scenario = Scenario()
-    old = scenario.submit(cut=1)
+    old = scenario.submit(watermark=1)
     scenario.stop(old)
     scenario.heartbeat(A)
     scenario.heartbeat(B)
-    new = scenario.submit(cut=2)
+    new = scenario.submit(watermark=2)
     with pytest.raises(Conflict, match=f"job {new.job_id} is RUNNING and builds commit 2"):
         scenario.recover(old)
     scenario.report_finished(new)
@@ -312,8 +312,8 @@ def test_unknown_job_is_refused_with_the_newest_id() -> None:
 def test_dropped_space_stops_only_its_own_jobs_at_once() -> None:
     scenario = Scenario()
     running, waiting, other = (
-        scenario.submit(cut=1),
-        scenario.submit(cut=2),
+        scenario.submit(watermark=1),
+        scenario.submit(watermark=2),
         scenario.submit(space=2),
     )
     scenario.drop_space(1)
@@ -335,7 +335,7 @@ def test_ended_jobs_expire_and_their_ids_are_not_reused() -> None:
     scenario.advance_clock(1)
     assert scenario.commands == [jobs.DeleteJob(job_id=job.job_id)]
     assert scenario.state.jobs == {}
-    assert scenario.submit(cut=2).job_id > job.job_id
+    assert scenario.submit(watermark=2).job_id > job.job_id
 
 
 def test_handling_an_event_does_not_mutate_its_input_state() -> None:

@@ -88,7 +88,7 @@ def test_version_is_required_or_refused_per_job_kind() -> None:
 
 
 def test_a_space_without_a_load_can_be_compacted() -> None:
-    assert Scenario().submit(kind="compact", cut=0).state is JobState.RUNNING
+    assert Scenario().submit(kind="compact", watermark=0).state is JobState.RUNNING
 
 
 # Execution.
@@ -100,7 +100,7 @@ def test_jobs_of_all_kinds_queue_per_space() -> None:
     jobs = [
         scenario.submit(kind="compact"),
         scenario.submit(kind="audit", version=1),
-        scenario.submit(cut=2),
+        scenario.submit(watermark=2),
         scenario.submit(kind="compact", space=2),
     ]
     assert [scenario.job(job.job_id).state.name for job in jobs] == [
@@ -145,7 +145,7 @@ def test_audit_publishes_no_version_and_keeps_its_findings() -> None:
         )
     ended = scenario.job(job.job_id)
     assert (ended.state, ended.version) == (JobState.FINISHED, 0)
-    assert scenario.state.published[built.space_id] == model.CurrentVersion(version=1, cut=1)
+    assert scenario.state.published[built.space_id] == model.CurrentVersion(version=1, watermark=1)
     assert scenario.commands_of(model.PublishVersion) == []
     assert [task.outcome for task in ended.tasks] == [TaskOutcome(result=output)] * 2
     last = {
@@ -208,8 +208,8 @@ def test_index_jobs_extend_indexes_and_builds_keep_them() -> None:
     jobs = [
         scenario.submit_index(brand),
         scenario.submit_index(price),
-        scenario.submit(cut=2),
-        scenario.submit_index(brand, cut=2, drop="yes"),
+        scenario.submit(watermark=2),
+        scenario.submit_index(brand, watermark=2, drop="yes"),
     ]
     assert scenario.submit_index(price).job_id == jobs[1].job_id
     for job, expected in zip(

@@ -86,9 +86,9 @@ def test_records_round_trip_and_torn_ones_are_refused() -> None:
         StoredFile(path="parts/p00001/image/x", bytes=4, sha256="cd"),
     )
     record = BackupManifest(
-        space="s", version=3, digest="d", cut=7, parts=2, created_ms=1, files=files
+        space="s", version=3, digest="d", watermark=7, parts=2, created_ms=1, files=files
     )
-    part = PartManifest(part=1, cut=7, image="i", files=files[1:])
+    part = PartManifest(part=1, watermark=7, image="i", files=files[1:])
     assert BackupManifest.from_bytes(record.to_bytes()) == record
     assert PartManifest.from_bytes(part.to_bytes()) == part
     assert record.files_of_part(1) == [files[1]]
@@ -288,7 +288,7 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
     assert (
         restored_manifest.digest,
         restored_manifest.version,
-        restored_manifest.cut,
+        restored_manifest.watermark,
         restored_manifest.created_ms,
     ) == (manifest.digest, 1, 1, manifest.created_ms)
     assert (
@@ -316,7 +316,7 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
     assert desk.ask("commit_load", metad_pb.CommitLoadRequest(load_id=load.load_id)).commit == 3
     with pytest.raises(Conflict, match="is not a new space for a restore"):
         submit(desk)
-    assert submit(desk, "build").cut == 3
+    assert submit(desk, "build").watermark == 3
 
 
 def test_failure_cause_is_stored_without_address_secrets(caplog: pytest.LogCaptureFixture) -> None:

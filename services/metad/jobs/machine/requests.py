@@ -22,7 +22,7 @@ def submit(transition: Transition, event: jobs.SubmitJob) -> None:
         raise InvalidRequest(
             f"version {event.version}: a job of kind {event.kind} does not read a version; omit it"
         )
-    if kind.publishes and not kind.restores and event.cut == 0:
+    if kind.publishes and not kind.restores and event.watermark == 0:
         raise NotReady(f"space {event.space!r} has no committed load; load data first")
     if kind.reads_version and event.version == 0:
         raise NotReady(
@@ -37,7 +37,7 @@ def submit(transition: Transition, event: jobs.SubmitJob) -> None:
         space_id=event.space_id,
         space=event.space,
         kind=event.kind,
-        cut=event.cut,
+        watermark=event.watermark,
         paired=event.paired,
         tasks=tasks,
         submitted_ms=event.now_ms,
@@ -86,10 +86,10 @@ def recover(transition: Transition, job_id: JobId) -> None:
         )
     publishes = find_kind(job.kind).publishes
     current = transition.published.get(job.space_id)
-    if publishes and current is not None and current.cut > job.cut:
+    if publishes and current is not None and current.watermark > job.watermark:
         raise Conflict(
-            f"job {job_id} builds commit {job.cut}, but version {current.version} contains "
-            f"commit {current.cut} already; submit a new job"
+            f"job {job_id} builds commit {job.watermark}, but version {current.version} contains "
+            f"commit {current.watermark} already; submit a new job"
         )
     for other in transition.jobs.values():
         if (
@@ -98,9 +98,9 @@ def recover(transition: Transition, job_id: JobId) -> None:
             or (other.space_id, other.kind) != (job.space_id, job.kind)
         ):
             continue
-        if publishes and other.cut >= job.cut and other.index == job.index:
+        if publishes and other.watermark >= job.watermark and other.index == job.index:
             raise Conflict(
-                f"job {other.job_id} is {other.state.name} and builds commit {other.cut}; "
+                f"job {other.job_id} is {other.state.name} and builds commit {other.watermark}; "
                 f"recovering job {job_id} would change nothing"
             )
         if other.identity == job.identity:

@@ -52,7 +52,7 @@ def _assign_tasks(transition: Transition, job: Job) -> None:
                 state=JobState.RUNNING,
                 attempt=task.attempt + 1,
                 incarnation=transition.hosts[task.host].incarnation,
-                phase="ordered",
+                phase="assigned",
                 rows_done=0,
                 measured_ms=transition.now_ms,
                 started_ms=transition.now_ms,
@@ -142,7 +142,9 @@ def _publish_version(transition: Transition, job: Job) -> None:
     transition.put_job(job)
     transition.published = {
         **transition.published,
-        job.space_id: jobs.CurrentVersion(version=version, cut=job.cut, indexes=job.indexes),
+        job.space_id: jobs.CurrentVersion(
+            version=version, watermark=job.watermark, indexes=job.indexes
+        ),
     }
     transition.commands.append(jobs.PublishVersion(job=job, outcome=outcome))
     _save_outcomes(transition, job)
@@ -154,7 +156,7 @@ def _start_next_jobs(transition: Transition) -> None:
         job.space_id for job in transition.jobs.values() if job.state is JobState.RUNNING
     }
     queued = [job for job in transition.jobs.values() if job.state is JobState.QUEUE]
-    for job in sorted(queued, key=lambda job: (job.cut, job.job_id)):
+    for job in sorted(queued, key=lambda job: (job.watermark, job.job_id)):
         if job.space_id not in busy_spaces:
             busy_spaces.add(job.space_id)
             job = replace(

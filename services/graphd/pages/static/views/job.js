@@ -43,7 +43,7 @@ async function order(context, what) {
 
 const rows = ({ rows_done: done, rows_total: total }) => (total ? `${count(done)} of ${count(total)}` : count(done));
 
-export function render({ job, options, cut, tasks }, context) {
+export function render({ job, options, watermark, tasks }, context) {
   const open = job.state === "QUEUE" || job.state === "RUNNING";
   const { memory } = context;
   const space = `/ui/spaces/${encodeURIComponent(job.space)}`;
@@ -60,7 +60,7 @@ export function render({ job, options, cut, tasks }, context) {
       ["Rows", rows(job)],
       open && ["Rows/s", job.rows_per_s === null ? "–" : real(job.rows_per_s)],
       open && ["ETA", seconds(job.eta_s)],
-      ["Includes commits up to", count(cut)],
+      ["Includes commits up to", count(watermark)],
       ["Submitted", both(job.submitted_ms)],
       ["Started", both(job.started_ms)],
       ["Ended", both(job.finished_ms)],

@@ -109,7 +109,7 @@ export function render({ space, versions, parts }, context) {
         { label: "Version", head: true, cell: (version) => [h("a", { href: `${at}/versions/${version.version}` }, version.version), version.current && " (current)"] },
         { label: "Published", cell: (version) => ago(version.created_ms) },
         { label: "Built by", cell: (version) => h("a", { href: `/ui/jobs/${version.job_id}` }, `job ${version.job_id}`) },
-        { label: "Commit", number: true, cell: (version) => count(version.cut) },
+        { label: "Commit", number: true, cell: (version) => count(version.watermark) },
         { label: "Pinned by", wide: true, cell: (version) => (version.pins.length ? h("ul", { class: "causes" }, version.pins.slice(0, 20).map((pin) => h("li", null, pin.owner || `pin ${pin.pin_id}`, ", expires ", ago(pin.expires_ms))), version.pins.length > 20 && h("li", null, `and ${count(version.pins.length - 20)} more`)) : "not pinned") },
         { label: "Digest", cell: (version) => short(version.digest) },
       ],

@@ -111,7 +111,7 @@ export function render({ version, weights, chosen, audit }, { params, memory }) 
         ["State", version.current ? "current" : "older, still served"],
         ["Published", both(version.created_ms)],
         ["Built by", h("a", { href: `/ui/jobs/${version.job_id}` }, `job ${version.job_id}`)],
-        ["Includes commits up to", count(version.cut)],
+        ["Includes commits up to", count(version.watermark)],
         ["Digest", short(version.digest)],
         ["Pinned by", version.pins.length ? version.pins.slice(0, 20).map((pin) => h("div", null, pin.owner || `pin ${pin.pin_id}`)) : "not pinned"],
       ]),
