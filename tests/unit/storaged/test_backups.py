@@ -371,7 +371,7 @@ def test_inconsistent_record_is_refused() -> None:
     source = InProcessMetad(allowed_addresses="*")
     build_space(source)
     for corrupt, error in (
-        (lambda r: setattr(r.manifest, "cut", 9), Corrupt),
+        (lambda r: setattr(r.manifest, "watermark", 9), Corrupt),
         (lambda r: setattr(r.loads[0], "commit", 2), InvalidRequest),
         (lambda r: setattr(r, "last_commit", 0), InvalidRequest),
         (lambda r: r.next_edge_ids.pop(), InvalidRequest),
