@@ -94,19 +94,19 @@ class EulerStep:
 
 
 def _step_rule(operation: str) -> Callable[[_EulerTreeBuilder, list[Any]], EulerStep]:
-    def step(self: _EulerTreeBuilder, found: list[Any]) -> EulerStep:
+    def step(self: _EulerTreeBuilder, children: list[Any]) -> EulerStep:
         """Return a step with its arguments and modifiers."""
         fields: dict[str, Any] = {}
-        for child in found:
+        for child in children:
             if isinstance(child, tuple):
                 fields[child[0]] = (
                     fields.get(child[0], ()) + child[1] if child[0] == "reduced" else child[1]
                 )
         arguments = tuple(
-            argument for argument in found if isinstance(argument, TextArgument | Parameter)
+            argument for argument in children if isinstance(argument, TextArgument | Parameter)
         )
         position = next(
-            (position_of(argument) for argument in found if isinstance(argument, Token)), 0
+            (position_of(argument) for argument in children if isinstance(argument, Token)), 0
         )
         return EulerStep(operation=operation, arguments=arguments, at=position, **fields)
 
@@ -114,60 +114,60 @@ def _step_rule(operation: str) -> Callable[[_EulerTreeBuilder, list[Any]], Euler
 
 
 class _EulerTreeBuilder(Transformer[Any, Any]):
-    def start(self, found: list[Any]) -> tuple[EulerStep, ...]:
-        return tuple(found)
+    def start(self, children: list[Any]) -> tuple[EulerStep, ...]:
+        return tuple(children)
 
-    def select(self, found: list[Any]) -> tuple[str, Any]:
-        return "of", found[1].text
+    def select(self, children: list[Any]) -> tuple[str, Any]:
+        return "of", children[1].text
 
-    def condition(self, found: list[Any]) -> tuple[str, Any]:
-        parts = [list(part) for part in found]
+    def condition(self, children: list[Any]) -> tuple[str, Any]:
+        parts = [list(part) for part in children]
         for part in parts[:-1]:
             part[-1] = replace(part[-1], join="or")
         return "tests", tuple(test for part in parts for test in part)
 
-    def conjunction(self, found: list[Any]) -> list[EulerPredicate]:
-        tests = [child for child in found if isinstance(child, EulerPredicate)]
+    def conjunction(self, children: list[Any]) -> list[EulerPredicate]:
+        tests = [child for child in children if isinstance(child, EulerPredicate)]
         return [replace(test, join="and") for test in tests[:-1]] + tests[-1:]
 
-    def compared(self, found: list[Any]) -> EulerPredicate:
+    def compared(self, children: list[Any]) -> EulerPredicate:
         return EulerPredicate(
-            name=found[0].text, sign=str(found[1]), values=(found[2],), at=found[0].at
+            name=children[0].text, sign=str(children[1]), values=(children[2],), at=children[0].at
         )
 
-    def member(self, found: list[Any]) -> EulerPredicate:
+    def member(self, children: list[Any]) -> EulerPredicate:
         return EulerPredicate(
-            name=found[0].text, sign=str(found[1]), values=found[2], at=found[0].at
+            name=children[0].text, sign=str(children[1]), values=children[2], at=children[0].at
         )
 
-    def has_label(self, found: list[Any]) -> EulerPredicate:
-        return EulerPredicate(name=found[1].text, sign="label", at=position_of(found[0]))
+    def has_label(self, children: list[Any]) -> EulerPredicate:
+        return EulerPredicate(name=children[1].text, sign="label", at=position_of(children[0]))
 
-    def has_key(self, found: list[Any]) -> EulerPredicate:
-        return EulerPredicate(name=found[1].text, sign="key", at=position_of(found[0]))
+    def has_key(self, children: list[Any]) -> EulerPredicate:
+        return EulerPredicate(name=children[1].text, sign="key", at=position_of(children[0]))
 
-    def several(self, found: list[Any]) -> tuple[Argument, ...]:
-        if isinstance(found[0], Token):
+    def several(self, children: list[Any]) -> tuple[Argument, ...]:
+        if isinstance(children[0], Token):
             return tuple(
-                TextArgument(text=text, at=position_of(found[0]))
-                for text in str(found[0]).split("::")
+                TextArgument(text=text, at=position_of(children[0]))
+                for text in str(children[0]).split("::")
             )
-        return tuple(found)
+        return tuple(children)
 
-    def order(self, found: list[Any]) -> tuple[str, Any]:
-        return "order", (found[0].text, str(found[1]) == "desc")
+    def order(self, children: list[Any]) -> tuple[str, Any]:
+        return "order", (children[0].text, str(children[1]) == "desc")
 
-    def limit(self, found: list[Any]) -> tuple[str, Any]:
-        return "limit", found[0]
+    def limit(self, children: list[Any]) -> tuple[str, Any]:
+        return "limit", children[0]
 
-    def alias(self, found: list[Any]) -> tuple[str, Any]:
-        return "alias", found[0].text
+    def alias(self, children: list[Any]) -> tuple[str, Any]:
+        return "alias", children[0].text
 
-    def reduced(self, found: list[Any]) -> tuple[str, Any]:
-        return "reduced", tuple((child.text, str(found[0])) for child in found[1:])
+    def reduced(self, children: list[Any]) -> tuple[str, Any]:
+        return "reduced", tuple((child.text, str(children[0])) for child in children[1:])
 
-    def argument(self, found: list[Any]) -> Argument:
-        token = found[0]
+    def argument(self, children: list[Any]) -> Argument:
+        token = children[0]
         if token.type == "PARAMETER":
             return parameter_from_token(token)
         return TextArgument(
