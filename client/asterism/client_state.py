@@ -117,15 +117,16 @@ class Session:
         Raises
         ------
         InvalidRequest
-            Before anything is sent, if the reply is certain to exceed the maximum message size,
-            whatever the limits of the service.
+            Before anything is sent to another process, if the reply is certain to exceed the
+            maximum message size, whatever the limits of the service.
         ClientClosed
             If the session is closed.
         """
         self._require_open()
-        price = price_request(head, section_sizes(arrays or {}))
-        if price is not None:
-            check_reply(price)
+        if self.transport.is_remote:
+            price = price_request(head, section_sizes(arrays or {}))
+            if price is not None:
+                check_reply(price)
         reply = self.transport.call(GRAPH[name], Frame(head, arrays or {}), self.timeout_s)
         assert isinstance(reply, Frame)
         return reply

@@ -184,10 +184,7 @@ def _price_subgraph(
     # Without a schema all edge types lead from and to type 0, which only raises the bound.
     ends: Callable[[int], tuple[int, int]] = lambda _: (0, 0)  # noqa: E731
     if schema is not None:
-        end_types = [
-            (schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type))
-            for edge in schema.edge_types
-        ]
+        end_types = schema.edge_ends
         incoming = head.direction == common_pb.IN
         ends = lambda t: (  # noqa: E731
             (end_types[t][::-1] if incoming else end_types[t]) if t < len(end_types) else (0, 0)

@@ -114,6 +114,10 @@ class ClientTransport(Transport, Protocol):
     def piece_bytes(self) -> int:
         """Bytes per chunk of a chunked read; one and a half chunks must fit into a reply."""
 
+    @property
+    def is_remote(self) -> bool:
+        """True if requests are sent to another process; their price is checked before that."""
+
 
 def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
     """Parse a comma-separated list of addresses into ``host:port`` strings.
@@ -175,6 +179,7 @@ class GrpcTransport:
         If an address or ``hedge`` is invalid.
     """
 
+    is_remote = True
     piece_bytes = 4 << 20
     """Bytes per chunk of a chunked read.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from asterism_model import string_ids
@@ -56,6 +56,8 @@ class Schema:
 
     Out-copies of edges are always stored, because they are the source of truth.
     """
+    edge_ends: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+    """Ids of the node types at the source and the destination of each edge type."""
 
     def __post_init__(self) -> None:
         if not self.node_types:
@@ -81,6 +83,9 @@ class Schema:
                 raise InvalidRequest(
                     f"{field_name} {getattr(self, field_name)!r}: expected {' or '.join(allowed)}"
                 )
+        type_ids = {t.name: i for i, t in enumerate(self.node_types)}
+        ends = tuple((type_ids[t.src_type], type_ids[t.dst_type]) for t in self.edge_types)
+        object.__setattr__(self, "edge_ends", ends)
         _check_time_kinds(self)
         _check_degrees(self)
         self._add_string_id_features()

@@ -111,8 +111,7 @@ def decode_fanouts(
     check_types("edge", schema, [fanout.edge_type for fanout in reach])
 
     def ends(edge_type: int) -> tuple[int, int]:
-        edge = schema.edge_types[edge_type]
-        src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
+        src, dst = schema.edge_ends[edge_type]
         return (src, dst) if direction == common_pb.OUT else (dst, src)
 
     return khop.build_fanouts(

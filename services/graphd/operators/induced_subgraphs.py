@@ -151,8 +151,7 @@ def edges_among(
     schema = context.space.schema
     ends = {}
     for edge_type in edge_params.edge_types:
-        edge = schema.edge_types[edge_type]
-        src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
+        src, dst = schema.edge_ends[edge_type]
         ends[edge_type] = (src, dst) if edge_params.direction == common_pb.OUT else (dst, src)
     local, remote = (
         _ConcatenatedNodes.concatenate(nodes_by_type, {pair[side] for pair in ends.values()})

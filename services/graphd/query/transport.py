@@ -54,6 +54,7 @@ class QueryTransport:
     explain_only: bool = False
     """True if calls are recorded but not made."""
     piece_bytes: int = LocalTransport.piece_bytes
+    is_remote: bool = False
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the handler's reply or raise its error; raise CallSkipped under EXPLAIN."""

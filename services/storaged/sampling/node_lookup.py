@@ -292,10 +292,7 @@ def resolve_local_types(
             "direction in: the space keeps out-edges only; create it with `direction: both`"
         )
     names = [version.type_name(EDGE, type_id) for type_id in edge_types]
-    local_types = [
-        schema.node_type_id(t.src_type if direction == OUT else t.dst_type)
-        for t in (schema.edge_types[i] for i in edge_types)
-    ]
+    local_types = [schema.edge_ends[i][0 if direction == OUT else 1] for i in edge_types]
     if node_type >= 0 and node_type not in local_types:
         verb = "starts" if direction == OUT else "ends"
         raise InvalidRequest(
@@ -310,10 +307,7 @@ def end_types(version: LocalVersion, edge_type: int, direction: int) -> tuple[in
     Errors are those of `resolve_local_types`.
     """
     local_type = resolve_local_types(version, [edge_type], -1, direction)[0]
-    edge = version.schema.edge_types[edge_type]
-    return local_type, version.schema.node_type_id(
-        edge.dst_type if direction == OUT else edge.src_type
-    )
+    return local_type, version.schema.edge_ends[edge_type][1 if direction == OUT else 0]
 
 
 def address_table(
@@ -349,8 +343,7 @@ def address_table(
 
     def make() -> NDArray[np.int64]:
         schema = version.schema
-        edge = schema.edge_types[edge_type]
-        local_type = schema.node_type_id(edge.src_type if direction == OUT else edge.dst_type)
+        local_type = schema.edge_ends[edge_type][0 if direction == OUT else 1]
         out = np.zeros((schema.parts, adjacency.COLUMNS), np.int64)
         out[:, adjacency.ROWS] = adjacency.ABSENT
         for part, image in version.parts.items():

@@ -136,8 +136,7 @@ def find_induced_edges(
         4 + 4 * (len(edge_types) > 1) + 4 * want_weights + 8 * want_edge_ids
     )
     for edge_type, local_type in zip(edge_types, local_types, strict=True):
-        edge = schema.edge_types[edge_type]
-        remote_type = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
+        remote_type = schema.edge_ends[edge_type][1 if direction == OUT else 0]
         if remote_type not in targets:
             targets[remote_type] = select_targets(
                 cols,
