@@ -48,6 +48,7 @@ def _route() -> None:
     for replace in (True, False):
         bidirectional.merge_directions(
             rng.key_of(1, rng.BIDIRECTIONAL, 0),
+            _IDS[:1],
             np.ones((2, 1, 1)),
             np.ones((2, 1, 1)),
             replace=replace,
@@ -78,7 +79,7 @@ def _sample_layers() -> None:
             rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace
         )
     for kinds in (None, np.zeros((4, 1), np.int32)):
-        visit_counts.most_visited(1, 0.5, 0, 2, np.zeros((4, 1), np.int64), kinds, 2)
+        visit_counts.most_visited(1, 0.5, 0, 2, _IDS[:2], np.zeros((4, 1), np.int64), kinds, 2)
 
 
 def _solve() -> None:

@@ -22,6 +22,7 @@ from tests.kit.images import Edges, Nodes
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
+TYPE_STEP = 0xD1B54A32D192ED03
 PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, EXPONENTIAL_KEY = range(1, 7)
 REJECTIONS = 16
 
@@ -46,8 +47,16 @@ def unmix64(x: int) -> int:
     return unshift(x, 30)
 
 
+def mix_tag(tag: int) -> int:
+    return mix64((tag + 1) * GOLDEN & MASK)
+
+
+def derive_mixed(key: int, tag: int) -> int:
+    return mix64((mix64(key ^ 0xD6E8FEB86659FD93) + tag) & MASK)
+
+
 def derive(key: int, tag: int) -> int:
-    return mix64((mix64(key ^ 0xD6E8FEB86659FD93) + mix64((tag + 1) * GOLDEN & MASK)) & MASK)
+    return derive_mixed(key, mix_tag(tag))
 
 
 def word(key: int, i: int) -> int:
@@ -61,6 +70,21 @@ def key_of(seed: int, *tags: int) -> int:
     return key
 
 
+def node_offset(node: int, node_type: int) -> int:
+    return (node * GOLDEN + node_type * TYPE_STEP) & MASK
+
+
+def node_tag(position: int, node: int, node_type: int) -> int:
+    return (mix_tag(position) + node_offset(node, node_type)) & MASK
+
+
+def position_with_tag(tag: int, node: int, node_type: int) -> int:
+    """Return the position, as int64, at which a node has ``tag`` as its `node_tag`."""
+    mixed_position = (tag - node_offset(node, node_type)) & MASK
+    position = (unmix64(mixed_position) * pow(GOLDEN, -1, 2**64) - 1) & MASK
+    return position - 2**64 if position >= 2**63 else position
+
+
 def unit_float(w: int) -> float:
     return ((w >> 12) + 0.5) * 2.0**-52
 
@@ -71,11 +95,8 @@ def key_with_word(target_word: int, i: int = 0) -> int:
 
 
 def parent_key(target_key: int, tag: int) -> int:
-    """Return a key from which the key of ``tag`` is ``target_key``."""
-    return (
-        unmix64((unmix64(target_key) - mix64((tag + 1) * GOLDEN & MASK)) & MASK)
-        ^ 0xD6E8FEB86659FD93
-    )
+    """Return a key from which the key of the mixed ``tag`` is ``target_key``."""
+    return unmix64((unmix64(target_key) - tag) & MASK) ^ 0xD6E8FEB86659FD93
 
 
 def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
@@ -242,9 +263,10 @@ class Reference:
 
         if not any(any(weights[t]) for t in types_here):
             return []
-        key = derive(key_of(seed, NEIGHBOR, direction, hop), position)
+        tag = node_tag(position, node, node_type)
+        key = derive_mixed(key_of(seed, NEIGHBOR, direction, hop), tag)
         if replace:
-            type_key = derive(key_of(seed, NEIGHBOR_TYPE, direction, hop), position)
+            type_key = derive_mixed(key_of(seed, NEIGHBOR_TYPE, direction, hop), tag)
             sums = [alias.neumaier_sum(np.array(weights[t])) for t in types_here]
             result = []
             for k in range(count):
@@ -265,7 +287,7 @@ class Reference:
             )
         candidates = []
         for t in types_here:
-            exponential_key = derive(key_of(seed, EXPONENTIAL_KEY, 3, direction, hop, t), position)
+            exponential_key = derive_mixed(key_of(seed, EXPONENTIAL_KEY, 3, direction, hop, t), tag)
             remaining = [
                 c for c in range(len(rows[t])) if weights[t][c] > 0 and (t, c) not in selected
             ]

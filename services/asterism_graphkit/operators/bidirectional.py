@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.fdlibm import log
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
-from asterism_graphkit.random.rng import derive, unit_float, word
+from asterism_graphkit.random.rng import derive, derive_mixed, node_tag, unit_float, word
 
 
 @kernel
 def _merge_with_replacement(
     key: np.uint64,
+    nodes: NDArray[np.int64],
     weights: NDArray[np.float64],
     probabilities: NDArray[np.float64],
     picks: NDArray[np.int64],
@@ -28,7 +29,7 @@ def _merge_with_replacement(
         if not out_weight + in_weight > 0.0:
             continue
         out_share = out_weight / (out_weight + in_weight)
-        node_key = derive(key, np.uint64(i))
+        node_key = derive_mixed(key, node_tag(np.uint64(i), nodes[i], np.int64(0)))
         for k in range(count):
             side = 0 if unit_float(word(node_key, np.uint64(k))) < out_share else 1
             picks[i, k] = side * count + k
@@ -38,6 +39,7 @@ def _merge_with_replacement(
 @kernel
 def _merge_without_replacement(
     key: np.uint64,
+    nodes: NDArray[np.int64],
     weights: NDArray[np.float64],
     probabilities: NDArray[np.float64],
     picks: NDArray[np.int64],
@@ -51,6 +53,7 @@ def _merge_without_replacement(
     sizes = np.zeros(2, np.int64)
     for i in range(weights.shape[1]):
         complete_sides = 0
+        node_key = derive_mixed(key, node_tag(np.uint64(i), nodes[i], np.int64(0)))
         for side in range(2):
             sizes[side] = 0
             is_complete = True
@@ -59,7 +62,7 @@ def _merge_without_replacement(
                     sizes[side] += 1
                     is_complete = is_complete and probabilities[side, i, k] == 1.0
             size = sizes[side]
-            side_key = derive(derive(key, np.uint64(i)), np.uint64(side))
+            side_key = derive(node_key, np.uint64(side))
             remaining[side, size] = 0.0
             if is_complete:
                 complete_sides += 1
@@ -105,6 +108,7 @@ def _merge_without_replacement(
 
 def merge_directions(
     key: np.uint64,
+    nodes: NDArray[np.int64],
     weights: NDArray[np.float64],
     probabilities: NDArray[np.float64],
     *,
@@ -116,6 +120,8 @@ def merge_directions(
     ----------
     key : uint64
         ``key_of(seed, rng.BIDIRECTIONAL, hop)``.
+    nodes : int64[m]
+        Nodes that the edges start from.
     weights : float64[2, m, count]
         Weights of the edges drawn along the direction [0] and against it [1]; all 1 for uniform
         sampling.
@@ -138,16 +144,21 @@ def merge_directions(
     -----
     The weight of a side, or its weight after the earlier draws, is the weight of a draw divided by
     its probability. With replacement each draw chooses a side by these weights; draw k of node i
-    depends on i and k alone. Without replacement, successive draws are the arrivals of exponential
-    clocks in their order (Efraimidis & Spirakis 2006). The minimum of the clocks is independent of
-    which clock it was. So the times between the draws of a side are drawn independently, each with
-    the remaining weight as its rate. The first ``count`` arrivals of both sides are successive
-    draws from both.
+    depends on i, its id and k alone. Without replacement, successive draws are the arrivals of
+    exponential clocks in their order (Efraimidis & Spirakis 2006). The minimum of the clocks is
+    independent of which clock it was. So the times between the draws of a side are drawn
+    independently, each with the remaining weight as its rate. The first ``count`` arrivals of both
+    sides are successive draws from both.
     """
     _, m, count = weights.shape
     picks, out = np.full((m, count), -1, np.int64), np.zeros((m, count), np.float64)
     if count:
         (_merge_with_replacement if replace else _merge_without_replacement)(
-            np.uint64(key), as_kernel_array(weights), as_kernel_array(probabilities), picks, out
+            np.uint64(key),
+            as_kernel_array(nodes),
+            as_kernel_array(weights),
+            as_kernel_array(probabilities),
+            picks,
+            out,
         )
     return picks, out

@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
-from asterism_graphkit.random.rng import TERMINATION, key_of, unit_float, word
+from asterism_graphkit.random.rng import (
+    TERMINATION,
+    derive_mixed,
+    key_of,
+    node_tag,
+    unit_float,
+    word,
+)
 
 _FEW, _FIELD = 64, 8
 """Up to this many visits are compared pairwise instead of sorted; bits of a count."""
@@ -111,6 +118,7 @@ def _count_visits(
     termination: float,
     first_walk: np.int64,
     walks: np.int64,
+    start_nodes: NDArray[np.int64],
     end_nodes: NDArray[np.int64],
     end_types: NDArray[np.int32],
     ids: NDArray[np.int64],
@@ -132,9 +140,11 @@ def _count_visits(
     for i in range(ids.shape[0]):
         visit_count = 0
         for row in range(i * walks, (i + 1) * walks):
+            tag = node_tag(np.uint64(first_walk + row), start_nodes[i], np.int64(0))
             for t in range(traversals):
                 if end_nodes[row, t] < 0 or (
-                    t > 0 and unit_float(word(keys[t], np.uint64(first_walk + row))) < termination
+                    t > 0
+                    and unit_float(word(derive_mixed(keys[t], tag), np.uint64(0))) < termination
                 ):
                     break
                 visited[visit_count] = end_nodes[row, t]
@@ -178,6 +188,7 @@ def most_visited(
     termination: float,
     first_walk: int,
     walks: int,
+    start_nodes: NDArray[np.int64],
     end_nodes: NDArray[np.int64],
     end_types: NDArray[np.int32] | None,
     count: int,
@@ -191,12 +202,13 @@ def most_visited(
     ----------
     seed : int
     termination : float
-        Probability that a walk ends before a traversal other than its first. Word n of
-        ``key_of(seed, TERMINATION, t)`` decides it for traversal t of walk n.
+        Probability that a walk ends before a traversal other than its first. The key derived from
+        ``key_of(seed, TERMINATION, t)`` by walk n and its start decides it for traversal t.
     first_walk : int
         Number of the first of these walks.
     walks : int
         Walks per node: those of node i are rows ``i * walks`` to ``(i + 1) * walks``.
+    start_nodes : int64[m]
     end_nodes : int64[m * walks, traversals]
         End of each traversal; -1 from the first dead end on.
     end_types : int32[m * walks, traversals], optional
@@ -223,6 +235,7 @@ def most_visited(
         float(termination),
         np.int64(first_walk),
         np.int64(walks),
+        as_kernel_array(start_nodes),
         as_kernel_array(end_nodes),
         as_kernel_array(types_or_empty),
         ids,

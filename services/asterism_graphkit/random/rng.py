@@ -8,19 +8,18 @@ counted up, so that the streams of adjacent seeds or nodes are not lagged copies
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import inlined, kernel_holding_gil, mulhi
 
-# Constants of splitmix64, and the salt of keys.
+# Constants of splitmix64, the salt of keys, and the step between node types.
 # Part of the sampling contract: changing them changes results for a given seed.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _SALT = np.uint64(0xD6E8FEB86659FD93)
+_TYPE_STEP = np.uint64(0xD1B54A32D192ED03)
 _S30, _S27, _S31, _S12, _ONE = (
     np.uint64(30),
     np.uint64(27),
@@ -55,6 +54,11 @@ LABOR = 17
 TEMPORAL = 18
 RANGE = 19
 BUDGET = 20
+CALL = 21
+STEP_TYPES = 22
+FIRST_STEP = 23
+NODE_TYPE = 24
+STATEMENT_STEP = 25
 
 
 @inlined
@@ -84,6 +88,27 @@ def mix_tag(tag: np.uint64) -> np.uint64:
 def derive(key: np.uint64, tag: np.uint64) -> np.uint64:
     """Return the key of ``tag`` under ``key``: ``mix64(mix_key(key) + mix_tag(tag))``."""
     return mix64(mix_key(key) + mix_tag(tag))
+
+
+@inlined
+def derive_mixed(key: np.uint64, tag: np.uint64) -> np.uint64:
+    """Return the key of a tag under ``key`` if the tag is mixed already, as a `node_tag` is."""
+    return mix64(mix_key(key) + tag)
+
+
+@inlined
+def node_offset(node: np.int64, node_type: np.int64) -> np.uint64:
+    """Return the node's part of `node_tag`."""
+    return np.uint64(node) * GOLDEN + np.uint64(node_type) * _TYPE_STEP
+
+
+@inlined
+def node_tag(position: np.uint64, node: np.int64, node_type: np.int64) -> np.uint64:
+    """Return the tag of a node at a position of a request: the position's tag plus an offset.
+
+    Different nodes at one position have different tags, and so has one node at different positions.
+    """
+    return mix_tag(position) + node_offset(node, node_type)
 
 
 @inlined
@@ -143,18 +168,6 @@ def key_of(seed: int, *tags: int) -> np.uint64:
     return np.uint64(_key_of(np.array((seed & _ALL, *tags), np.uint64)))
 
 
-def derive_seed(seed: int, weights: str, where: str = "") -> int:
-    """Return the seed of draws by named weights under a filter.
-
-    Draws with different weights or filters are independent. Without a filter ("") and with the
-    rows' own weights ("") the seed is unchanged.
-    """
-    if where:
-        seed = int(
-            key_of(
-                seed,
-                FILTER,
-                int.from_bytes(blake2b(where.encode(), digest_size=8).digest(), "little"),
-            )
-        )
-    return int(key_of(seed, WEIGHTS, *weights.encode())) if weights else seed
+def seed_of_type(seed: int, node_type: int) -> int:
+    """Return the seed of draws from one node type, where each draw has a type of its own."""
+    return int(key_of(seed, NODE_TYPE, node_type))

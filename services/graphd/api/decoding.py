@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 
 from asterism_graphkit.operators import khop
-from asterism_graphkit.random import rng
 from asterism_model.elements import canonical_weight_name
 from asterism_model.filters.syntax import parse
 from asterism_model.schema import Schema
@@ -20,6 +19,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators import reads
+from graphd.operators.call_seeds import Operator, call_seed
 from graphd.operators.filters import RowFields
 from graphd.operators.sampling import Ids, Types
 from graphd.operators.schema_checks import check_types
@@ -43,17 +43,25 @@ class SeedFields(RowFields, Protocol):
     """Fields of a request that samples rows."""
 
     seed: int
+    uniform: bool
 
 
-def decode_seed(head: SeedFields) -> int:
-    """Return the seed of a request's draws.
-
-    Draws with other weights or another filter are independent. Part of the sampling contract:
-    changing it changes results for a given seed."""
-    return rng.derive_seed(
+def decode_seed(
+    head: SeedFields,
+    operator: Operator,
+    *,
+    types: Iterable[int] = (),
+    direction: common_pb.Direction = common_pb.DIRECTION_UNSPECIFIED,
+) -> int:
+    """Return the seed of a request's draws, or of those of one hop; see `call_seed`."""
+    return call_seed(
         head.seed,
-        canonical_weight_name(head.weight),
-        parse(head.where).canonical if head.where else "",
+        operator,
+        types=types,
+        weighted=not head.uniform,
+        direction=direction,
+        weights=canonical_weight_name(head.weight),
+        where=parse(head.where).canonical if head.where else "",
     )
 
 

@@ -9,6 +9,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import decode_nodes, decode_seed
 from graphd.api.replies import sample_reply
 from graphd.operators import negatives, sampling
+from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext, Sections
 from graphd.operators.schema_checks import check_types
@@ -43,7 +44,7 @@ def sample_nodes_like(
     draw = sampling.GlobalDraw(
         element=NODE,
         types=tuple(type_ids),
-        seed=decode_seed(head),
+        seed=decode_seed(head, Operator.NODES_LIKE),
         count=head.count,
         uniform=head.uniform,
         distinct=False,
@@ -66,10 +67,11 @@ def decode_global_draw(
     types = sorted(set(head.types))
     schema_types = schema.node_types if element == NODE else schema.edge_types
     check_types("node" if element == NODE else "edge", schema, types)
+    types = types or list(range(len(schema_types)))
     return sampling.GlobalDraw(
         element=element,
-        types=tuple(types or range(len(schema_types))),
-        seed=decode_seed(head),
+        types=tuple(types),
+        seed=decode_seed(head, Operator.NODES if element == NODE else Operator.EDGES, types=types),
         count=head.count,
         uniform=head.uniform,
         distinct=head.distinct,

@@ -6,6 +6,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import graph_labels
+from graphd.operators.call_seeds import Operator, call_seed
 from graphd.operators.sampling import RequestContext
 
 
@@ -16,7 +17,8 @@ def sample_graph_labels(
 ) -> Frame[graphd_pb.SampleGraphLabelsReply]:
     """Sample graph labels."""
     head = request.head
-    sections = graph_labels.sample_labels(context, cache, head.seed, head.count)
+    seed = call_seed(head.seed, Operator.LABELS, weighted=False)
+    sections = graph_labels.sample_labels(context, cache, seed, head.count)
     return sample_reply(context, graphd_pb.SampleGraphLabelsReply, sections)
 
 

@@ -21,6 +21,7 @@ from graphd.api.decoding import (
 )
 from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import layers, reads
+from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import Ids, RequestContext, Types
 
@@ -107,14 +108,16 @@ def _decode_layer(
         raise InvalidRequest(f"count {count}: expected 0 or more nodes of a layer")
     if head.measure not in _MEASURES:
         raise InvalidRequest(f"measure {head.measure}: expected SUM, SQRT or SQUARES")
+    layer_types = decode_edge_types(schema, edge_types)
+    direction = decode_direction(schema, head.direction)
     return layers.LayerParams(
-        edge_types=decode_edge_types(schema, edge_types),
+        edge_types=layer_types,
         count=count,
         replace=head.replace,
         uniform=head.uniform,
-        direction=decode_direction(schema, head.direction),
+        direction=direction,
         measure=_MEASURES[head.measure],
-        seed=decode_seed(head),
+        seed=decode_seed(head, Operator.LAYER, types=layer_types, direction=direction),
         hop=hop,
         want_edge_ids=head.want_edge_ids,
     )

@@ -11,6 +11,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import decode_seed
 from graphd.api.replies import sample_reply
 from graphd.operators import negatives, sampling
+from graphd.operators.call_seeds import Operator
 from graphd.operators.exclusions import RowExclusions
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
@@ -35,7 +36,7 @@ def sample_negatives(
     draw = sampling.GlobalDraw(
         element=NODE,
         types=tuple(types),
-        seed=decode_seed(head),
+        seed=decode_seed(head, Operator.NEGATIVES, types=types),
         count=head.count,
         uniform=head.uniform,
         distinct=False,

@@ -18,6 +18,7 @@ from graphd.api.decoding import (
 )
 from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import feature_join, reads, sampling, temporal
+from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 
@@ -123,13 +124,15 @@ def decode_hop(
     """Return the sampling parameters of one hop."""
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
+    hop_types = decode_edge_types(schema, edge_types)
+    direction = decode_direction(schema, head.direction)
     return sampling.NeighborParams(
-        edge_types=decode_edge_types(schema, edge_types),
+        edge_types=hop_types,
         count=count,
         replace=head.replace,
         uniform=head.uniform,
-        direction=decode_direction(schema, head.direction),
-        seed=decode_seed(head),
+        direction=direction,
+        seed=decode_seed(head, Operator.NEIGHBORS, types=hop_types, direction=direction),
         hop=hop,
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,

@@ -17,6 +17,7 @@ from graphd.api.decoding import (
 )
 from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import hgt, induced_subgraphs, labor, subgraphs
+from graphd.operators.call_seeds import Operator
 from graphd.operators.feature_join import decode_features, join_subgraph
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
@@ -152,7 +153,8 @@ def _decode_subgraph(
         replace=head.replace,
         uniform=head.uniform,
         direction=direction,
-        seed=decode_seed(head),
+        # The edge type is part of the keys of its draws.
+        seed=decode_seed(head, Operator.SUBGRAPH, direction=direction),
         disjoint=head.disjoint,
         expand_all_hops=head.expand_all_hops,
         want_edge_ids=want_edge_ids,
@@ -173,7 +175,8 @@ def _decode_labor(schema: Schema, head: graphd_pb.SampleLaborRequest) -> labor.L
         fanouts=decode_fanouts(schema, head.fanouts, direction),
         uniform=head.uniform,
         direction=direction,
-        seed=decode_seed(head),
+        # Edge types share the variates of nodes: that is the method.
+        seed=decode_seed(head, Operator.LABOR, direction=direction),
         importance_steps=head.importance_steps,
         layer_dependency=head.layer_dependency,
         expand_all_hops=head.expand_all_hops,
@@ -208,11 +211,13 @@ def _decode_hgt(schema: Schema, head: graphd_pb.SampleHgtRequest) -> hgt.HgtPara
             raise InvalidRequest(
                 f"count {min(layer_counts)} of {name!r}: expected 0 or more nodes of a layer"
             )
+    edge_types = decode_edge_types(schema, head.traversed_edge_types)
+    direction = decode_direction(schema, head.direction)
     return hgt.HgtParams(
-        edge_types=decode_edge_types(schema, head.traversed_edge_types),
+        edge_types=edge_types,
         counts=counts,
         layer_count=layer_count,
         uniform=head.uniform,
-        direction=decode_direction(schema, head.direction),
-        seed=decode_seed(head),
+        direction=direction,
+        seed=decode_seed(head, Operator.HGT, types=edge_types, direction=direction),
     )

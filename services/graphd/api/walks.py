@@ -17,6 +17,7 @@ from graphd.api.decoding import (
 )
 from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import pagerank, visit_counts, walks
+from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 
@@ -90,12 +91,14 @@ def _decode_walk(schema: Schema, head: graphd_pb.RandomWalkRequest) -> walks.Ran
             f"different_first with walks {head.walks} and length {head.length}: expected 1 "
             "or more walks of 1 or more steps"
         )
+    direction = decode_direction(schema, head.direction)
     return walks.RandomWalkParams(
         steps=steps,
         length=head.length,
         uniform=head.uniform,
-        direction=decode_direction(schema, head.direction),
-        seed=decode_seed(head),
+        direction=direction,
+        # The types of a step are part of the keys of that step.
+        seed=decode_seed(head, Operator.WALK, direction=direction),
         restart=head.restart,
         p=head.p or 1.0,
         q=head.q or 1.0,
@@ -141,7 +144,7 @@ def _decode_visits(
         length=len(steps) * head.traversals,
         uniform=head.uniform,
         direction=direction,
-        seed=decode_seed(head),
+        seed=decode_seed(head, Operator.WALK, direction=direction),
         restart=0.0,
         p=1.0,
         q=1.0,

@@ -44,12 +44,11 @@ def draw_by_index(
     ----------
     indices : ndarray of int64, shape (k,)
     draw_types : ndarray of int32, shape (k,), optional
-        The single type of each draw, among ``draw.types``. By default each draw is from all of
-        them together.
+        The single type of each draw, among ``draw.types``; the draws of a type are those under its
+        seed, `rng.seed_of_type`. By default each draw is from all of them together.
     """
     space = context.space
     host_of_draw = np.zeros(len(indices), np.int32)
-    key = rng.key_of(draw.seed, rng.PART, NODE)
     groups = (
         [(draw.types, None)]
         if draw_types is None
@@ -64,6 +63,8 @@ def draw_by_index(
             raise NotFound(sampling.nothing_to_draw(context, replace(draw, types=types)))
         if len(space.hosts) > 1:
             selected = slice(None) if positions is None else positions
+            seed = draw.seed if positions is None else rng.seed_of_type(draw.seed, types[0])
+            key = rng.key_of(seed, rng.PART, NODE)
             host_of_draw[selected] = space.host_of_part[
                 shares.parts[choose_entries_at(key, indices[selected], shares)]
             ]
@@ -114,7 +115,7 @@ def sample_nodes_like(
 
     Notes
     -----
-    Draw k of row i is draw ``i * count + k`` of the stream of its type alone. Part of the sampling
+    Draw k of row i is draw ``i * count + k`` under the seed of its type. Part of the sampling
     contract: changing it changes results for a given seed.
     """
     draw, n = params.draw, params.draw.count
@@ -153,12 +154,11 @@ def sample_negatives(
 
     Notes
     -----
-    Draw k of row i is draw ``i * count + k`` of the stream of `sampling.draw`, unless it is
-    excluded. Otherwise it is the first of further attempts that is not excluded. After
-    ``MAX_ATTEMPTS`` it comes from exponential-key selection among all nodes that are not excluded.
-    Each draw is therefore proportional to the weights of the nodes that its row does not exclude;
-    it is -1 if there are none. Part of the sampling contract: changing it changes results for a
-    given seed."""
+    Draw k of row i is draw ``i * count + k`` of the seed, unless it is excluded. Otherwise it is
+    the first of further attempts that is not excluded. After ``MAX_ATTEMPTS`` it comes from
+    exponential-key selection among all nodes that are not excluded. Each draw is therefore
+    proportional to the weights of the nodes that its row does not exclude; it is -1 if there are
+    none. Part of the sampling contract: changing it changes results for a given seed."""
     n = draw.count
     _check_reply_size(rows, draw)
     samples = draw_by_index(context, draw, np.arange(rows * n, dtype=np.int64))

@@ -369,8 +369,9 @@ def sample_neighbors(
 ) -> Sections:
     """Sample ``params.count`` neighbors per node: sections [m, count] of DrawNeighborsReply.
 
-    A draw is keyed by the node's position, which is its index in the request unless ``positions``
-    is given. Part of the sampling contract: changing it changes results for a given seed.
+    A draw is keyed by the node and its position, which is its index in the request unless
+    ``positions`` is given. Part of the sampling contract: changing it changes results for a given
+    seed.
     """
     width = (
         8

@@ -78,6 +78,7 @@ def top_visited(
                 params.termination,
                 start * params.walks,
                 params.walks,
+                nodes[start : start + step],
                 ends,
                 end_types,
                 params.count,

@@ -15,6 +15,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import sampling
+from graphd.operators.call_seeds import first_step_seed
 from graphd.operators.sampling import (
     REPLY_BYTES,
     Ids,
@@ -69,10 +70,11 @@ def random_walks(
 
     Notes
     -----
-    Step s of walk i equals the draw of one neighbor at hop s and position i of a fanout. The result
-    does not depend on the hosts that take the step or on the number of handovers. Walk j of node i
-    has number ``i * walks + j``. ``first_number`` is the number of the first walk, for a piece of a
-    larger request. Part of the sampling contract: changing it changes results for a given seed."""
+    Step s of walk i is keyed by the edge types of that step, s, i and the node that the walk is at.
+    The result does not depend on the hosts that take the step or on the number of handovers. Walk j
+    of node i has number ``i * walks + j``. ``first_number`` is the number of the first walk, for a
+    piece of a larger request. Part of the sampling contract: changing it changes results for a
+    given seed."""
     width = 8 + 4 * params.want_types + 8 * params.want_edge_ids
     count = len(nodes) * max(params.walks, 1)
     if count * (params.length + 1) * width > REPLY_BYTES:
@@ -172,7 +174,7 @@ def _first_steps(
 ) -> Sections:
     """Return distinct neighbors of each node, [m, walks].
 
-    Their draws are keyed by the node's position in the request, not by those of its walks.
+    Their draws are keyed by the node and its position in the request, not by those of its walks.
     """
     neighbor_params = NeighborParams(
         edge_types=params.steps[0],
@@ -180,7 +182,7 @@ def _first_steps(
         replace=False,
         uniform=params.uniform,
         direction=params.direction,
-        seed=params.seed,
+        seed=first_step_seed(params.seed, params.steps[0]),
         hop=0,
         want_weights=False,
         want_edge_ids=params.want_edge_ids,

@@ -16,9 +16,9 @@ from asterism.euler.conditions import Comparison, edge_filter, node_filter
 from asterism.euler.type_ids import TypeIds
 from asterism.foreign_names import as_name
 from asterism.graph import Graph
-from asterism_graphkit.random import rng
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
+from graphd.operators.call_seeds import statement_step_seed
 from graphd.query.ast import Parameter
 from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error, syntax_error
@@ -442,12 +442,7 @@ class EulerTraversal:
 
     def _next_seed(self) -> int:
         self.draw_count += 1
-        # A weight name cannot contain a space, so these seeds are independent of weighted draws.
-        return (
-            self.seed
-            if self.draw_count == 1
-            else rng.derive_seed(self.seed, f"step {self.draw_count}")
-        )
+        return statement_step_seed(self.seed, self.draw_count)
 
     def _bound(self, argument: Argument) -> Any:
         """Return an argument's value: the input of that name, a number, or the text itself."""

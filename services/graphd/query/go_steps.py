@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from asterism.graph import Graph
 from asterism_graphkit.operators import bidirectional
 from asterism_graphkit.random import rng
+from asterism_model.elements import canonical_weight_name
+from asterism_model.filters.syntax import parse
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
+from graphd.operators.call_seeds import Operator, call_seed, statement_step_seed
 from graphd.query.projection import EdgeResultRows, concat_rows, take_rows
 from graphd.query.resolve import ResolvedDraw
 
@@ -122,7 +125,7 @@ def sample_steps(
     Notes
     -----
     Each direction is sampled separately, and `asterism_graphkit.operators.bidirectional` merges the
-    samples. All randomness is keyed by the seed, the step, and a node's position among the nodes of
+    samples. All randomness is keyed by the seed, the step, a node and its position among those of
     the step. Part of the sampling contract: changing it changes results for a given seed."""
     step_nodes, pieces = start_nodes(request), []
     version, seed = request.version, request.seed
@@ -138,20 +141,18 @@ def sample_steps(
                 direction=direction,
                 edge_ids="edge_id" in request.required_columns,
                 probabilities=True,
-                # A weight name cannot contain a space, so these seeds are independent of weighted
-                # draws.
                 **request.draw_arguments(direction)
                 | {
                     "version": version,
-                    "seed": seed
-                    if step == 1 or seed is None
-                    else rng.derive_seed(seed, f"step {step}"),
+                    "seed": None if seed is None else statement_step_seed(seed, step),
                 },
             )
             version, seed = sample.version, sample.seed if seed is None else seed
             samples.append(sample)
         assert seed is not None
-        rows = _merge_samples(request, step_nodes, samples, seed, step)
+        rows = _merge_samples(
+            request, step_nodes, samples, step, _merge_key(request, hop, seed, step)
+        )
         if step >= first:
             pieces.append(rows)
         step_nodes = reached_nodes(rows, graph.schema)
@@ -159,8 +160,27 @@ def sample_steps(
     return concat_rows(pieces), SampleSeed(seed=seed)
 
 
+def _merge_key(request: ResolvedDraw, hop: list[str] | None, seed: int, step: int) -> np.uint64:
+    """Return the key of the choices between the two directions of a step."""
+    schema, arguments = request.graph.schema, request.draw_arguments()
+    names = hop or [edge.name for edge in schema.edge_types]
+    own_seed = call_seed(
+        seed,
+        Operator.BIDIRECTIONAL,
+        types=[schema.edge_type_id(name) for name in names],
+        weighted=arguments["weighted"],
+        weights=canonical_weight_name(arguments["weight"] or ""),
+        where=parse(arguments["where"]).canonical if arguments["where"] else "",
+    )
+    return rng.key_of(own_seed, rng.BIDIRECTIONAL, step - 1)
+
+
 def _merge_samples(
-    request: ResolvedDraw, step_nodes: StepNodes, samples: Sequence[Any], seed: int, step: int
+    request: ResolvedDraw,
+    step_nodes: StepNodes,
+    samples: Sequence[Any],
+    step: int,
+    key: np.uint64,
 ) -> EdgeResultRows:
     """Merge the samples of each direction into one sample of both."""
     probabilities = np.stack([sample.probabilities for sample in samples])
@@ -170,7 +190,8 @@ def _merge_samples(
         else np.stack([sample.weights for sample in samples]).astype(np.float64)
     )
     picks, shares = bidirectional.merge_directions(
-        rng.key_of(seed, rng.BIDIRECTIONAL, step - 1),
+        key,
+        step_nodes.ids,
         weights,
         probabilities,
         replace=request.replace,

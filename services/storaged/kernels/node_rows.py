@@ -15,7 +15,7 @@ from asterism_graphkit.compile.jit import (
     u8_at,
     u32_at,
 )
-from asterism_graphkit.random.rng import derive, mix64, mix_key
+from asterism_graphkit.random.rng import derive, derive_mixed, mix64, mix_key, node_tag
 from asterism_graphkit.relabel.hash_index import FREE
 from storaged.kernels.adjacency import (
     EID,
@@ -189,23 +189,49 @@ def measure_nodes(
 
 
 @kernel
-def position_keys(key: np.uint64, positions: NDArray[np.int64], out: NDArray[np.uint64]) -> None:
-    """Derive the key of each position of a request: ``out[i] = derive(key, positions[i])``.
+def tag_keys(key: np.uint64, tags: NDArray[np.int64], out: NDArray[np.uint64]) -> None:
+    """Derive the key of each tag of `node_tags`: ``out[i] = derive_mixed(key, tags[i])``.
 
-    ``positions`` is int64[n], ``out`` is uint64[n], out.
+    ``tags`` is int64[n], ``out`` is uint64[n], out.
     """
-    for i in range(positions.shape[0]):
-        out[i] = derive(key, np.uint64(positions[i]))
+    for i in range(tags.shape[0]):
+        out[i] = derive_mixed(key, np.uint64(tags[i]))
 
 
 @kernel
-def salt_keys(key: np.uint64, out: NDArray[np.uint64]) -> None:
-    """Prepare the keys of steps for deriving: ``out[i] = mix_key(derive(key, i))``.
+def node_tags(
+    positions: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    places: NDArray[np.int64],
+    node_type: np.int64,
+    out: NDArray[np.int64],
+) -> None:
+    """Return the tag of each node at its position: ``out[i] = node_tag(position, id, node_type)``.
 
-    ``out`` is uint64[n], out. Keys of positions are derived from these.
+    Parameters
+    ----------
+    positions, ids : ndarray of int64, shape (n,)
+        Position of each node in the request, and its id.
+    places : ndarray of int64, shape (m,) or (0,)
+        Index of each tagged node in ``positions`` and ``ids``. If empty, all of them are tagged.
+    node_type : int64
+    out : ndarray of int64, shape (m,), out
+        Tags, any bits, for `asterism_graphkit.random.rng.derive_mixed`.
+    """
+    has_places = places.shape[0] > 0
+    for i in range(out.shape[0]):
+        place = places[i] if has_places else i
+        out[i] = np.int64(node_tag(np.uint64(positions[place]), ids[place], node_type))
+
+
+@kernel
+def salt_keys(keys: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+    """Prepare the keys of steps for adding tags: ``out[i] = mix_key(derive(keys[i % s], i))``.
+
+    ``keys`` is uint64[s], the key of each step of a metapath; ``out`` is uint64[n], out.
     """
     for i in range(out.shape[0]):
-        out[i] = mix_key(derive(key, np.uint64(i)))
+        out[i] = mix_key(derive(keys[i % keys.shape[0]], np.uint64(i)))
 
 
 @kernel

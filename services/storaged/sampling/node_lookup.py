@@ -96,6 +96,31 @@ class LocatedNodes:
     rows: NDArray[np.int64]
     """Rows in their partitions: int64, shape (m,); -1 for unknown nodes and negative ids."""
 
+    def tags(self, positions: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the tags that key the draws of these nodes, read-only.
+
+        Nodes of different ids or types draw independently, also at equal positions of two requests.
+
+        Parameters
+        ----------
+        positions, ids : ndarray of int64, shape (n,)
+            Position of each node of the request, and its id.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            Any bits.
+        """
+        out = np.empty(self.rows.size, np.int64)
+        kernel_rows.node_tags(
+            as_kernel_array(positions),
+            as_kernel_array(ids),
+            self.places,
+            np.int64(self.type_id),
+            out,
+        )
+        return as_kernel_array(out)
+
     def iter_parts(self, version: LocalVersion) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
         """Yield the image of each partition, and the positions of the nodes there."""
         for part in np.flatnonzero(np.bincount(self.parts[self.rows >= 0])):

@@ -85,7 +85,11 @@ def _sample_both(
         else np.stack([side.weights for side in samples]).astype(np.float64)
     )  # type: ignore[misc]
     picks, merged = bidirectional.merge_directions(
-        rng.key_of(seed, rng.BIDIRECTIONAL, 0), weights, probabilities, replace=replace
+        rng.key_of(seed, rng.BIDIRECTIONAL, 0),
+        np.zeros(positions, np.int64),
+        weights,
+        probabilities,
+        replace=replace,
     )
     eids = np.concatenate([side.eids for side in samples], axis=1)  # type: ignore[misc]
     return np.where(picks >= 0, np.take_along_axis(eids, np.maximum(picks, 0), axis=1), -1), merged

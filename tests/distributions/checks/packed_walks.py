@@ -19,6 +19,7 @@ from tests.kit.images import (
     with_packed_columns,
     without_packed_columns,
 )
+from tests.kit.reference import node_tag
 
 from asterism_graphkit.random import rng
 from asterism_model.schema import EdgeType, NodeType, Schema
@@ -133,7 +134,8 @@ def packed_coins_have_64_bits(scale: float) -> None:
     version = version_of(schema, {"n": Nodes(ids=np.arange(2))}, {"n:e:n": edges})
     for seed in range(20):
         position = np.array([seed], np.int64)
-        own = np.uint64(rng.derive(rng.key_of(seed, rng.NEIGHBOR, 1, 0), np.uint64(seed)))
+        tag = node_tag(seed, 1, 0)
+        own = np.uint64(rng.derive_mixed(rng.key_of(seed, rng.NEIGHBOR, 1, 0), np.uint64(tag)))
         w = int(rng.word(own, np.uint64(0)))
         column, coin = (w * 2) >> 64, (w * 2) & ((1 << 64) - 1)
         for threshold, is_kept in ((coin, False), (coin + 1, True)):

@@ -245,7 +245,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "one stream for every position",
         "Euler",
         NEIGHBORS,
-        ("node_key = derive(key, np.uint64(positions[node]))", "node_key = key"),
+        ("node_key = derive_mixed(key, np.uint64(tags[node]))", "node_key = key"),
         check="neighbors_follow_their_weights",
     ),
     change(
@@ -261,8 +261,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "seed + k * constant",
         NEIGHBORS,
         (
-            "node_key = derive(key, np.uint64(positions[node]))",
-            "node_key = key + np.uint64(positions[node]) * np.uint64(11400714819323198485)",
+            "node_key = derive_mixed(key, np.uint64(tags[node]))",
+            "node_key = key + np.uint64(tags[node]) * np.uint64(11400714819323198485)",
         ),
         check="rows_come_from_64_bits",
     ),
@@ -403,8 +403,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "lagged",
         NEIGHBOR,
         (
-            "[_keys(params.selection_key(edge_type), positions) for edge_type in union]",
-            "[_keys(params.selection_key(0), positions) for edge_type in union]",
+            "[_keys(params.selection_key(edge_type), tags) for edge_type in union]",
+            "[_keys(params.selection_key(0), tags) for edge_type in union]",
         ),
         check="unions_without_replacement_are_successive_draws",
     ),
@@ -413,8 +413,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         NEIGHBORS,
         (
-            "node_key = derive(key, np.uint64(positions[node]))",
-            "node_key = derive(key, np.uint64(node))",
+            "node_key = derive_mixed(key, np.uint64(tags[node]))",
+            "node_key = derive_mixed(key, np.uint64(node))",
         ),
         check="hosts_do_not_change_neighbors_edges_and_selections",
     ),

@@ -484,11 +484,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         DRAW_RANGED,
         (
-            (
-                "node_positions = as_kernel_array(block_positions[nodes.places] if "
-                "nodes.places.size else block_positions)"
-            ),
-            "node_positions = as_kernel_array(np.arange(nodes.rows.size))",
+            "nodes.tags(block_positions, block_ids)",
+            "nodes.tags(np.arange(block_ids.size), block_ids)",
         ),
         check="hosts_do_not_change_index_ranges",
     ),

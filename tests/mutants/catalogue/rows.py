@@ -96,11 +96,11 @@ MUTANTS: tuple[Mutant, ...] = (
         PACKED,
         (
             (
-                "_hash_and_prefetch(derive(key, np.uint64(positions[node])), begin, start, "
+                "_hash_and_prefetch(derive_mixed(key, np.uint64(tags[node])), begin, start, "
                 "degree, base, buffer_pos, block_size, records, coins)"
             ),
             (
-                "_hash_and_prefetch(derive(key, np.uint64(positions[first])), begin, start, "
+                "_hash_and_prefetch(derive_mixed(key, np.uint64(tags[first])), begin, start, "
                 "degree, base, buffer_pos, block_size, records, coins)"
             ),
         ),

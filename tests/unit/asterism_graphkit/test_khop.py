@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
+from tests.kit.reference import mix_tag, position_with_tag
 
 from asterism_graphkit.operators.khop import hop_stream
 from asterism_graphkit.relabel.relabel import tree_positions
@@ -79,6 +80,13 @@ def test_expansion_equals_neighbor_draws_without_padding(
     version = graph(form)
     ids = request_ids(version)
     trees = np.random.default_rng(1).integers(0, 9, ids.size).astype(np.int32) if apart else None
+    tags = ids if trees is None else tree_positions(trees, ids)
+    positions = np.array(
+        [
+            position_with_tag(mix_tag(tag), node, 0)
+            for tag, node in zip(tags.tolist(), ids.tolist(), strict=True)
+        ]
+    )
     for replace, uniform, count, direction in itertools.product(
         (True, False), (True, False), (0, 1, 4, 30, 1025), (1, 2)
     ):
@@ -98,7 +106,7 @@ def test_expansion_equals_neighbor_draws_without_padding(
             edge_types=[edge_type],
             node_type=0,
             ids=ids,
-            positions=ids if trees is None else tree_positions(trees, ids),
+            positions=positions,
             count=count,
             replace=replace,
             uniform=uniform,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.kit import reference
@@ -16,6 +18,11 @@ def test_words_and_keys_are_those_of_plain_integers(seed: int) -> None:
     assert int(rng.word(np.uint64(seed), np.uint64(2**40))) == reference.word(seed, 2**40)
     assert int(rng.key_of(seed, 1, 2, 3)) == reference.key_of(seed, 1, 2, 3)
     assert reference.unmix64(reference.mix64(seed)) == seed
+    tag = int(rng.node_tag(np.uint64(seed), np.int64(-1), np.int64(3)))
+    assert tag == reference.node_tag(seed, -1, 3)
+    key = int(rng.derive_mixed(np.uint64(seed), np.uint64(tag)))
+    assert key == reference.derive_mixed(seed, tag)
+    assert reference.position_with_tag(tag, -1, 3) & reference.MASK == seed
 
 
 def test_the_words_of_key_zero_are_splitmix64s_published_ones() -> None:
@@ -40,6 +47,10 @@ def test_neighboring_streams_share_no_word() -> None:
     keys = [rng.key_of(seed, tag) for seed in range(8) for tag in range(1, 4)]
     keys += [
         np.uint64(rng.derive(rng.key_of(0, 1), np.uint64(position))) for position in range(100)
+    ]
+    keys += [
+        np.uint64(rng.derive_mixed(rng.key_of(1, 1), np.uint64(reference.node_tag(*node))))
+        for node in itertools.product(range(3), range(9), range(2))
     ]
     words = [int(rng.word(key, np.uint64(i))) for key in keys for i in range(64)]
     assert len(set(words)) == len(words)

@@ -7,11 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kit import reference
 
 from asterism_graphkit.operators.visit_counts import most_visited
-from asterism_graphkit.random.rng import TERMINATION, key_of, unit_float, word
+from asterism_graphkit.random.rng import TERMINATION
 
 SEED, FIRST, NODES = 5, 7, 40
+STARTS = np.arange(NODES) % 7
 
 
 def visits_by_loop(
@@ -27,15 +29,11 @@ def visits_by_loop(
         visits: Counter[tuple[int, int]] = Counter()
         for row in range(i * walks, (i + 1) * walks):
             for t in range(end_nodes.shape[1]):
-                ended = (
-                    t > 0
-                    and unit_float(
-                        np.uint64(
-                            word(np.uint64(key_of(SEED, TERMINATION, t)), np.uint64(FIRST + row))
-                        )
-                    )
-                    < termination
+                key = reference.derive_mixed(
+                    reference.key_of(SEED, TERMINATION, t),
+                    reference.node_tag(FIRST + row, int(STARTS[i]), 0),
                 )
+                ended = t > 0 and reference.unit_float(reference.word(key, 0)) < termination
                 if end_nodes[row, t] < 0 or ended:
                     break
                 visits[int(end_nodes[row, t]), int(end_types[row, t])] += 1
@@ -58,7 +56,7 @@ def test_visits_match_a_loop_for_any_count(walks: int, span: int, typed: bool) -
     end_types = generator.integers(0, 3 if typed else 1, end_nodes.shape).astype(np.int32)
     for count in (0, 1, 4, 2 * walks + 1):
         ids, types, visits = most_visited(
-            SEED, 0.4, FIRST, walks, end_nodes, end_types if typed else None, count
+            SEED, 0.4, FIRST, walks, STARTS, end_nodes, end_types if typed else None, count
         )
         assert (types is not None) == typed
         visit_types = np.where(ids >= 0, 0, -1) if types is None else types

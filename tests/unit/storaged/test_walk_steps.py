@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kit import reference
 from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
 from asterism_graphkit.random import partition_choice, rng
@@ -84,10 +85,10 @@ def graph(form: str) -> tuple[sampling.LocalVersion, np.ndarray[Any, np.dtype[np
     ), ids
 
 
-def coin(seed: int, purpose: int, step: int, position: int) -> float:
-    """Return a number in (0, 1) for a position of the request at a step."""
-    own = np.uint64(rng.derive(rng.key_of(seed, purpose, step), np.uint64(position)))
-    return float(rng.unit_float(np.uint64(rng.word(own, np.uint64(0)))))
+def coin(seed: int, purpose: int, step: int, tag: int) -> float:
+    """Return a number in (0, 1) for the tag of a node at a step."""
+    key = reference.derive_mixed(reference.key_of(seed, purpose, step), tag)
+    return reference.unit_float(reference.word(key, 0))
 
 
 class WalkReference:
@@ -100,6 +101,11 @@ class WalkReference:
             for edge in self.schema.edge_types
         ]
         self.remote_types = [pair[spec.direction == 1] for pair in end_types]
+
+    def step_seed(self, step: int) -> int:
+        """Return the seed of a step, which depends on its edge types in any order."""
+        edge_types = sorted(self.spec.steps[step % len(self.spec.steps)])
+        return reference.key_of(self.spec.seed, rng.STEP_TYPES, *edge_types)
 
     def is_local(self, node: int) -> bool:
         """Return whether a node's partition is local."""
@@ -124,7 +130,7 @@ class WalkReference:
             replace=True,
             uniform=self.spec.uniform,
             direction=self.spec.direction,
-            seed=self.spec.seed,
+            seed=self.step_seed(step),
             hop=step,
             want_weights=False,
             want_edge_ids=True,
@@ -222,7 +228,9 @@ class WalkReference:
         """
         spec, node_type, previous, steps = self.spec, 0, (previous_node, 0), []
         while node >= 0 and step < spec.length and self.is_local(node):
-            if spec.restart and coin(spec.seed, rng.RESTART, step, position) < spec.restart:
+            walk_tag = reference.node_tag(position, node, 0)
+            seed = self.step_seed(step)
+            if spec.restart and coin(seed, rng.RESTART, step, walk_tag) < spec.restart:
                 steps.append((start, -1, -1))
                 node, node_type, previous, attempt, step = start, 0, (-1, -1), 0, step + 1
                 continue
@@ -235,7 +243,8 @@ class WalkReference:
                     draw_position = int(
                         rng.derive(np.uint64(rng.mix64(np.uint64(position))), np.uint64(attempt))
                     )
-                    toss = coin(spec.seed, rng.RETURN, step, draw_position) * (
+                    draw_tag = reference.node_tag(draw_position, node, node_type)
+                    toss = coin(seed, rng.RETURN, step, draw_tag) * (
                         max_bias + self.extra_return_bias(node, node_type, step)
                     )
                     if toss >= max_bias:

@@ -23,7 +23,7 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
-from asterism_graphkit.random.rng import bounded, derive, word
+from asterism_graphkit.random.rng import bounded, derive_mixed, word
 from storaged.kernels.adjacency import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
@@ -65,7 +65,7 @@ class DistinctParams(NamedTuple):
     ----------
     key : uint64
         ``key_of(seed, rng.NEIGHBOR, direction, hop)``. Draw k of a node uses word k of the key
-        derived from it by the node's position.
+        derived from it by the node's tag, `rng.node_tag`.
     selection_key : uint64
         Key of exponential-key selection for this edge type. The word of an edge is that of its
         offset in the row.
@@ -81,7 +81,7 @@ class DistinctParams(NamedTuple):
 class _Nodes(NamedTuple):
     """Nodes of a call; see `draw_distinct_edges`."""
 
-    positions: NDArray[np.int64]
+    tags: NDArray[np.int64]
     out_rows: NDArray[np.int64]
     parts: NDArray[np.int32]
     rows: NDArray[np.int64]
@@ -293,7 +293,7 @@ def _prepare_tile(
         degree = i64_at(indptr, rows[i] + 1) - start
         starts[t], degrees[t] = start, degree
         if degree > params.num_draws:
-            keys[t] = derive(params.key, np.uint64(nodes.positions[i]))
+            keys[t] = derive_mixed(params.key, np.uint64(nodes.tags[i]))
             if table[part, ALIAS_THRESHOLD] > 0:
                 row_thresholds = np.uint64(table[part, ALIAS_THRESHOLD]) + (
                     np.uint64(start) << _EIGHTS
@@ -353,7 +353,7 @@ def _draw_tiles(
             ):
                 row = RowDraw(
                     tile.keys[t],
-                    derive(params.selection_key, np.uint64(nodes.positions[i])),
+                    derive_mixed(params.selection_key, np.uint64(nodes.tags[i])),
                     start,
                     degree,
                     count,
@@ -384,7 +384,7 @@ def _draw_tiles(
 def draw_distinct_edges(
     table: NDArray[np.int64],
     params: DistinctParams,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     out_rows: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
@@ -402,8 +402,8 @@ def draw_distinct_edges(
         Address table of `storaged.kernels.adjacency`. Without ``WEIGHTS`` draws are uniform. With
         weights but no ``ALIAS_THRESHOLD`` all weights are equal and positive.
     params : DistinctParams
-    positions : ndarray of int64, shape (m,)
-        Position of each node, which keys its draws.
+    tags : ndarray of int64, shape (m,)
+        Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.
     out_rows : ndarray of int64, shape (m,) or (0,)
         Row of each node in the result. If empty, node i has row i.
     parts : ndarray of int32, shape (m,)
@@ -447,5 +447,5 @@ def draw_distinct_edges(
         np.empty((TILE, num_hashed), np.uint64),
         np.empty((TILE, num_hashed), np.uint64),
     )
-    nodes = _Nodes(positions, out_rows, parts, rows)
+    nodes = _Nodes(tags, out_rows, parts, rows)
     _draw_tiles(table, params, nodes, tile, scratch, out, slots, stop)

@@ -19,7 +19,7 @@ from asterism_graphkit.compile.jit import (
     u32_at,
     u64_at,
 )
-from asterism_graphkit.random.rng import bounded, derive, word
+from asterism_graphkit.random.rng import bounded, derive_mixed, word
 from storaged.kernels.adjacency import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
@@ -164,7 +164,7 @@ def _select_rest(
 def _draw_rows(
     table: NDArray[np.int64],
     params: DistinctParams,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
     scratch: _Scratch,
@@ -179,7 +179,7 @@ def _draw_rows(
         num_found = np.int64(0)
         if rows[i] >= 0:
             addresses = table[parts[i]]
-            indptr, position = np.uint64(addresses[INDPTR]), np.uint64(positions[i])
+            indptr, tag = np.uint64(addresses[INDPTR]), np.uint64(tags[i])
             start, end = i64_at(indptr, rows[i]), i64_at(indptr, rows[i] + 1)
             if end > start and (
                 addresses[ALIAS_THRESHOLD] == 0 or f64_at(np.uint64(addresses[SUMS]), rows[i]) > 0.0
@@ -187,7 +187,7 @@ def _draw_rows(
                 num_drawn = np.int64(
                     _draw_with_rejection(
                         addresses,
-                        derive(params.key, position),
+                        derive_mixed(params.key, tag),
                         start,
                         end - start,
                         shift,
@@ -201,7 +201,7 @@ def _draw_rows(
                     num_found += np.int64(
                         _select_rest(
                             addresses,
-                            derive(params.selection_key, position),
+                            derive_mixed(params.selection_key, tag),
                             start,
                             end,
                             shift,
@@ -223,7 +223,7 @@ def _draw_rows(
 def draw_distinct_nodes(
     table: NDArray[np.int64],
     params: DistinctParams,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
@@ -238,8 +238,8 @@ def draw_distinct_nodes(
         ``WEIGHTS`` draws are uniform over edges; without ``ALIAS_THRESHOLD`` all edges have the
         same weight.
     params : DistinctParams
-    positions : ndarray of int64, shape (m,)
-        Position of each node, which keys its draws.
+    tags : ndarray of int64, shape (m,)
+        Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
         As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
@@ -267,4 +267,4 @@ def draw_distinct_nodes(
         np.zeros(count, np.int32),
     )
     shift = np.uint64(64) - bits
-    _draw_rows(table, params, positions, parts, rows, scratch, shift, slots, stop)
+    _draw_rows(table, params, tags, parts, rows, scratch, shift, slots, stop)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel, u32_at
 from asterism_graphkit.compile.records import kernel_record
-from asterism_graphkit.random.rng import bounded, derive, unit_float, word
+from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from asterism_graphkit.random.successive import neumaier_add
 from storaged.kernels.adjacency import ORDER
 from storaged.kernels.neighbors.distinct_edges import REJECTIONS
@@ -51,7 +51,7 @@ class IndexedParams(NamedTuple):
     ----------
     key, selection_key : uint64
         ``key_of(seed, rng.RANGE, direction, hop, 0)``, and the same with 1. Draw k of a node uses
-        word k of the key derived from the first by the node's position.
+        word k of the key derived from the first by the node's tag.
     num_draws : int64
         Draws per node, at least 1.
     replace : bool
@@ -69,7 +69,7 @@ class IndexedParams(NamedTuple):
 class _Nodes(NamedTuple):
     """Nodes of a call; see `draw_indexed`."""
 
-    positions: NDArray[np.int64]
+    tags: NDArray[np.int64]
     parts: NDArray[np.int32]
     rows: NDArray[np.int64]
 
@@ -200,7 +200,7 @@ def _draw_rows(
 
     It is a kernel and not inlined, because `_remaining_weight` allocates an array.
     """
-    positions, parts, rows = nodes
+    tags, parts, rows = nodes
     type_indices, slots, stats = output
     count, draws = params.num_draws, scratch.draws
     for i in range(rows.shape[0]):
@@ -223,7 +223,7 @@ def _draw_rows(
             0.0,
         )
         if match_count > 0 and total > 0.0:
-            node_key = derive(params.key, np.uint64(positions[i]))
+            node_key = derive_mixed(params.key, np.uint64(tags[i]))
             if params.replace:
                 num_found = np.int64(count)
                 for k in range(count):
@@ -267,7 +267,7 @@ def _draw_rows(
                         stop,
                     )
                 )
-                selection_key = derive(params.selection_key, np.uint64(positions[i]))
+                selection_key = derive_mixed(params.selection_key, np.uint64(tags[i]))
                 num_found = np.int64(
                     select_undrawn(
                         tables,
@@ -306,7 +306,7 @@ def _draw_rows(
 def draw_indexed(
     tables: NDArray[np.int64],
     params: IndexedParams,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
     bounds: NDArray[np.int64],
@@ -323,8 +323,8 @@ def draw_indexed(
         Address table of `storaged.kernels.neighbors.index_ranges` for each edge type. Without
         ``WEIGHTS`` and ``TREES`` every edge has weight 1.
     params : IndexedParams
-    positions : ndarray of int64, shape (m,)
-        Position of each node, which keys its draws.
+    tags : ndarray of int64, shape (m,)
+        Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
         As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
@@ -370,6 +370,6 @@ def draw_indexed(
         np.empty(num_runs * MAX_PIECES, np.float64),
         np.empty(SMALL_RUN, np.float64),
     )
-    nodes, output = _Nodes(positions, parts, rows), _Output(type_indices, slots, stats)
+    nodes, output = _Nodes(tags, parts, rows), _Output(type_indices, slots, stats)
     shift = np.uint64(64) - bits
     _draw_rows(tables, params, nodes, bounds, runs, pieces, scratch, shift, output, stop)

@@ -21,7 +21,7 @@ from asterism_graphkit.compile.jit import (
     u32_at,
     u64_at,
 )
-from asterism_graphkit.random.rng import bounded_short, derive, word
+from asterism_graphkit.random.rng import bounded_short, derive_mixed, word
 from storaged.kernels.adjacency import (
     ALIAS_FRACTION,
     INDPTR,
@@ -182,7 +182,7 @@ def _write_slots(
 def draw_packed(
     table: NDArray[np.int64],
     params: DrawParams,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     out_rows: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
@@ -200,7 +200,7 @@ def draw_packed(
         ``PACKED`` every column is certain.
     params : DrawParams
         ``type_index`` is ignored: there is one edge type.
-    positions, out_rows, parts, rows, out, slots, stop
+    tags, out_rows, parts, rows, out, slots, stop
         As in `storaged.kernels.neighbors.replacement.draw_slots`.
 
     Notes
@@ -251,7 +251,7 @@ def draw_packed(
                     degree = np.uint64(i64_at(indptr, rows[node] + 1)) - start
                 base = record_base(np.uint64(table[part, NARROW]), np.uint64(table[part, PACKED]))
                 _hash_and_prefetch(
-                    derive(key, np.uint64(positions[node])),
+                    derive_mixed(key, np.uint64(tags[node])),
                     begin,
                     start,
                     degree,

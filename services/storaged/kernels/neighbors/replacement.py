@@ -26,7 +26,7 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
-from asterism_graphkit.random.rng import bounded, derive, unit_float, word
+from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from storaged.kernels.adjacency import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
@@ -57,7 +57,7 @@ class DrawParams(NamedTuple):
     ----------
     key : uint64
         ``key_of(seed, rng.NEIGHBOR, direction, hop)``. Draw k of a node uses word k of the key
-        derived from it by the node's position.
+        derived from it by the node's tag, `rng.node_tag`.
     num_draws : int64
         Draws per node.
     type_index : int32
@@ -72,7 +72,7 @@ class DrawParams(NamedTuple):
 class _Nodes(NamedTuple):
     """Nodes of a call; see `draw_slots`."""
 
-    positions: NDArray[np.int64]
+    tags: NDArray[np.int64]
     out_rows: NDArray[np.int64]
     parts: NDArray[np.int32]
     rows: NDArray[np.int64]
@@ -110,7 +110,7 @@ def choose_types(
     Parameters
     ----------
     keys : ndarray of uint64, shape (m,)
-        Keys of the nodes' positions, derived from ``key_of(seed, rng.NEIGHBOR_TYPE, direction,
+        Keys of the nodes' tags, derived from ``key_of(seed, rng.NEIGHBOR_TYPE, direction,
         hop)``.
     measures : ndarray of float64, shape (types, m)
         Weight or number of edges of each type at each node.
@@ -220,7 +220,7 @@ def _draw_blocks(
     stop: NDArray[np.int64],
 ) -> None:
     """Run `draw_slots` with existing scratch arrays."""
-    positions, out_rows, parts, rows, type_indices = nodes
+    tags, out_rows, parts, rows, type_indices = nodes
     columns, coins, runs, run_counts = blocks
     key, count, type_index = params
     m = rows.shape[0]
@@ -253,7 +253,7 @@ def _draw_blocks(
                 out_base = (out_rows[node] if has_out_rows else node) * count
                 degree = np.uint64(0)
                 if rows[node] >= 0:
-                    node_key = derive(key, np.uint64(positions[node]))
+                    node_key = derive_mixed(key, np.uint64(tags[node]))
                     indptr = np.uint64(table[part, INDPTR])
                     start = np.uint64(i64_at(indptr, rows[node]))
                     degree = np.uint64(i64_at(indptr, rows[node] + 1)) - start
@@ -310,7 +310,7 @@ def _draw_blocks(
 def draw_slots(
     table: NDArray[np.int64],
     params: DrawParams,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     out_rows: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
@@ -327,8 +327,8 @@ def draw_slots(
         Address table of `storaged.kernels.adjacency`. Without ``ALIAS_THRESHOLD`` every column is
         certain. A row with sum 0 has no neighbors.
     params : DrawParams
-    positions : ndarray of int64, shape (m,)
-        Position of each node, which keys its draws.
+    tags : ndarray of int64, shape (m,)
+        Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.
     out_rows : ndarray of int64, shape (m,) or (0,)
         Row of each node in the result. If empty, node i has row i.
     parts : ndarray of int32, shape (m,)
@@ -356,7 +356,7 @@ def draw_slots(
         np.empty((3, BLOCK, 5), np.int64),
         np.zeros(3, np.int64),
     )
-    nodes = _Nodes(positions, out_rows, parts, rows, type_indices)
+    nodes = _Nodes(tags, out_rows, parts, rows, type_indices)
     _draw_blocks(table, params, nodes, blocks, out, slots, stop)
 
 

@@ -24,7 +24,7 @@ from asterism_graphkit.compile.jit import (
     u32_at,
 )
 from asterism_graphkit.compile.records import kernel_record
-from asterism_graphkit.random.rng import bounded, derive, unit_float, word
+from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from storaged.kernels.adjacency import INDPTR, ORDER, TIME_SUMS, WEIGHTS, WHEN, prefetch_row_bounds
 from storaged.kernels.neighbors.distinct_edges import REJECTIONS
 from storaged.kernels.neighbors.fisher_yates import hash_table_bits
@@ -51,7 +51,7 @@ class TemporalParams(NamedTuple):
     ----------
     key, selection_key : uint64
         ``key_of(seed, rng.TEMPORAL, direction, hop, 0)``, and the same with 1. Draw k of a node
-        uses word k of the key derived from the first by the node's position.
+        uses word k of the key derived from the first by the node's tag.
     num_draws : int64
         Draws per node, at least 1.
     replace : bool
@@ -70,7 +70,7 @@ class TemporalParams(NamedTuple):
 class _Nodes(NamedTuple):
     """Nodes of a call; see `draw_temporal`."""
 
-    positions: NDArray[np.int64]
+    tags: NDArray[np.int64]
     parts: NDArray[np.int32]
     rows: NDArray[np.int64]
     limits: NDArray[np.int64]
@@ -225,7 +225,7 @@ def _draw_rows(
         params.strategy,
         scratch.draws,
     )
-    positions, parts, rows, limits = nodes
+    tags, parts, rows, limits = nodes
     run_types, starts, sizes = runs
     shift = np.uint64(64) - hash_table_bits(count)
     for t in range(types):
@@ -258,7 +258,7 @@ def _draw_rows(
                 visible_count += sizes[t]
                 total += masses[t]
         if visible_count > 0 and total > 0.0:
-            node_key = derive(params.key, np.uint64(positions[i]))
+            node_key = derive_mixed(params.key, np.uint64(tags[i]))
             if strategy == LAST:
                 num_found = np.int64(_latest(tables, part, runs, draws, stop))
             elif params.replace:
@@ -292,7 +292,7 @@ def _draw_rows(
                         tables, part, node_key, total, runs, masses, shift, scratch, stop
                     )
                 )
-                selection_key = derive(params.selection_key, np.uint64(positions[i]))
+                selection_key = derive_mixed(params.selection_key, np.uint64(tags[i]))
                 num_found = np.int64(
                     select_undrawn(
                         tables,
@@ -332,7 +332,7 @@ def _draw_rows(
 def draw_temporal(
     tables: NDArray[np.int64],
     params: TemporalParams,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
     limits: NDArray[np.int64],
@@ -349,8 +349,8 @@ def draw_temporal(
         the addresses of int64[slots] and uint32[slots]. With ``WEIGHTED``, ``WEIGHTS`` and the
         running sums ``TIME_SUMS`` are read; 0: every edge has weight 1.
     params : TemporalParams
-    positions : ndarray of int64, shape (m,)
-        Position of each node, which keys its draws.
+    tags : ndarray of int64, shape (m,)
+        Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)
         As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no visible edges.
@@ -384,7 +384,7 @@ def draw_temporal(
     )
     runs = Runs(np.empty(types, np.int64), np.empty(types, np.int64), np.empty(types, np.int64))
     masses = np.empty(types, np.float64)
-    nodes = _Nodes(positions, parts, rows, limits)
+    nodes = _Nodes(tags, parts, rows, limits)
     _draw_rows(tables, params, nodes, runs, masses, scratch, type_indices, slots, stop)
 
 

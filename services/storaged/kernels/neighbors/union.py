@@ -111,7 +111,7 @@ def select_union_edges(
         Edges per node. A node of at most ``count`` edges gets all of them (by weight: those of
         positive weight), in stored order.
     selection_keys : ndarray of uint64, shape (types, m)
-        Keys of the nodes' positions, derived from the selection key of each edge type. The word of
+        Keys of the nodes' tags, derived from the selection key of each edge type. The word of
         an edge is that of its offset in the row.
     parts : ndarray of int32, shape (m,)
     rows : ndarray of int64, shape (m,)

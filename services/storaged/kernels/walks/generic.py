@@ -2,9 +2,10 @@
 
 Each walk is at its own step. A step goes to the row of a node, to a column of the row, and to the
 slot that the column leads to. It draws the same neighbor as
-`storaged.kernels.neighbors.replacement` with one neighbor per hop, from the same words. The random
-reads of a walk (row, column, neighbor) depend on each other, so walks take turns in groups. While
-one group prefetches its columns, another group reads those that it prefetched some turns ago.
+`storaged.kernels.neighbors.replacement` with one neighbor per hop under the seed of the step's edge
+types, from the same words. The random reads of a walk (row, column, neighbor) depend on each other,
+so walks take turns in groups. While one group prefetches its columns, another group reads those
+that it prefetched some turns ago.
 """
 
 from __future__ import annotations
@@ -24,7 +25,16 @@ from asterism_graphkit.compile.jit import (
     u64_at,
 )
 from asterism_graphkit.random.alias_draw import resolve_column
-from asterism_graphkit.random.rng import bounded, mix64, mix_key, mix_tag, unit_float, word
+from asterism_graphkit.random.rng import (
+    GOLDEN,
+    bounded,
+    mix64,
+    mix_key,
+    mix_tag,
+    node_offset,
+    unit_float,
+    word,
+)
 from storaged.kernels.adjacency import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
@@ -216,14 +226,16 @@ def _draw_column(
 ) -> None:
     """Draw a column of a walk's row, and prefetch it."""
     table, walkers, steps, keys = tables.table, tables.walkers, tables.steps, tables.keys
-    step, tag, edge = (
-        lanes[lane, STEP],
-        np.uint64(lanes[lane, TAG]),
-        steps[lanes[lane, STEP_ROW], 0],
-    )
+    step, edge = lanes[lane, STEP], steps[lanes[lane, STEP_ROW], 0]
+    offset = node_offset(lanes[lane, NODE], lanes[lane, KIND])
+    tag = np.uint64(lanes[lane, TAG]) + offset
     lanes[lane, SLOT], lanes[lane, OUTCOME] = -1, ACCEPTED
     if params.restart > 0.0:
-        walk_tag = mix_tag(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
+        # Without the type: that of an unknown node depends on the host.
+        walk_tag = (
+            mix_tag(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
+            + np.uint64(lanes[lane, NODE]) * GOLDEN
+        )
         if unit_float(word(mix64(keys[RESTART_KEY, step] + walk_tag), _ZERO)) < params.restart:
             lanes[lane, OUTCOME] = RESTARTED
             return
@@ -232,8 +244,9 @@ def _draw_column(
     if params.biased and lanes[lane, PREVIOUS] >= 0:
         # Each attempt has a separate position, derived from that of the walk.
         position = mix64(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
-        tag = mix_tag(mix64(mix_key(position) + mix_tag(np.uint64(lanes[lane, ATTEMPT]))))
-        lanes[lane, TAG] = np.int64(tag)
+        attempt_tag = mix_tag(mix64(mix_key(position) + mix_tag(np.uint64(lanes[lane, ATTEMPT]))))
+        lanes[lane, TAG] = np.int64(attempt_tag)
+        tag = attempt_tag + offset
         toss = unit_float(word(mix64(keys[RETURN_KEY, step] + tag), _ZERO))
         if params.excess_return > 0.0:
             # The excess probability of steps back is a separate interval after that of all steps.

@@ -24,7 +24,16 @@ from asterism_graphkit.compile.jit import (
     u32_at,
     u64_at,
 )
-from asterism_graphkit.random.rng import bounded, mix64, mix_key, mix_tag, unit_float, word
+from asterism_graphkit.random.rng import (
+    GOLDEN,
+    bounded,
+    mix64,
+    mix_key,
+    mix_tag,
+    node_offset,
+    unit_float,
+    word,
+)
 from storaged.kernels.adjacency import NARROW, PACKED, ROWS, SUMS, WEIGHTS, part_of_node
 from storaged.kernels.neighbors.packed import read_neighbor, record_address, record_base
 from storaged.kernels.walks.bloom_filter import ROW_HEADS, bloom_word_address, pair_hash, pair_mask
@@ -201,6 +210,7 @@ def _hash_attempts(params: WalkParams, lanes: NDArray[np.int64], scratch: _Scrat
     """
     uints, _, floats, _ = scratch
     plain, salt, attempt, previous = lanes[PLAIN], lanes[SALT], lanes[ATTEMPT], lanes[PREVIOUS]
+    nodes = lanes[NODE]
     step_keys, back_keys, tags, words = (
         uints[_STEP_KEYS],
         uints[_BACK_KEYS],
@@ -210,7 +220,8 @@ def _hash_attempts(params: WalkParams, lanes: NDArray[np.int64], scratch: _Scrat
     return_shares, tosses, excess_return = floats[_SHARES], floats[_TOSSES], params.excess_return
     for i in range(ACTIVE_WALKS):
         attempt_tag = mix_tag(mix64(np.uint64(salt[i]) + mix_tag(np.uint64(attempt[i]))))
-        tags[i] = attempt_tag if previous[i] >= 0 else np.uint64(plain[i])
+        position_tag = attempt_tag if previous[i] >= 0 else np.uint64(plain[i])
+        tags[i] = position_tag + np.uint64(nodes[i]) * GOLDEN
     for i in range(ACTIVE_WALKS):
         words[i] = word(mix64(step_keys[i] + tags[i]), _ZERO)
     for i in range(ACTIVE_WALKS):
@@ -227,6 +238,8 @@ def _draw(
     """Draw a record or a step back for each walk, and prefetch it; return both counts."""
     table, keys = tables.table, tables.keys
     uints, ints, floats, lane_lists = scratch
+    # All nodes with edges are of one type.
+    type_offset = node_offset(np.int64(0), tables.end_types[LOCAL, tables.steps[0, 0]])
     for i in range(ACTIVE_WALKS):
         head = np.uint64(lanes[HEAD, i])
         uints[_STARTS, i], uints[_DEGREES, i], floats[_SHARES, i] = _ZERO, _ZERO, 0.0
@@ -234,8 +247,8 @@ def _draw(
             uints[_STARTS, i], uints[_DEGREES, i] = u64_at(head, _ZERO), u64_at(head, _ONE) >> _S32
             floats[_SHARES, i] = np.float64(f32_at(head, np.int64(2)))
         uints[_STEP_KEYS, i], uints[_BACK_KEYS, i] = (
-            keys[SLOT_KEY, lanes[STEP, i]],
-            keys[RETURN_KEY, lanes[STEP, i]],
+            keys[SLOT_KEY, lanes[STEP, i]] + type_offset,
+            keys[RETURN_KEY, lanes[STEP, i]] + type_offset,
         )
     _hash_attempts(params, lanes, scratch)
     read_count, return_count = np.int64(0), np.int64(0)

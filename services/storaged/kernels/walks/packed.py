@@ -22,7 +22,14 @@ from asterism_graphkit.compile.jit import (
     register_at,
     u64_at,
 )
-from asterism_graphkit.random.rng import bounded_short, mix64, mix_tag, word
+from asterism_graphkit.random.rng import (
+    GOLDEN,
+    bounded_short,
+    mix64,
+    mix_tag,
+    node_offset,
+    word,
+)
 from storaged.kernels.adjacency import INDPTR, NARROW, PACKED, ROWS, prefetch_row_bounds
 from storaged.kernels.neighbors.packed import read_neighbor, record_address, record_base
 from storaged.kernels.walks.state import (
@@ -171,7 +178,7 @@ def _locate_rows(
 def _draw_slots(
     begin: np.uint64, end: np.uint64, key: np.uint64, state: NDArray[np.uint64]
 ) -> None:
-    """Draw a slot of each row, and prefetch its record."""
+    """Draw a slot of each row, and prefetch its record; ``key`` includes the nodes' type."""
     for lane in range(begin, end):
         start = u64_at(state[_EDGES + lane], _ZERO)
         state[_STARTS + lane], state[_DEGREES + lane] = (
@@ -179,7 +186,8 @@ def _draw_slots(
             u64_at(state[_EDGES + lane], _ONE) - start,
         )
     for lane in range(begin, end):
-        w, degree = word(mix64(key + state[_TAGS + lane]), _ZERO), state[_DEGREES + lane]
+        tag = state[_TAGS + lane] + state[_NODES + lane] * GOLDEN
+        w, degree = word(mix64(key + tag), _ZERO), state[_DEGREES + lane]
         record = record_address(
             state[_BASES + lane], state[_STARTS + lane] + bounded_short(w, degree)
         )
@@ -244,7 +252,8 @@ def _run(
         if cursor[LIVE] == 0:
             break
         step, count, live = cursor[STEP], np.uint64(cursor[LIVE]), _ZERO
-        edge, key = steps[step % steps.shape[0], 0], keys[SLOT_KEY, step]
+        edge = steps[step % steps.shape[0], 0]
+        key = keys[SLOT_KEY, step] + node_offset(np.int64(0), end_types[LOCAL, edge])
         _list_addresses(
             table, edge, bool(end_types[LOCAL, edge] == cursor[KIND]), params, addresses
         )

@@ -43,9 +43,9 @@ FIELDS = 26
 """Columns of ``lanes``, int64[ACTIVE_WALKS, FIELDS].
 
 ``WALK`` is -1 for none. ``STEP_ROW`` is the row of ``steps`` that a step follows. ``TAG`` is the
-`asterism_graphkit.random.rng.mix_tag` of the draw's position. ``SLOT`` is the slot of the drawn
-column, then that of its alias if taken; -1 for none. ``LOW`` to ``NEIGHBORS`` belong to a search.
-``TOSS`` is the toss of a biased step, in units of `TOSS_UNIT`.
+`asterism_graphkit.random.rng.mix_tag` of the draw's position, without the node. ``SLOT`` is the
+slot of the drawn column, then that of its alias if taken; -1 for none. ``LOW`` to ``NEIGHBORS``
+belong to a search. ``TOSS`` is the toss of a biased step, in units of `TOSS_UNIT`.
 """
 TOSS_UNIT = 2.0**-62
 NOT_LOOKED_UP = -2

@@ -31,7 +31,8 @@ def sample_nodes_by_index(
 ) -> NodeDraws:
     """Return the draws with some indices, in their order.
 
-    They are those of `storaged.sampling.sample_nodes`.
+    They are those of `storaged.sampling.sample_nodes`; with ``kinds``, those of one type under the
+    seed of that type, `asterism_graphkit.random.rng.seed_of_type`.
 
     Parameters
     ----------
@@ -88,6 +89,7 @@ def sample_nodes_by_index(
     for i, (source_types, places) in enumerate(pieces):
         if not places.size:
             continue
+        source_seed = seed if kinds is None else rng.seed_of_type(seed, source_types[0])
         if i:
             checkpoint()
         entries = build_entries(
@@ -95,7 +97,7 @@ def sample_nodes_by_index(
         )
         draws = draw_local_nodes(
             entries,
-            seed,
+            source_seed,
             0,
             places.size,
             draw_indices=draw_indices[places],
@@ -104,7 +106,7 @@ def sample_nodes_by_index(
         )
         if draws.ids.size < places.size:
             for entry in partition_choice.choose_entries_at(
-                rng.key_of(seed, rng.PART, NODE), draw_indices[places], entries.shares
+                rng.key_of(source_seed, rng.PART, NODE), draw_indices[places], entries.shares
             ):
                 version.image(int(entries.shares.parts[entry]))
         ids[places], drawn_types[places] = (

@@ -195,12 +195,13 @@ def sample_indexed_neighbors(
         for block in (
             blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ()
         ):
-            out_slice, block_positions = (
+            out_slice, block_positions, block_ids = (
                 slice(block.start * count, block.stop * count),
                 positions[block],
+                ids[block],
             )
             for nodes in locate_nodes(
-                version, node_type, ids[block], None if types is None else types[block]
+                version, node_type, block_ids, None if types is None else types[block]
             ):
                 union = [
                     edge_type
@@ -218,12 +219,9 @@ def sample_indexed_neighbors(
                     uniform=uniform,
                     want_probabilities=want_probabilities,
                 )
-                node_positions = as_kernel_array(
-                    block_positions[nodes.places] if nodes.places.size else block_positions
-                )
                 draws = sampler.draw(
                     nodes,
-                    node_positions,
+                    nodes.tags(block_positions, block_ids),
                     [ranges[edge_type] for edge_type in union],
                     weight_name or OWN_WEIGHT_NAME,
                     seed=seed,
@@ -305,7 +303,7 @@ class _IndexedSampler:
     def draw(
         self,
         nodes: LocatedNodes,
-        positions: NDArray[np.int64],
+        tags: NDArray[np.int64],
         ranges: Sequence[IndexRanges],
         weight_name: str,
         *,
@@ -341,7 +339,7 @@ class _IndexedSampler:
                 self.replace,
                 self.want_probabilities,
             ),
-            positions,
+            tags,
             nodes.parts,
             nodes.rows,
             as_kernel_array(bounds),

@@ -16,7 +16,7 @@ from storaged.kernels.neighbors import distinct_edges, distinct_nodes
 from storaged.kernels.neighbors import packed as packed_kernel
 from storaged.kernels.neighbors import replacement as kernel
 from storaged.kernels.neighbors import union as union_kernel
-from storaged.kernels.node_rows import measure_nodes, measure_rows, position_keys
+from storaged.kernels.node_rows import measure_nodes, measure_rows, tag_keys
 from storaged.sampling.cancellation import (
     BLOCK_EDGES,
     Checkpoint,
@@ -108,10 +108,10 @@ class _DrawParams:
         )
 
 
-def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the random keys of positions under ``key``, read-only."""
-    out = np.empty(positions.size, np.uint64)
-    position_keys(key, positions, out)
+def _keys(key: np.uint64, tags: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the random keys of tags under ``key``, read-only."""
+    out = np.empty(tags.size, np.uint64)
+    tag_keys(key, tags, out)
     return as_kernel_array(out)
 
 
@@ -246,9 +246,7 @@ def sample_neighbors(
                         version,
                         nodes,
                         union,
-                        as_kernel_array(
-                            block_positions[nodes.places] if nodes.places.size else block_positions
-                        ),
+                        nodes.tags(block_positions, block_ids),
                         params,
                         block_columns,
                         stop,
@@ -315,7 +313,7 @@ def _draw_for_type(
     version: LocalVersion,
     nodes: LocatedNodes,
     union: list[int],
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     params: _DrawParams,
     columns: _NeighborColumns,
     stop: StopFlag,
@@ -324,14 +322,14 @@ def _draw_for_type(
     type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
     if params.replace:
         slots = _draw_with_replacement(
-            version, nodes, union, positions, params, type_indices, columns, stop
+            version, nodes, union, tags, params, type_indices, columns, stop
         )
     elif params.distinct_neighbors and len(union) == 1:
-        slots = _draw_distinct_nodes(version, nodes, union[0], positions, params, stop)
+        slots = _draw_distinct_nodes(version, nodes, union[0], tags, params, stop)
     elif len(union) == 1:
-        slots = _draw_distinct_edges(version, nodes, union[0], positions, params, columns, stop)
+        slots = _draw_distinct_edges(version, nodes, union[0], tags, params, columns, stop)
     else:
-        slots = _select_union(version, nodes, union, positions, params, type_indices, stop)
+        slots = _select_union(version, nodes, union, tags, params, type_indices, stop)
     if columns.only_ids and slots.size == 0:
         return
     type_indices, slots = as_kernel_array(type_indices), as_kernel_array(slots)
@@ -355,7 +353,7 @@ def _draw_with_replacement(
     version: LocalVersion,
     nodes: LocatedNodes,
     union: list[int],
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     params: _DrawParams,
     type_indices: NDArray[np.int32],
     columns: _NeighborColumns,
@@ -368,7 +366,7 @@ def _draw_with_replacement(
         packed_kernel.draw_packed(
             address_table(version, union[0], direction, uniform=uniform),
             params.draw_params(0),
-            positions,
+            tags,
             nodes.places,
             nodes.parts,
             nodes.rows,
@@ -381,7 +379,7 @@ def _draw_with_replacement(
     tables = [address_table(version, edge_type, direction, uniform=uniform) for edge_type in union]
     if len(union) > 1:
         kernel.choose_types(
-            _keys(params.type_key, positions),
+            _keys(params.type_key, tags),
             _type_weights(nodes, tables),
             np.int64(params.count),
             type_indices,
@@ -393,7 +391,7 @@ def _draw_with_replacement(
         kernel.draw_slots(
             table,
             params.draw_params(type_index),
-            positions,
+            tags,
             nodes.places,
             nodes.parts,
             nodes.rows,
@@ -410,7 +408,7 @@ def _draw_distinct_edges(
     version: LocalVersion,
     nodes: LocatedNodes,
     edge_type: int,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     params: _DrawParams,
     columns: _NeighborColumns,
     stop: StopFlag,
@@ -421,7 +419,7 @@ def _draw_distinct_edges(
     distinct_edges.draw_distinct_edges(
         address_table(version, edge_type, params.direction, uniform=params.uniform),
         params.distinct_params(edge_type),
-        positions,
+        tags,
         nodes.places,
         nodes.parts,
         nodes.rows,
@@ -437,7 +435,7 @@ def _draw_distinct_nodes(
     version: LocalVersion,
     nodes: LocatedNodes,
     edge_type: int,
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     params: _DrawParams,
     stop: StopFlag,
 ) -> NDArray[np.int64]:
@@ -446,7 +444,7 @@ def _draw_distinct_nodes(
     distinct_nodes.draw_distinct_nodes(
         address_table(version, edge_type, params.direction, uniform=params.uniform),
         params.distinct_params(edge_type),
-        positions,
+        tags,
         nodes.parts,
         nodes.rows,
         slots,
@@ -460,7 +458,7 @@ def _select_union(
     version: LocalVersion,
     nodes: LocatedNodes,
     union: list[int],
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     params: _DrawParams,
     type_indices: NDArray[np.int32],
     stop: StopFlag,
@@ -474,7 +472,7 @@ def _select_union(
         stack_tables(version, union, params.direction, uniform=params.uniform),
         np.int64(params.count),
         as_kernel_array(
-            np.stack([_keys(params.selection_key(edge_type), positions) for edge_type in union])
+            np.stack([_keys(params.selection_key(edge_type), tags) for edge_type in union])
         ),
         nodes.parts,
         nodes.rows,

@@ -150,14 +150,15 @@ def sample_temporal_neighbors(
             blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ()
         ):
             out_slice = slice(block.start * count, block.stop * count)
-            block_positions, block_filter = (
+            block_positions, block_ids, block_filter = (
                 positions[block],
+                ids[block],
                 temporal_filter
                 if block.stop - block.start == ids.size
                 else temporal_filter.for_block(block),
             )
             for nodes in locate_nodes(
-                version, node_type, ids[block], None if types is None else types[block]
+                version, node_type, block_ids, None if types is None else types[block]
             ):
                 union = [
                     edge_type
@@ -175,9 +176,7 @@ def sample_temporal_neighbors(
                     nodes,
                     union,
                     tables,
-                    as_kernel_array(
-                        block_positions[nodes.places] if nodes.places.size else block_positions
-                    ),
+                    nodes.tags(block_positions, block_ids),
                     params,
                     node_filter,
                     stop,
@@ -292,7 +291,7 @@ def expand_temporal(
                     block_nodes,
                     [edge_type],
                     [table],
-                    as_kernel_array(positions[block]),
+                    block_nodes.tags(positions[block], ids[block]),
                     params,
                     temporal_filter.for_block(block),
                     stop,
@@ -386,7 +385,7 @@ def _draw(
     nodes: LocatedNodes,
     union: Sequence[int],
     tables: Sequence[NDArray[np.int64]],
-    positions: NDArray[np.int64],
+    tags: NDArray[np.int64],
     params: _DrawParams,
     temporal_filter: TemporalFilter,
     stop: StopFlag,
@@ -407,7 +406,7 @@ def _draw(
             params.replace,
             np.int64(params.strategy),
         ),
-        positions,
+        tags,
         nodes.parts,
         nodes.rows,
         as_kernel_array(np.stack(limits)),

@@ -273,8 +273,9 @@ def continue_walks(
     until it is accepted. The accepted edge has a probability proportional to weight times bias
     (Yang et al. 2019, *KnightKing*, SOSP, section 4). If steps back have the largest bias, their
     excess over all other steps is folded into a separate box (section 4.2). The box is as large as
-    the row's heaviest neighbor would need. Attempts are keyed by (seed, step, position, attempt),
-    so the result does not depend on the host that makes them.
+    the row's heaviest neighbor would need. Steps are keyed by (seed, step and its edge types,
+    position, node), and attempts also by their number, so the result does not depend on the host
+    that makes them.
     """
     result = _run_kernels(version, spec, state, checkpoint, None)
     return _walk_steps(
@@ -444,8 +445,18 @@ def _steps(spec: WalkSpec) -> I64:
     return as_kernel_array(steps)
 
 
+def step_seed(seed: int, edge_types: Sequence[int]) -> int:
+    """Return the seed of the steps along a union of edge types, in any order.
+
+    A step's draws depend on the types of that step only, so fewer steps are a prefix of more. Part
+    of the sampling contract: changing it changes results for a given seed.
+    """
+    return int(rng.key_of(seed, rng.STEP_TYPES, *sorted(edge_types)))
+
+
 def _keys(spec: WalkSpec) -> NDArray[np.uint64]:
     keys = np.zeros((4, spec.length), np.uint64)
+    step_seeds = [step_seed(spec.seed, step) for step in spec.steps]
     for key_row, needed, tags in (
         (SLOT_KEY, True, (rng.NEIGHBOR, spec.direction)),
         (TYPE_KEY, any(len(step) > 1 for step in spec.steps), (rng.NEIGHBOR_TYPE, spec.direction)),
@@ -453,7 +464,8 @@ def _keys(spec: WalkSpec) -> NDArray[np.uint64]:
         (RETURN_KEY, spec.is_biased, (rng.RETURN,)),
     ):
         if needed:
-            salt_keys(rng.key_of(spec.seed, *tags), keys[key_row])
+            step_keys = [rng.key_of(own_seed, *tags) for own_seed in step_seeds]
+            salt_keys(as_kernel_array(np.array(step_keys, np.uint64)), keys[key_row])
     return as_kernel_array(keys)
 
 
