@@ -10,9 +10,12 @@ next node is v with probability B_v^2 / (the sum of B^2 over the nodes not yet s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.stable_order import ENTRIES_PER_PIECE
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
 from asterism_graphkit.operators import layers
 from asterism_graphkit.random.successive import neumaier_add
@@ -88,10 +91,15 @@ class BudgetTable:
     ----------
     relabeling : Relabeling
         An empty relabeling. Nodes get local ids in the order of their first visit.
+    checkpoint : callable, optional
+        Called at intervals of some nodes or edges. It may raise to cancel; the table is then
+        unusable.
     """
 
-    def __init__(self, relabeling: Relabeling) -> None:
-        self._relabeling = relabeling
+    def __init__(
+        self, relabeling: Relabeling, checkpoint: Callable[[], object] = lambda: None
+    ) -> None:
+        self._relabeling, self._checkpoint = relabeling, checkpoint
         self._high, self._low = np.zeros(0, np.float64), np.zeros(0, np.float64)
         self._free = np.zeros(0, np.bool_)
         self._sampled: list[Ids] = []
@@ -109,7 +117,7 @@ class BudgetTable:
 
         Returns the position of each seed in ``sampled_ids``, or -1 for an id of -1; int32[m].
         """
-        local_ids = self._relabeling.assign(ids)
+        local_ids = self._relabeling.assign(ids, checkpoint=self._checkpoint)
         self._grow()
         self._set_sampled(np.arange(len(self._relabeling), dtype=np.int64))
         return local_ids
@@ -124,9 +132,13 @@ class BudgetTable:
         amounts : float64[edges]
             Result of `edge_shares`.
         """
-        local_ids = self._relabeling.assign(ids)
+        local_ids = as_kernel_array(self._relabeling.assign(ids, checkpoint=self._checkpoint))
+        amounts = as_kernel_array(amounts)
         self._grow()
-        _add_budgets(as_kernel_array(local_ids), as_kernel_array(amounts), self._high, self._low)
+        for begin in range(0, local_ids.size, ENTRIES_PER_PIECE):
+            self._checkpoint()
+            piece = slice(begin, begin + ENTRIES_PER_PIECE)
+            _add_budgets(local_ids[piece], amounts[piece], self._high, self._low)
 
     def budgets(self) -> F64:
         """Return the budget of each visited node by local id; float64[visited].
@@ -158,6 +170,7 @@ class BudgetTable:
             self.budgets() ** 2,
             min(count, node_count),
             replace=False,
+            checkpoint=self._checkpoint,
         )
         local_ids = candidates[candidates >= 0]
         self._set_sampled(local_ids)

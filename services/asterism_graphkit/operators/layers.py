@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.fdlibm import log
-from asterism_graphkit.compile.jit import as_kernel_array, kernel
+from asterism_graphkit.arrays.stable_order import ENTRIES_PER_PIECE, stable_order
+from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
 from asterism_graphkit.random import alias
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
 from asterism_graphkit.random.successive import neumaier_add
@@ -96,6 +98,7 @@ def candidate_measures(
 @kernel
 def _draw_by_alias(
     key: np.uint64,
+    first: np.int64,
     starts: NDArray[np.int64],
     alias_threshold: NDArray[np.uint64],
     alias_fraction: NDArray[np.uint32],
@@ -105,58 +108,120 @@ def _draw_by_alias(
     out: NDArray[np.int64],
     probabilities: NDArray[np.float64],
 ) -> None:
-    for layer in range(sums.shape[0]):
-        if not sums[layer] > 0.0:
+    base = starts[0]
+    for i in range(sums.shape[0]):
+        if not sums[i] > 0.0:
             continue
-        layer_key, start = derive(key, np.uint64(layer)), starts[layer]
-        n = np.uint64(starts[layer + 1] - start)
+        layer = first + i
+        layer_key, start = derive(key, np.uint64(layer)), starts[i]
+        n = np.uint64(starts[i + 1] - start)
         for k in range(count):
             w = word(layer_key, np.uint64(k))
             column = bounded(w, n)
             coin = w * n
-            entry = alias_threshold[start + np.int64(column)]
+            slot = start - base + np.int64(column)
+            entry = alias_threshold[slot]
             high = coin >> _S32
             selected = column if high < (entry >> _S32) else entry & _LOW
-            if high == (entry >> _S32) and (coin & _LOW) < np.uint64(
-                alias_fraction[start + np.int64(column)]
-            ):
+            if high == (entry >> _S32) and (coin & _LOW) < np.uint64(alias_fraction[slot]):
                 selected = column
             candidate = start + np.int64(selected)
             out[layer * count + k] = candidate
-            probabilities[layer * count + k] = measures[candidate] / sums[layer]
+            probabilities[layer * count + k] = measures[candidate] / sums[i]
+
+
+@inlined
+def _arrival(layer_key: np.uint64, candidate: IntLike, measure: float) -> float:
+    """Return a candidate's exponential key: infinity if its measure is 0."""
+    if not measure > 0.0:
+        return np.inf
+    return -log(unit_float(word(layer_key, np.uint64(candidate)))) / measure
+
+
+@inlined
+def _take_in_order(
+    order: NDArray[np.int64],
+    measures: NDArray[np.float64],
+    start: np.int64,
+    positive: np.int64,
+    place: np.int64,
+    count: np.int64,
+    out: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+) -> None:
+    """Write the first candidates of a layer in the order of their keys, and their probabilities."""
+    draw_count = positive if positive < count else count
+    # Sum the remaining weight from the candidates that were not drawn, then backwards over the
+    # draws. Nothing is subtracted, so no digits cancel.
+    high, low = 0.0, 0.0
+    for c in range(draw_count, positive):
+        high, low = neumaier_add(high, low, measures[start + order[c]])
+    for k in range(draw_count - 1, -1, -1):
+        candidate = start + order[k]
+        high, low = neumaier_add(high, low, measures[candidate])
+        out[place + k] = candidate
+        probabilities[place + k] = min(measures[candidate] / (high + low), 1.0)
 
 
 @kernel
 def _draw_by_exponential_keys(
     key: np.uint64,
+    first: np.int64,
     starts: NDArray[np.int64],
     measures: NDArray[np.float64],
     count: np.int64,
     out: NDArray[np.int64],
     probabilities: NDArray[np.float64],
 ) -> None:
-    for layer in range(starts.shape[0] - 1):
-        layer_key, start = derive(key, np.uint64(layer)), starts[layer]
-        n = starts[layer + 1] - start
+    for i in range(starts.shape[0] - 1):
+        layer_key, start = derive(key, np.uint64(first + i)), starts[i]
+        n = starts[i + 1] - start
         arrivals = np.empty(n, np.float64)
         positive = np.int64(0)
         for c in range(n):
-            arrivals[c] = np.inf
-            if measures[start + c] > 0.0:
-                arrivals[c] = -log(unit_float(word(layer_key, np.uint64(c)))) / measures[start + c]
-                positive += 1
+            arrivals[c] = _arrival(layer_key, c, measures[start + c])
+            positive += measures[start + c] > 0.0
         order = np.argsort(arrivals, kind="mergesort")
-        draw_count = positive if positive < count else count
-        # Sum the remaining weight from the candidates that were not drawn, then backwards over the
-        # draws. Nothing is subtracted, so no digits cancel.
-        high, low = 0.0, 0.0
-        for c in range(draw_count, positive):
-            high, low = neumaier_add(high, low, measures[start + order[c]])
-        for k in range(draw_count - 1, -1, -1):
-            candidate = start + order[k]
-            high, low = neumaier_add(high, low, measures[candidate])
-            out[layer * count + k] = candidate
-            probabilities[layer * count + k] = min(measures[candidate] / (high + low), 1.0)
+        _take_in_order(
+            order, measures, start, positive, (first + i) * count, count, out, probabilities
+        )
+
+
+@kernel
+def _arrivals(
+    key: np.uint64,
+    layer: np.int64,
+    first: np.int64,
+    measures: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    layer_key = derive(key, np.uint64(layer))
+    for c in range(measures.shape[0]):
+        out[c] = _arrival(layer_key, first + c, measures[c])
+
+
+@kernel
+def _draw_in_order(
+    order: NDArray[np.int64],
+    measures: NDArray[np.float64],
+    start: np.int64,
+    positive: np.int64,
+    place: np.int64,
+    count: np.int64,
+    out: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+) -> None:
+    _take_in_order(order, measures, start, positive, place, count, out, probabilities)
+
+
+def _batches(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of layers with at most `ENTRIES_PER_PIECE` candidates, or one larger layer."""
+    first, layer_count = 0, starts.size - 1
+    while first < layer_count:
+        limit = starts[first] + ENTRIES_PER_PIECE
+        last = max(int(np.searchsorted(starts, limit, side="right")) - 1, first + 1)
+        yield first, min(last, layer_count)
+        first = last
 
 
 def draw(
@@ -166,6 +231,7 @@ def draw(
     count: int,
     *,
     replace: bool,
+    checkpoint: Callable[[], object] = lambda: None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Sample candidates for each layer in proportion to their measures.
 
@@ -183,6 +249,8 @@ def draw(
         Whether to draw with replacement, from alias tables. Otherwise the draws are successive
         draws without replacement, by exponential-key selection (Efraimidis & Spirakis 2006): the
         smallest keys in their order.
+    checkpoint : callable, optional
+        Called between batches of candidates. It may raise to cancel the call.
 
     Returns
     -------
@@ -197,29 +265,47 @@ def draw(
         np.full(layer_count * count, -1, np.int64),
         np.zeros(layer_count * count, np.float64),
     )
-    if replace:
-        alias_threshold, alias_fraction, sums = alias.build_rows(starts, measures)
-        tables = (
-            as_kernel_array(alias_threshold),
-            as_kernel_array(alias_fraction),
-            as_kernel_array(sums),
-        )
-        _draw_by_alias(
-            np.uint64(key),
-            as_kernel_array(starts),
-            *tables,
-            as_kernel_array(measures),
-            np.int64(count),
-            candidates,
-            probabilities,
-        )
-    else:
-        _draw_by_exponential_keys(
-            np.uint64(key),
-            as_kernel_array(starts),
-            as_kernel_array(measures),
-            np.int64(count),
-            candidates,
-            probabilities,
-        )
+    measures, outputs = as_kernel_array(measures), (np.int64(count), candidates, probabilities)
+    for first, last in _batches(starts):
+        checkpoint()
+        batch_starts = as_kernel_array(starts[first : last + 1])
+        begin, end = int(batch_starts[0]), int(batch_starts[-1])
+        if replace:
+            alias_threshold, alias_fraction, sums = alias.build_rows(
+                batch_starts - begin, measures[begin:end]
+            )
+            _draw_by_alias(
+                np.uint64(key),
+                np.int64(first),
+                batch_starts,
+                as_kernel_array(alias_threshold),
+                as_kernel_array(alias_fraction),
+                as_kernel_array(sums),
+                measures,
+                *outputs,
+            )
+        elif end - begin <= ENTRIES_PER_PIECE:
+            _draw_by_exponential_keys(
+                np.uint64(key), np.int64(first), batch_starts, measures, *outputs
+            )
+        else:
+            arrivals = np.empty(end - begin, np.float64)
+            for piece in range(0, arrivals.size, ENTRIES_PER_PIECE):
+                checkpoint()
+                stop = min(piece + ENTRIES_PER_PIECE, arrivals.size)
+                _arrivals(
+                    np.uint64(key),
+                    np.int64(first),
+                    np.int64(piece),
+                    measures[begin + piece : begin + stop],
+                    arrivals[piece:stop],
+                )
+            _draw_in_order(
+                as_kernel_array(stable_order([arrivals], checkpoint)),
+                measures,
+                np.int64(begin),
+                np.int64(np.count_nonzero(measures[begin:end] > 0.0)),
+                np.int64(first * count),
+                *outputs,
+            )
     return candidates, probabilities

@@ -53,7 +53,9 @@ def sample_hgt(
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     seeds = np.full(len(nodes), -1, np.int32)
     with Relabeling.pooled(len(schema.node_types)) as relabelings:
-        budgets = [hgt.BudgetTable(relabeling) for relabeling in relabelings]
+        budgets = [
+            hgt.BudgetTable(relabeling, context.call.remaining) for relabeling in relabelings
+        ]
         for type_id, budget in enumerate(budgets):
             rows = np.flatnonzero(resolved_types == type_id)
             seeds[rows] = budget.add_seeds(nodes[rows])

@@ -101,6 +101,7 @@ def sample_layer(
         measures,
         params.count,
         replace=params.replace,
+        checkpoint=context.call.remaining,
     )
     is_drawn = chosen >= 0
     out: Sections = {

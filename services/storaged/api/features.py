@@ -20,7 +20,11 @@ def read_node_features(
         head.weight, sampling.NODE, [head.type_id]
     )
     sections = sampling.node_features(
-        version, head.type_id, list(head.names), request.array("ids", "int64")
+        version,
+        head.type_id,
+        list(head.names),
+        request.array("ids", "int64"),
+        call.remaining,
     )
     return Frame(storaged_pb.ReadNodeFeaturesReply(), sections)
 

@@ -23,12 +23,18 @@ from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_U8, EdgeImage, FeatureColumn, PartImage
 
 Sections = dict[str, NDArray[Any]]
+_BLOCK_BYTES = 1 << 20
+"""Bytes that are gathered before the first checkpoint."""
 FeatureRows = tuple[NDArray[np.int64], NDArray[np.int64], FeatureColumn]
 """Positions in the reply, rows (-1 for none), and the column that has them."""
 
 
 def node_features(
-    version: LocalVersion, type_id: int, names: Sequence[str], ids: NDArray[np.int64]
+    version: LocalVersion,
+    type_id: int,
+    names: Sequence[str],
+    ids: NDArray[np.int64],
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> Sections:
     """Return feature columns of nodes.
 
@@ -39,6 +45,8 @@ def node_features(
     names : sequence of str
         Features of the type; ``weight`` is the node's weight.
     ids : ndarray of int64, shape (m,)
+    checkpoint : callable
+        Called between blocks of nodes; may raise.
 
     Returns
     -------
@@ -69,13 +77,13 @@ def node_features(
     for name in names:
         feature = features.get(name)
         if feature is None:
-            sections["f:weight"] = _node_weights(version, nodes)
+            sections["f:weight"] = _node_weights(version, nodes, checkpoint)
         elif feature.kind == "dense":
             bases = version.cached(
                 (_column_addresses, type_id, name),
                 partial(_column_addresses, version, type_id, name),
             )
-            sections[f"f:{name}"] = _read_dense(feature, nodes.parts, nodes.rows, bases)
+            sections[f"f:{name}"] = _read_dense(feature, nodes.parts, nodes.rows, bases, checkpoint)
         else:
             _gather(
                 feature,
@@ -85,6 +93,7 @@ def node_features(
                     for group in groups
                 ],
                 sections,
+                checkpoint,
             )
     return sections
 
@@ -104,15 +113,22 @@ def _column_addresses(version: LocalVersion, type_id: int, name: str) -> NDArray
     return _array_addresses(version, lambda image: image.nodes[type_id].columns[name].values)
 
 
-def _node_weights(version: LocalVersion, nodes: LocatedNodes) -> NDArray[np.float32]:
+def _node_weights(
+    version: LocalVersion, nodes: LocatedNodes, checkpoint: Checkpoint
+) -> NDArray[np.float32]:
     """Return the weight of each node; 1 if its partition has no weights."""
     bases = version.cached(
         (_node_weights, nodes.type_id),
         lambda: _array_addresses(version, lambda image: image.nodes[nodes.type_id].weights),
     )
     unweighted = bases[nodes.parts] == 0
-    out = gather_rows(
-        nodes.parts, np.where(unweighted, -1, nodes.rows), bases, (), np.dtype(np.float32)
+    out = _gather_in_blocks(
+        nodes.parts,
+        np.where(unweighted, -1, nodes.rows),
+        bases,
+        (),
+        np.dtype(np.float32),
+        checkpoint,
     )
     out[unweighted & (nodes.rows >= 0)] = 1
     return out
@@ -166,6 +182,7 @@ def edge_features(
             eids.size,
             [(places, rows, image.columns[feature.name]) for places, rows, image in feature_rows],
             sections,
+            checkpoint,
         )
     return sections
 
@@ -187,7 +204,11 @@ def _edge_rows(
 
 
 def _gather(
-    feature: Feature, size: int, feature_rows: Sequence[FeatureRows], sections: Sections
+    feature: Feature,
+    size: int,
+    feature_rows: Sequence[FeatureRows],
+    sections: Sections,
+    checkpoint: Checkpoint,
 ) -> None:
     """Write one feature of all positions to ``sections``."""
     name = f"f:{feature.name}"
@@ -196,7 +217,9 @@ def _gather(
         for array_index, (places, rows, _) in enumerate(feature_rows):
             array_indices[places], array_rows[places] = array_index, rows
         columns = [as_kernel_array(column.values) for _, _, column in feature_rows]
-        sections[name] = _read_dense(feature, array_indices, array_rows, addresses_of(columns))
+        sections[name] = _read_dense(
+            feature, array_indices, array_rows, addresses_of(columns), checkpoint
+        )
         return
     dtype = np.dtype("uint8" if feature.kind == "bytes" else feature.dtype)
     indptr = _ragged_indptr(size, feature_rows)
@@ -204,15 +227,16 @@ def _gather(
     raw = np.empty(int(indptr[-1]) * dtype.itemsize, np.uint8)
     for places, rows, column in feature_rows:
         values = as_kernel_array(column.values).view(np.uint8)
-        copy_ragged(
-            as_kernel_array(rows),
-            as_kernel_array(places),
-            _indptr(column),
-            values,
-            np.int64(dtype.itemsize),
-            as_kernel_array(indptr),
-            raw,
-        )
+        for block in blocks(rows.size, BLOCK_DRAWS >> 2, checkpoint):
+            copy_ragged(
+                as_kernel_array(rows[block]),
+                as_kernel_array(places[block]),
+                _indptr(column),
+                values,
+                np.int64(dtype.itemsize),
+                as_kernel_array(indptr),
+                raw,
+            )
     sections[f"{name}.indptr"] = indptr
     sections[f"{name}.values"] = raw.view(dtype)
 
@@ -222,10 +246,30 @@ def _read_dense(
     array_indices: NDArray[np.int32],
     rows: NDArray[np.int64],
     bases: NDArray[np.uint64],
+    checkpoint: Checkpoint,
 ) -> NDArray[Any]:
     """Read rows of a dense feature, with the arguments of `gather_rows`."""
     check_output_size(f"feature {feature.name!r}", rows.size, math.prod(feature.shape))
-    return gather_rows(array_indices, rows, bases, feature.shape, np.dtype(feature.dtype))
+    return _gather_in_blocks(
+        array_indices, rows, bases, feature.shape, np.dtype(feature.dtype), checkpoint
+    )
+
+
+def _gather_in_blocks(
+    array_indices: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    bases: NDArray[np.uint64],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    checkpoint: Checkpoint,
+) -> NDArray[Any]:
+    """Return the rows of `gather_rows`, with a checkpoint between blocks of rows."""
+    row_bytes = math.prod(shape) * dtype.itemsize
+    pieces = [
+        gather_rows(array_indices[block], rows[block], bases, shape, dtype)
+        for block in blocks(rows.size, max(_BLOCK_BYTES // max(row_bytes, 1), 1), checkpoint)
+    ]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _ragged_indptr(size: int, feature_rows: Iterable[FeatureRows]) -> NDArray[np.int64]:
@@ -248,4 +292,5 @@ def read_feature_rows(
     feature: Feature, column: FeatureColumn, rows: NDArray[np.int64], sections: Sections
 ) -> None:
     """Write one feature of a partition's rows to ``sections``, in the order of ``rows``."""
-    _gather(feature, rows.size, [(np.arange(rows.size, dtype=np.int64), rows, column)], sections)
+    places = np.arange(rows.size, dtype=np.int64)
+    _gather(feature, rows.size, [(places, rows, column)], sections, no_checkpoint)

@@ -15,11 +15,13 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "candidates, _ = layers.draw(key, np.array([0, node_count], np.int64), "
-                "self.budgets() ** 2, min(count, node_count), replace=False)"
+                "self.budgets() ** 2, min(count, node_count), replace=False, "
+                "checkpoint=self._checkpoint)"
             ),
             (
                 "candidates, _ = layers.draw(key, np.array([0, node_count], np.int64), "
-                "self.budgets(), min(count, node_count), replace=False)"
+                "self.budgets(), min(count, node_count), replace=False, "
+                "checkpoint=self._checkpoint)"
             ),
         ),
         check="budget_layers_follow_their_distribution",
@@ -75,11 +77,13 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "candidates, _ = layers.draw(key, np.array([0, node_count], np.int64), "
-                "self.budgets() ** 2, min(count, node_count), replace=False)"
+                "self.budgets() ** 2, min(count, node_count), replace=False, "
+                "checkpoint=self._checkpoint)"
             ),
             (
                 "candidates, _ = layers.draw(key, np.array([0, node_count], np.int64), "
-                "self.budgets() ** 2, min(count, node_count), replace=True)"
+                "self.budgets() ** 2, min(count, node_count), replace=True, "
+                "checkpoint=self._checkpoint)"
             ),
         ),
         check="budget_layers_have_all_edges_among_their_nodes",

@@ -492,8 +492,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "Euler",
         LAYERS,
         (
-            ("continue\n        layer_key, start = (derive(key, np.uint64(layer)), starts[layer])"),
-            ("continue\n        layer_key, start = (key, starts[layer])"),
+            "layer_key, start = (derive(key, np.uint64(layer)), starts[i])",
+            "layer_key, start = (key, starts[i])",
         ),
         check="layers_follow_candidate_weights",
     ),
@@ -502,8 +502,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         LAYERS,
         (
-            "arrivals[c] = -log(unit_float(word(layer_key, np.uint64(c)))) / measures[start + c]",
-            "arrivals[c] = -log(unit_float(word(layer_key, np.uint64(c)))) * measures[start + c]",
+            "return -log(unit_float(word(layer_key, np.uint64(candidate)))) / measure",
+            "return -log(unit_float(word(layer_key, np.uint64(candidate)))) * measure",
         ),
         check="layers_without_replacement_are_successive_draws",
     ),
@@ -597,11 +597,13 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "chosen, probabilities = layers.draw(rng.key_of(params.seed, rng.LAYER, "
-                "params.hop), starts, measures, params.count, replace=params.replace)"
+                "params.hop), starts, measures, params.count, replace=params.replace, "
+                "checkpoint=context.call.remaining)"
             ),
             (
                 "chosen, probabilities = layers.draw(rng.key_of(params.seed, rng.LAYER, 0), "
-                "starts, measures, params.count, replace=params.replace)"
+                "starts, measures, params.count, replace=params.replace, "
+                "checkpoint=context.call.remaining)"
             ),
         ),
         check="layers_pool_the_neighbors_of_their_nodes",

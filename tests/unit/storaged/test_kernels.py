@@ -9,6 +9,7 @@ import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -24,6 +25,7 @@ from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from storaged import sampling
 from storaged.kernels.exponential_race import log
+from storaged.sampling import features
 
 FORMS = ["mod", "mix64", "holes"]
 
@@ -672,3 +674,29 @@ def test_a_seed_is_taken_modulo_two_to_the_64() -> None:
         sampling.sample_nodes(version, seed=-1, **request).ids,
         sampling.sample_nodes(version, seed=2**64 - 1, **request).ids,
     )
+
+
+def test_features_in_blocks_have_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    version, _ = graph(FORMS[0])
+    ids, names = np.r_[np.arange(40), -1, 10**12], ["x", "age", "tags", "raw"]
+
+    def read(checkpoint: Callable[[], object]) -> list[dict[str, NDArray[Any]]]:
+        return [
+            sampling.node_features(version, 0, [*names, "weight"], ids, checkpoint),
+            sampling.edge_features(version, 0, names, ids, checkpoint),
+        ]
+
+    whole, calls = read(lambda: None), []
+    original = features.blocks
+    monkeypatch.setattr(
+        features,
+        "blocks",
+        lambda count, _, checkpoint: original(count, 3, checkpoint, max_size=3),
+    )
+    pieces = read(lambda: calls.append(0))
+    assert len(calls) > 2 * len(names) * ids.size // 3 // 2
+    for expected, found in zip(whole, pieces, strict=True):
+        assert expected.keys() == found.keys()
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name])
+            assert found[name].dtype == expected[name].dtype

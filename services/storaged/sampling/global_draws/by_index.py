@@ -80,7 +80,13 @@ def sample_nodes_by_index(
     probabilities = np.empty(draw_indices.size, np.float64) if want_probabilities else None
     groups: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(draw_indices.size))]
     if kinds is not None:
-        groups = [([int(kind)], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
+        distinct_kinds: set[int] = set()
+        for block in blocks(kinds.size, BLOCK_DRAWS, checkpoint):
+            distinct_kinds.update(np.unique(kinds[block]).tolist())
+        groups = []
+        for kind in sorted(distinct_kinds):
+            checkpoint()
+            groups.append(([kind], np.flatnonzero(kinds == kind)))
     pieces = [
         (source_types, places[block])
         for source_types, places in groups
