@@ -90,9 +90,10 @@ def validation_message(faults: Sequence[Mapping[str, Any]]) -> str:
     Parameters
     ----------
     faults : sequence of mapping
-        pydantic's errors, at least one. The message describes the field of the first.
+        pydantic's errors, at least one. The message describes the field of the first; a field that
+        does not exist comes first, because it may be a missing one with a typing error.
     """
-    first = faults[0]
+    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     field = _field(first["loc"])
     if first["type"] == "json_invalid":
         return (
@@ -107,9 +108,12 @@ def validation_message(faults: Sequence[Mapping[str, Any]]) -> str:
     if len(value) > _MAX_VALUE_CHARS:
         value = f"{value[:_MAX_VALUE_CHARS]}..."
     if first["type"] == "extra_forbidden":
-        return f"{field}={value}: no such field; GET /docs describes those that there are"[
-            :MAX_MESSAGE_CHARS
-        ]
+        missing = [_field(fault["loc"]) for fault in faults if fault["type"] == "missing"]
+        similar = difflib.get_close_matches(field, missing, n=1)
+        remedy = (
+            f"did you mean {similar[0]}?" if similar else "GET /docs describes those that there are"
+        )
+        return f"{field}={value}: no such field; {remedy}"[:MAX_MESSAGE_CHARS]
     expectations = dict.fromkeys(
         _expectation(fault["msg"]) for fault in faults if _field(fault["loc"]) == field
     )

@@ -120,6 +120,7 @@ def test_a_page_of_another_host_is_refused_with_403(app: FastAPI) -> None:
         (b'{"text": 3}', r"text=3: expected a valid string"),
         (b'{"text": "x", "copies": "many"}', r"copies='many': expected a valid integer"),
         (b'{"text": "x", "copy": 2}', r"copy=2: no such field; GET /docs"),
+        (b'{"txt": "x"}', r"txt='x': no such field; did you mean text\?"),
         (
             b'{"text": "x", "stamps": [1, "a", {}]}',
             r"stamps\[2\]={}: expected a valid integer or a valid string",
