@@ -30,6 +30,8 @@ MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
+API_PREFIX = "/api/v1"
+"""Prefix of the routes that count as calls. Pages and probes poll theirs."""
 """Paths that monitors may request under any host name; they reveal nothing of a graph."""
 
 
@@ -138,10 +140,16 @@ def create_app(
                 return error_response("InvalidRequest", fault, 415)
         if int(length) and (fault := _surrogate_fault(await request.body())):
             return error_response("InvalidRequest", fault, 422)
+        started_at = time.monotonic()
         try:
-            return await proceed(request)
+            response = await proceed(request)
         except Exception as error:  # logged once, here: uvicorn would log the error again
-            return handle_error(request, error)
+            response = handle_error(request, error)
+        if request.url.path.startswith(API_PREFIX) and (route := request.scope.get("route")):
+            code = "OK" if response.status_code < 400 else str(response.status_code)
+            path = API_PREFIX + route.path.removeprefix(API_PREFIX)
+            metrics.count_call(f"{request.method} {path}", code, time.monotonic() - started_at)
+        return response
 
     @app.get("/status", tags=["daemon"])
     def get_status() -> dict[str, Any]:

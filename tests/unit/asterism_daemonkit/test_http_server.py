@@ -138,6 +138,29 @@ def test_an_invalid_body_is_refused_with_field_and_value(
     assert re.match(expected, message(reply)), message(reply)
 
 
+def test_requests_to_the_api_count_as_calls_by_route() -> None:
+    metrics, api = Metrics("metad"), APIRouter(prefix="/api/v1")
+    api.include_router(letter_router())
+    app = create_app(
+        daemon="metad",
+        status=dict,
+        ready=list,
+        flags={},
+        metrics=metrics,
+        allowed_hosts=AllowedHosts(),
+        routers=[api, letter_router()],
+    )
+    for path, content in (("/api/v1", b'{"text": "x"}'), ("/api/v1", b"{}"), ("", b"{}")):
+        send(app, "POST", f"{path}/letters", content)
+    for name in "ab":
+        send(app, "GET", f"/api/v1/letters/{name}")
+    stats = metrics.method_stats()
+    assert {name: (method.calls, method.errors) for name, method in stats.items()} == {
+        "POST /api/v1/letters": (2, 1),
+        "GET /api/v1/letters/{name}": (2, 0),
+    }
+
+
 def test_an_invalid_parameter_is_refused_by_its_name(app: FastAPI) -> None:
     reply = send(app, "GET", "/letters/x?page=0", headers={})
     assert reply.status_code == 422
