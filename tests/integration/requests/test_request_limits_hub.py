@@ -110,7 +110,7 @@ CASES: dict[str, Callable[[Graph], Any]] = {
     "a layer": lambda g: g.sample_layer(ALL[:1000], "to", 50_000, seed=1),
     "walks by p and q": lambda g: g.random_walk(ALL, ["to"], 40, p=0.25, q=4.0, seed=1),
 }
-REFUSED = ("all neighbors", "edges among nodes", "a layer")
+REFUSED = ("all neighbors", "edges among nodes", "edges between nodes", "a layer")
 """Cases that are too large for a reply or a layer when a hub has ten million edges."""
 
 
