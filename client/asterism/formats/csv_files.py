@@ -21,6 +21,7 @@ from asterism.formats import csv_lines
 from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column
 from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
+from asterism.formats.text_files import input_position, open_text
 from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 8 << 20
@@ -121,8 +122,13 @@ class CsvTable:
         """Return the column names of a file."""
         if self._options.columns:
             return list(self._options.columns)
-        with path.open("rb") as file:
+        with open_text(path, label) as file:
             line = _header_line(file, self._options)
+        if len(line) >= MAX_ROW_BYTES:
+            raise InvalidRequest(
+                f"{label}: expected a header line of less than {MAX_ROW_BYTES} bytes; name the "
+                "`columns` if the file has no header"
+            )
         if not line.strip():
             raise InvalidRequest(f"{label}: expected a header line, found none")
         text = line.decode(self._options.encoding, errors="replace").rstrip("\r\n")
@@ -163,7 +169,8 @@ class CsvTable:
         names: list[str],
         column_types: Mapping[str, pa.DataType | None],
     ) -> Iterator[_Block]:
-        with path.open("rb") as file:
+        with open_text(path, label) as file:
+            consumed = 0
             line, skipped = 1, 0
             if self._options.header:
                 skipped = len(_header_line(file, self._options))
@@ -173,6 +180,7 @@ class CsvTable:
             incomplete = b""
             while True:
                 new_data = file.read(self._block_bytes)
+                position = input_position(file)
                 data = incomplete + new_data if incomplete else new_data
                 end = _row_end(data, self._options) if new_data else len(data)
                 if not end and new_data:
@@ -203,7 +211,9 @@ class CsvTable:
                         column_types=column_types,
                         options=self._options,
                         rows_before=skipped,
+                        input_bytes=None if position is None else position - consumed,
                     )
+                    consumed = position or 0
                     line += block.count(b"\n")
                     skipped = 0
                 if not new_data:
@@ -218,7 +228,7 @@ def _skip_byte_order_mark(file: BinaryIO, options: CsvOptions) -> None:
 
 def _header_line(file: BinaryIO, options: CsvOptions) -> bytes:
     _skip_byte_order_mark(file, options)
-    return file.readline()
+    return file.readline(MAX_ROW_BYTES)
 
 
 def _row_end(data: bytes, options: CsvOptions) -> int:
@@ -256,6 +266,8 @@ class _Block:
     options: CsvOptions
     rows_before: int
     """Bytes of the file before this block that no other block accounts for."""
+    input_bytes: int | None = None
+    """Bytes of a compressed file that the block accounts for; None for a plain file."""
     text_checked: bool = False
     """True if the parser can report every row that is too short or too long."""
     replaced_rows: Mapping[int, BadRow] = field(default_factory=dict)
@@ -440,7 +452,9 @@ class _Block:
         size = parsed.size
         lines = self._lines(size)
         kept_rows = np.delete(np.arange(size), parsed.bad_ordinals) if parsed.bad_ordinals else None
-        total_bytes = self.rows_before + len(self.data)
+        total_bytes = self.input_bytes
+        if total_bytes is None:
+            total_bytes = self.rows_before + len(self.data)
         if not size:
             return
         for start, stop in spans(size, limit):

@@ -12,6 +12,7 @@ import yaml
 
 from asterism.formats.chunks import display_path
 from asterism.formats.csv_files import CsvOptions
+from asterism.formats.text_files import COMPRESSION_SUFFIXES, format_suffix
 from asterism_model.schema import Feature, index_columns
 from asterism_model.schema.features import RESERVED_NAMES
 from asterism_model.schema.weight_tables import WeightTable, tables_from_dict
@@ -354,12 +355,18 @@ def _table(context: str, spec: Mapping[str, Any], root: Path, csv: Mapping[str, 
     if not first:
         raise InvalidRequest(f"{context}: files: expected at least one")
     format_ = _text(context, spec, "format", ("csv", "parquet", "numpy")) or _SUFFIXES.get(
-        first[0][0].suffix, ""
+        format_suffix(first[0][0]), ""
     )
     if not format_:
         raise InvalidRequest(
             f"{context}: {first[0][1]}: expected a known suffix; set `format` to csv, parquet or "
             f"numpy"
+        )
+    compressed = next((label for path, label in first if path.suffix in COMPRESSION_SUFFIXES), None)
+    if compressed is not None and format_ != "csv":
+        raise InvalidRequest(
+            f"{context}: {compressed}: expected a {format_} file that is not compressed as a "
+            "whole; unpack it"
         )
     if isinstance(file_entry, Mapping) and format_ != "numpy":
         raise InvalidRequest(

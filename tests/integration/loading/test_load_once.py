@@ -5,6 +5,7 @@ They are loaded again only on request.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections import Counter
@@ -20,7 +21,7 @@ from asterism.cli.app import run
 from asterism.formats import open_source
 from asterism.formats.generate import Shop, write_dgl
 from asterism.ingest import LoadProgress, LoadReport
-from asterism_proto.errors import Conflict
+from asterism_proto.errors import Conflict, InvalidRequest
 
 SHOP = Shop(users=60, items=20, categories=3, clicks=400, buys=0, follows=0, seed=5)
 
@@ -156,6 +157,20 @@ def test_resumed_load_is_recorded_with_its_final_files(client: Client, tmp_path:
     assert summary(report) == (3, 2, False)
     assert ingest.load(client, "cut", source, chunk_rows=1).commit == report.commit
     assert edges_of(client, "cut") == Counter([(1, 2), (2, 3)])
+
+
+def test_interrupted_load_of_compressed_files_resumes(client: Client, tmp_path: Path) -> None:
+    source = write_source(tmp_path / "files")
+    edges = source.parent / "edges.csv"
+    edges.write_bytes(gzip.compress(edges.read_bytes()))
+    interrupt_load(client, "packed", source, after=4)
+    report = ingest.load(client, "packed", source, chunk_rows=1)
+    assert summary(report) == (3, 2, False)
+    assert edges_of(client, "packed") == Counter([(1, 2), (2, 3)])
+    edges.write_bytes(edges.read_bytes()[:-4])
+    with pytest.raises(InvalidRequest, match=r"edges\.csv: .*the file is cut off or damaged"):
+        ingest.load(client, "packed", source)
+    assert edges_of(client, "packed") == Counter([(1, 2), (2, 3)])
 
 
 def test_resuming_with_a_shrunk_source_is_a_conflict(client: Client, tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_features_of_graph4rec_are_lists_and_texts(tmp_path: Path) -> None:
     assert (nodes["t", 201], nodes["t", 202]) == ({"x": [0.5, 1000.0]}, {"x": []})
 
 
-def test_missing_empty_or_compressed_files_are_refused(tmp_path: Path) -> None:
+def test_missing_files_and_wrong_compressions_are_refused(tmp_path: Path) -> None:
     path = kit.write(tmp_path, etype2files="u2u:nowhere", meta_path="u2u")
     with pytest.raises(
         InvalidRequest,
@@ -295,7 +295,7 @@ def test_missing_empty_or_compressed_files_are_refused(tmp_path: Path) -> None:
         open_source(path)
     (tmp_path / "data/nowhere/part-00000.gz").write_bytes(b"x")
     with pytest.raises(
-        InvalidRequest, match=r"nowhere/part-00000\.gz: expected an uncompressed file"
+        InvalidRequest, match=r"part-00000\.gz: named \.gz, but does not begin like gzip data"
     ):
         open_source(path)
 

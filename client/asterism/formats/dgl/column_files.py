@@ -20,6 +20,7 @@ from asterism.formats.parquet_files import ParquetTable, open_parquet, read_batc
 from asterism.formats.parquet_files import describe_field as described_parquet
 from asterism.formats.schema_file import FeatureSpec
 from asterism.formats.tables import ColumnDescription, RowBatch, TableReader
+from asterism.formats.text_files import open_text
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
@@ -187,12 +188,9 @@ def _describe_csv(path: Path, label: str, delimiter: str) -> tuple[CsvOptions, C
 
     The dtype is int64 if the first block holds only integers, otherwise float32.
     """
-    try:
-        with path.open("rb") as file:
-            line = file.readline()
-            block = line + file.read(_PROBE_BYTES)
-    except FileNotFoundError as error:
-        raise InvalidRequest(f"{label}: no such file") from error
+    with open_text(path, label) as file:
+        line = file.readline(_PROBE_BYTES)
+        block = line + file.read(_PROBE_BYTES)
     if len(block) >= _PROBE_BYTES:
         block = block[: block.rfind(b"\n") + 1]
     width = line.rstrip(b"\r\n").count(delimiter.encode()) + 1

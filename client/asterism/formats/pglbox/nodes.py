@@ -20,6 +20,7 @@ from asterism.formats.bad_rows import id_error
 from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
 from asterism.formats.csv_files import BLOCK_BYTES, MAX_ROW_BYTES
 from asterism.formats.pglbox.config import Config
+from asterism.formats.text_files import open_text
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
@@ -119,7 +120,7 @@ class NodeLines:
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         """Yield blocks of complete lines, with the number of the first line."""
         line, incomplete = 1, b""
-        with self._path.open("rb") as file:
+        with open_text(self._path, self._label) as file:
             while True:
                 new_data = file.read(BLOCK_BYTES)
                 data = incomplete + new_data

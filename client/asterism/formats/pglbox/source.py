@@ -27,6 +27,7 @@ from asterism.formats.pglbox.edge_parts import PartFilesTable
 from asterism.formats.pglbox.nodes import NodeLines, Slot, slots_of
 from asterism.formats.schema_file import EdgeSpec, FeatureSpec, Files, TableSpec
 from asterism.formats.tables import TableReader
+from asterism.formats.text_files import open_text
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 
@@ -218,11 +219,6 @@ def list_files(config: Config, description: str, location: str) -> Files:
         and not file.name.startswith(_SKIPPED_PREFIXES)
         and file.name != DONE_MARKER
     )
-    for file in files:
-        if file.suffix in (".gz", ".zip", ".bz2", ".zst"):
-            raise InvalidRequest(
-                f"{display_path(file, config.root)}: expected an uncompressed file; unpack it"
-            )
     if not files:
         raise InvalidRequest(f"{config.path}: {description}: {location}: the folder has no files")
     return tuple((file, display_path(file, config.root)) for file in files)
@@ -230,7 +226,7 @@ def list_files(config: Config, description: str, location: str) -> Files:
 
 def _count_columns(path: Path) -> int:
     """Return the number of columns of the first nonblank line."""
-    with path.open("rb") as file:
+    with open_text(path, path.name) as file:
         for line in file:
             if line.strip():
                 return line.rstrip(b"\r\n").count(b"\t") + 1
