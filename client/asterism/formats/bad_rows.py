@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from asterism import arrow_types
 from asterism.formats import columns
 from asterism.formats.chunks import (
     Array,
@@ -201,9 +202,9 @@ def _read_feature(collector: BadRowCollector, spec: FeatureSpec) -> FeatureValue
         parts = []
         for name in spec.columns:
             values, bad_mask = _read_column(
-                collector, name, lambda column: columns.parse_numbers(column, dtype, spec.fill)
+                collector, name, lambda column: _parse_numbers(column, spec)
             )
-            collector.record(name, bad_mask, lambda value: f"expected {feature.dtype}")
+            collector.record(name, bad_mask, _number_error(spec, batch.columns[name]))
             parts.append(values)
         return np.stack(parts, axis=1)
     name = spec.columns[0]
@@ -228,19 +229,28 @@ def _read_feature(collector: BadRowCollector, spec: FeatureSpec) -> FeatureValue
         return values.reshape(batch.rows, *feature.shape)
     if feature.shape:
         return _read_vectors(collector, spec, name, dtype)
-    values, bad_mask = _read_column(
-        collector, name, lambda column: columns.parse_numbers(column, dtype, spec.fill)
-    )
-    collector.record(
-        name,
-        bad_mask,
-        lambda value: (
-            f"expected {feature.dtype}"
-            if value
-            else "the value is missing; `fill` says what it is then"
-        ),
-    )
+    values, bad_mask = _read_column(collector, name, lambda column: _parse_numbers(column, spec))
+    collector.record(name, bad_mask, _number_error(spec, batch.columns[name]))
     return values
+
+
+def _parse_numbers(column: columns.Column, spec: FeatureSpec) -> tuple[Array, Mask | None]:
+    return columns.parse_numbers(column, np.dtype(spec.feature.dtype), spec.fill, spec.unit)
+
+
+def _number_error(spec: FeatureSpec, column: columns.Column) -> Callable[[str], str]:
+    """Return a function that gives the reason why a value is not a number of a feature."""
+    is_time = isinstance(column, pa.Array) and arrow_types.is_time(
+        arrow_types.value_type(column.type)
+    )
+    unit = f" in the unit {spec.unit!r}; choose another `unit`" if is_time else ""
+
+    def reason(value: str) -> str:
+        if not value:
+            return "the value is missing; `fill` says what it is then"
+        return f"expected {spec.feature.dtype}{unit}"
+
+    return reason
 
 
 def _read_vectors(

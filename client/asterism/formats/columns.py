@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asterism import arrow_types
 from asterism.formats.chunks import Array, Ids, Mask
 from asterism_model import string_ids as contract
 from asterism_model.string_ids import StringColumn
@@ -32,15 +33,7 @@ _FALSE = pa.array(["0", "false", "False", "FALSE"])
 
 def is_text(column: Column) -> bool:
     """Return True if a column holds strings or bytes."""
-    return isinstance(column, pa.Array) and any(
-        is_kind(column.type)
-        for is_kind in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-        )
-    )
+    return isinstance(column, pa.Array) and arrow_types.is_text(column.type)
 
 
 def union_masks(left: Mask | None, right: Mask | None) -> Mask | None:
@@ -55,7 +48,7 @@ def _mask_or_none(mask: Mask) -> Mask | None:
 
 
 def parse_numbers(
-    column: Column, dtype: np.dtype[Any], fill: float | None = None
+    column: Column, dtype: np.dtype[Any], fill: float | None = None, unit: str | None = None
 ) -> tuple[Array, Mask | None]:
     """Parse a column as numbers.
 
@@ -67,6 +60,9 @@ def parse_numbers(
         Dtype of the result. Integers must be integral and in range; floats may be NaN or infinite.
     fill : float, optional
         Value of nulls. Without it, a null is a bad row.
+    unit : str, optional
+        Unit of times, one of `asterism.time_units.UNIT_NS`. Without it, a column of times is
+        refused.
 
     Returns
     -------
@@ -77,11 +73,18 @@ def parse_numbers(
     """
     bad_mask: Mask | None = None
     if isinstance(column, pa.Array):
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = arrow_types.plain_array(column)
         nulls = np.asarray(column.is_null()) if column.null_count else None
         if is_text(column):
             values, bad_mask = _numbers_from_text(column, dtype)
+        elif unit is not None and arrow_types.is_time(column.type):
+            integers, bad_mask = arrow_types.time_integers(column, unit)
+            values, outside = _numbers_from_array(integers, dtype)
+            bad_mask = union_masks(bad_mask, outside)
+        elif pa.types.is_decimal(column.type):
+            texts, bad_mask = arrow_types.decimal_texts(column, integral=dtype.kind != "f")
+            values, outside = _numbers_from_text(texts, dtype)
+            bad_mask = union_masks(bad_mask, outside)
         else:
             kind = column.type
             if not (
@@ -218,7 +221,7 @@ def parse_names(column: Column) -> tuple[StringColumn, Mask | None]:
     """
     if not isinstance(column, pa.Array):
         column = pa.array(column)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = arrow_types.value_type(column.type)
     if pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         raise InvalidRequest(f"column of {kind}: expected text or integers, for names")
     texts = parse_strings(column, len(column))
@@ -247,8 +250,7 @@ def parse_strings(column: Column, rows: int) -> tuple[Ids, Array]:
     """
     if not isinstance(column, pa.Array):
         column = pa.array(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = arrow_types.plain_array(column)
     if not is_text(column):
         column = column.cast(pa.large_string())
     if column.null_count:
@@ -313,9 +315,7 @@ def parse_lists(
             column = column.cast(pa.string())
         column = pc.split_pattern(to_utf8(column), pattern=separator)
     kind = column.type
-    if not (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    ):
+    if not (arrow_types.is_list(kind) or pa.types.is_fixed_size_list(kind)):
         raise InvalidRequest(
             f"column of {kind}: expected lists, for a feature of lists of {dtype}; set `split` "
             "for text"

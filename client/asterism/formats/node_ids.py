@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asterism import arrow_types
 from asterism.formats import columns
 from asterism.formats.chunks import Ids, Mask
 from asterism.formats.tables import TableReader
@@ -21,8 +22,7 @@ def as_strings(column: columns.Column) -> pa.Array:
     """Return a column as strings for lookup."""
     if not isinstance(column, pa.Array):
         column = pa.array(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = arrow_types.plain_array(column)
     return (
         columns.to_utf8(column).cast(pa.large_string())
         if columns.is_text(column)

@@ -8,16 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
+from asterism import arrow_types
 from asterism.formats.chunks import mismatch_error
 from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.framing import DTYPES
 
 
 def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
     """Open a file and read its footer; raise InvalidRequest if that fails."""
     try:
-        return parquet.ParquetFile(path, memory_map=False, pre_buffer=False)
+        # Timestamps of 96 bits, which Spark writes, have microseconds. As nanoseconds, years after
+        # 2262 would overflow.
+        return parquet.ParquetFile(
+            path, memory_map=False, pre_buffer=False, coerce_int96_timestamp_unit="us"
+        )
     except FileNotFoundError as error:
         raise InvalidRequest(f"{label}: no such file") from error
     except (pa.ArrowInvalid, OSError) as error:
@@ -26,36 +30,14 @@ def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
 
 def describe_field(label: str, field: pa.Field) -> ColumnDescription:
     """Describe a column of an Arrow type as a feature."""
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    ):
-        return ColumnDescription(kind="bytes")
-    if pa.types.is_fixed_size_list(kind) and _dtype(kind.value_type):
-        return ColumnDescription(
-            kind="dense", dtype=_dtype(kind.value_type), shape=(kind.list_size,)
-        )
-    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _dtype(kind.value_type):
-        is_integer = pa.types.is_integer(kind.value_type)
-        return ColumnDescription(kind="ragged", dtype="int64" if is_integer else "float32")
-    dtype = _dtype(kind)
-    if not dtype:
+    try:
+        kind, dtype, shape = arrow_types.describe_type(field.type)
+    except arrow_types.UnsupportedTypeError as error:
         raise InvalidRequest(
             f"{label}: column {field.name!r} of {field.type}: expected numbers, lists of numbers, "
-            f"or "
-            "strings"
-        )
-    return ColumnDescription(kind="dense", dtype=dtype)
-
-
-def _dtype(kind: pa.DataType) -> str:
-    name = {"halffloat": "float16", "float": "float32", "double": "float64"}.get(
-        str(kind), str(kind)
-    )
-    return name if name in DTYPES else ""
+            f"times or strings; {error}"
+        ) from error
+    return ColumnDescription(kind=kind, dtype=dtype, shape=shape)
 
 
 class ParquetTable:

@@ -13,6 +13,7 @@ import yaml
 from asterism.formats.chunks import display_path
 from asterism.formats.csv_files import CsvOptions
 from asterism.formats.text_files import COMPRESSION_SUFFIXES, format_suffix
+from asterism.time_units import DEFAULT_UNIT, check_unit
 from asterism_model.schema import Feature, index_columns
 from asterism_model.schema.features import RESERVED_NAMES
 from asterism_model.schema.weight_tables import WeightTable, tables_from_dict
@@ -45,6 +46,8 @@ class FeatureSpec:
     """Separator of values in text, or None."""
     fill: float | None = None
     """Value of nulls, or None if a null is a bad row."""
+    unit: str = DEFAULT_UNIT
+    """Unit of times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,7 +444,7 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     if isinstance(value, str):  # short form, `age: int64`
         value = {"kind": "bytes"} if value == "bytes" else {"dtype": value}
     spec = _mapping(
-        context, value, {"column", "columns", "kind", "dtype", "shape", "split", "fill"}
+        context, value, {"column", "columns", "kind", "dtype", "shape", "split", "fill", "unit"}
     )
     columns = (
         _names(f"{context}: columns", spec["columns"])
@@ -452,6 +455,12 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     shape = [shape] if isinstance(shape, int) else shape
     if not isinstance(shape, list) or not all(isinstance(dimension, int) for dimension in shape):
         raise InvalidRequest(f"{context}: shape={shape!r}: expected a list of integers")
+    unit = check_unit(f"{context}: unit", spec.get("unit", DEFAULT_UNIT))
+    if "unit" in spec and table is not None and table.format != "parquet":
+        raise InvalidRequest(
+            f"{context}: unit={unit!r}: expected none, because times of {table.format} files are "
+            "numbers in the unit that they have there; remove it"
+        )
     split, fill = spec.get("split"), spec.get("fill")
     if split is not None and (not isinstance(split, str) or not split):
         raise InvalidRequest(f"{context}: split={split!r}: expected the separator of the values")
@@ -485,7 +494,7 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
         {"kind"} if split else frozenset()
     )
     return FeatureSpec(
-        feature=feature, columns=columns, declared=index_columns, split=split, fill=fill
+        feature=feature, columns=columns, declared=index_columns, split=split, fill=fill, unit=unit
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asterism import arrow_types
 from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column
 from asterism_proto.errors import InvalidRequest
@@ -60,7 +61,9 @@ class RowBatch:
     def display_value(self, column: str, row: int) -> str:
         """Return a value as text for messages."""
         values = self.columns[column]
-        value = values[row].as_py() if isinstance(values, pa.Array) else values[row]
+        value = (
+            arrow_types.python_value(values, row) if isinstance(values, pa.Array) else values[row]
+        )
         if isinstance(value, bytes):
             return value.decode(errors="replace")
         return (
