@@ -821,6 +821,7 @@ class Client(CatalogClient):
         rename: Mapping[str, str] | None = None,
         only: Iterable[str] | None = None,
         fill: Mapping[str, Any] | None = None,
+        time_unit: str = "us",
         node_type: str = "node",
         relation: str = "edge",
         parts: int = 8,
@@ -829,7 +830,7 @@ class Client(CatalogClient):
         salt: int = 0,
         build: bool = False,
     ) -> LoadedGraph:
-        """Load a graph from PyG, DGL, NetworkX, igraph, SciPy or pandas, and commit it.
+        """Load a graph from another library, or arrays of edges, and commit it.
 
         The space is created if it does not exist. ``docs/loading.md`` describes the mapping.
         Parameters, result and errors are those of `asterism.objects.load_graph`.
@@ -840,9 +841,10 @@ class Client(CatalogClient):
             Name of the space.
         graph : object
             PyG ``Data`` or ``HeteroData``, ``DGLGraph``, NetworkX or igraph graph, SciPy sparse
-            matrix, pandas frame of edges, or a dict of edge types to matrices or frames.
-        nodes : DataFrame or dict of str to DataFrame, optional
-            Frames of nodes, for frames of edges.
+            matrix, frame of edges (pandas, Polars, Arrow), array of edges of shape (2, E), or a
+            dict of edge types to matrices, frames or arrays.
+        nodes : DataFrame, int, or dict of str to DataFrame or int, optional
+            Frames of nodes, for frames of edges; numbers of nodes, for arrays of edges.
         ends : (str, str), default ("src", "dst")
             Columns of a frame of edges that hold source and destination.
         weights : str or dict of str to str, optional
@@ -853,6 +855,8 @@ class Client(CatalogClient):
             Attributes to load as features. None: all.
         fill : dict of str to value, optional
             Value for missing values, by attribute. Without it, missing values are rejected.
+        time_unit : {"d", "s", "ms", "us", "ns"}, default "us"
+            Unit of datetimes, dates and durations, which become int64.
         node_type, relation : str
             Names of the types if the object has none: ``node`` and ``node:edge:node``.
         parts : int, default 8
@@ -890,6 +894,7 @@ class Client(CatalogClient):
             rename=rename,
             only=only,
             fill=fill,
+            time_unit=time_unit,
             node_type=node_type,
             relation=relation,
             parts=parts,

@@ -110,6 +110,7 @@ class AsyncClient(ClosingWrapper[Client]):
         rename: Mapping[str, str] | None = None,
         only: Iterable[str] | None = None,
         fill: Mapping[str, Any] | None = None,
+        time_unit: str = "us",
         node_type: str = "node",
         relation: str = "edge",
         parts: int = 8,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from asterism.foreign_names import as_name
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import ArrayColumn
+from asterism.objects.typed_columns import ForeignColumn, objects_to_numbers, times_to_integers
 from asterism.training.tensor_ops import is_tensor
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import DTYPES
@@ -115,6 +116,7 @@ class AttributeReader:
                 values,
                 rows,
                 missing=self._options.fill.get(name),
+                unit=self._options.time_unit,
             )
             try:
                 feature_column.feature(feature_name)
@@ -143,19 +145,23 @@ class AttributeReader:
                 )
 
 
-def make_column(description: str, values: Any, rows: int, *, missing: Any = None) -> ArrayColumn:
+def make_column(
+    description: str, values: Any, rows: int, *, missing: Any = None, unit: str | None = None
+) -> ArrayColumn:
     """Convert values to a column.
 
     Parameters
     ----------
     description : str
         Description of the values, for error messages.
-    values : tensor, array or sequence
+    values : tensor, array, sequence or ForeignColumn
         Values of ``rows`` rows. None in a sequence is missing.
     rows : int
         Expected number of rows.
     missing : optional
         Replacement for missing values. None: missing values are rejected.
+    unit : str, optional
+        Unit of times. None: times are rejected.
 
     Returns
     -------
@@ -175,7 +181,7 @@ def make_column(description: str, values: Any, rows: int, *, missing: Any = None
             )
         dtype = str(values.dtype).removeprefix("torch.").replace("bfloat16", "float32")
     else:
-        values = _flat_values(description, values, missing)
+        values = _flat_values(description, values, missing, unit)
         if isinstance(values, tuple):
             if len(values[0]) - 1 != rows:
                 raise InvalidRequest(
@@ -196,12 +202,19 @@ def make_column(description: str, values: Any, rows: int, *, missing: Any = None
 
 
 def _flat_values(
-    description: str, values: Any, missing: Any
+    description: str, values: Any, missing: Any, unit: str | None
 ) -> NDArray[Any] | tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Return values as an array of numbers, or strings as offsets and bytes."""
+    if isinstance(values, ForeignColumn):
+        return values.convert(description, missing, unit)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+        return times_to_integers(description, values, missing, unit)
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OSU":
         return values
     items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    numbers = objects_to_numbers(description, items, missing, unit)
+    if numbers is not None:
+        return numbers
     kinds = set(map(type, items))
     if type(None) in kinds:
         if missing is None:

@@ -6,18 +6,21 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from asterism.objects import dgl, igraph, networkx, pandas, pyg, scipy
+import numpy as np
+
+from asterism.objects import arrays, arrow, dgl, igraph, networkx, pandas, pyg, scipy
 from asterism.objects.columns import AttributeReader
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import GraphTables
+from asterism.training.tensor_ops import is_tensor
 from asterism_proto.errors import InvalidRequest
 
 ObjectReader = Callable[[Any, ReadOptions, AttributeReader], GraphTables]
 
 EXPECTED_OBJECTS = (
     "a PyG Data or HeteroData, a DGLGraph, a graph of NetworkX or igraph, a SciPy sparse "
-    "matrix or pandas DataFrame of edges, or a mapping of "
-    "edge types to these two; files are loaded by asterism.ingest.load"
+    "matrix, pandas DataFrame, Arrow table, Polars frame or [2, E] array of edges, or a mapping of "
+    "edge types to one kind of these; files are loaded by asterism.ingest.load"
 )
 
 
@@ -43,10 +46,10 @@ def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
     """
     attributes = AttributeReader(options)
     reader = _reader_for(graph)
-    if options.nodes is not None and reader is not pandas.read:
+    if options.nodes is not None and reader not in (pandas.read, arrow.read, arrays.read):
         raise InvalidRequest(
             f"nodes: expected None, because a {type(graph).__name__} has its own nodes; pass nodes "
-            "with data frames of edges only"
+            "with data frames, Arrow tables or arrays of edges only"
         )
     tables = reader(graph, options, attributes)
     attributes.check()
@@ -62,6 +65,10 @@ def _reader_for(graph: Any) -> ObjectReader:
             return scipy.read
         if all(map(_is_pandas, graph.values())):
             return pandas.read
+        if all(map(_is_arrow, graph.values())):
+            return arrow.read
+        if all(map(_is_array, graph.values())):
+            return arrays.read
         raise InvalidRequest(
             "graph: expected "
             f"{EXPECTED_OBJECTS}; found a mapping to "
@@ -80,6 +87,8 @@ def _reader_for(graph: Any) -> ObjectReader:
         (lambda candidate: _is_instance(candidate, "igraph", "Graph"), igraph.read),
         (_is_scipy, scipy.read),
         (_is_pandas, pandas.read),
+        (_is_arrow, arrow.read),
+        (_is_array, arrays.read),
     ]
     for matches, reader in readers:
         if matches(graph):
@@ -104,3 +113,12 @@ def _is_scipy(graph: Any) -> bool:
 
 def _is_pandas(graph: Any) -> bool:
     return _is_instance(graph, "pandas", "DataFrame")
+
+
+def _is_arrow(graph: Any) -> bool:
+    """Return True for Arrow tables, and frames of Polars and others that export such tables."""
+    return hasattr(type(graph), "__arrow_c_stream__") and not _is_pandas(graph)
+
+
+def _is_array(graph: Any) -> bool:
+    return is_tensor(graph) or isinstance(graph, np.ndarray)

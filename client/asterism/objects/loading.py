@@ -25,6 +25,7 @@ from asterism.objects.tables import (
     row_spans,
 )
 from asterism.records.samples import FeatureValue
+from asterism.time_units import DEFAULT_UNIT, check_unit
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
@@ -65,6 +66,7 @@ def load_graph(
     rename: Mapping[str, str] | None = None,
     only: Iterable[str] | None = None,
     fill: Mapping[str, Any] | None = None,
+    time_unit: str = DEFAULT_UNIT,
     node_type: str = "node",
     relation: str = "edge",
     parts: int = 8,
@@ -87,11 +89,13 @@ def load_graph(
         Name of the space; it is created if it does not exist.
     graph : object
         PyG ``Data`` or ``HeteroData``, ``DGLGraph``, NetworkX or igraph graph, SciPy sparse matrix,
-        pandas frame of edges, or a dict of edge types, such as ``("user", "buys", "item")``, to
-        matrices or frames. Edges of undirected graphs are written in both directions.
-    nodes : DataFrame or dict of str to DataFrame, optional
-        Frames of nodes, for frames of edges. A column ``id``, or else the index, holds the labels.
-        The nodes of a type without a frame are those that edges refer to.
+        frame of edges (pandas, Polars, Arrow), integer array of edges of shape (2, E), or a dict of
+        edge types, such as ``("user", "buys", "item")``, to matrices, frames or arrays. Edges of
+        undirected graphs are written in both directions.
+    nodes : DataFrame, int, or dict of str to DataFrame or int, optional
+        Frames of nodes, for frames of edges. A column ``id``, or else the index of pandas or the
+        row, holds the labels. The nodes of a type without a frame are those that edges refer to.
+        For arrays of edges the number of nodes; the default is the largest id plus 1.
     ends : (str, str), default ("src", "dst")
         Columns of a frame of edges that hold source and destination.
     weights : str or dict of str to str, optional
@@ -104,6 +108,8 @@ def load_graph(
         Attributes to load as features. None: all.
     fill : dict of str to value, optional
         Replacement for missing values, by attribute. Without it, missing values are rejected.
+    time_unit : {"d", "s", "ms", "us", "ns"}, default "us"
+        Unit of datetimes, dates and durations, which become int64; see `asterism.arrow_types`.
     node_type, relation : str
         Names of the types if the object has none: ``node`` and ``node:edge:node``.
     parts : int, default 8
@@ -152,6 +158,7 @@ def load_graph(
         fill=dict(fill or {}),
         nodes=nodes,
         ends=ends,
+        time_unit=check_unit("time_unit", time_unit),
         string_ids=has_string_ids,
     )
     tables = _read_object(graph, options, salt if existing is None else existing.salt)

@@ -175,6 +175,8 @@ def _attribute_columns(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
                 f"column {name!r}: expected a string as its name; rename it in the frame"
             )
         column = frame[name]
+        if isinstance(column.dtype, sys.modules["pandas"].DatetimeTZDtype):
+            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
         is_numeric = isinstance(column.dtype, np.dtype) and column.dtype != object
         columns[name] = column.to_numpy() if is_numeric else _to_list(column)
     return columns

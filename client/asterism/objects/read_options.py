@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from asterism.time_units import DEFAULT_UNIT
 from asterism_proto.errors import InvalidRequest
 
 
@@ -28,6 +29,8 @@ class ReadOptions:
     ends: tuple[str, str] = ("src", "dst")
     """Columns of a frame of edges that hold source and destination."""
 
+    time_unit: str = DEFAULT_UNIT
+    """Unit of times that become integers."""
     string_ids: bool = False
     """True if the space has string ids."""
 
