@@ -30,8 +30,13 @@ StringColumn = tuple[I64, U8]
 
 ID_COLUMN = "id"
 """Column of every node type with the string ids; the name is reserved for it."""
-MAX_STRING_BYTES = 256
-"""Most bytes of a string id in UTF-8."""
+MAX_STRING_BYTES = 4096
+"""Most bytes of a string id in UTF-8, for URLs and paths. It bounds messages, not what is stored:
+stores of earlier releases, which had 256, need no change."""
+FIXED_WIDTH_CHARS = 256
+"""Longest string in a NumPy array of str, in which every entry has the width of the longest."""
+_DISPLAY_CHARS = 80
+"""Longest string that a message shows as a whole."""
 _HASH_BLOCK = 8192
 """Strings hashed at a time, so that their state stays in the cache of a core."""
 _SIPHASH_INIT = tuple(
@@ -172,7 +177,7 @@ def encode_strings(label: str, names: Sequence[Any]) -> StringColumn:
     if len(ends) != max(len(names) - 1, 0):
         index = next(i for i, name in enumerate(names) if "\0" in name)
         raise InvalidRequest(
-            f"{label}[{index}] = {names[index]!r}: {invalid_reason(names[index].encode())}"
+            f"{label}[{index}] = {shortened(names[index])}: {invalid_reason(names[index].encode())}"
         )
     indptr = np.zeros(len(names) + 1, np.int64)
     indptr[1:-1], indptr[-1] = ends - np.arange(len(ends)), len(values) - len(ends)
@@ -189,8 +194,13 @@ def _first_non_string(names: Sequence[Any]) -> str:
 
 
 def decode_strings(names: StringColumn) -> NDArray[np.str_]:
-    """Return a column of bytes as an array of strings; empty entries become ``""``."""
+    """Return a column of bytes as an array of strings; empty entries become ``""``.
+
+    Its dtype is str, or object if a string is longer than `FIXED_WIDTH_CHARS` bytes.
+    """
     indptr, values = names
+    if np.diff(indptr).max(initial=0) > FIXED_WIDTH_CHARS:
+        return _decode_long_strings(names)
     text = values.tobytes().decode()
     if len(text) != len(values):
         raw, ends = values.tobytes(), indptr.tolist()
@@ -200,6 +210,13 @@ def decode_strings(names: StringColumn) -> NDArray[np.str_]:
     out = np.zeros((len(lengths), width), np.uint32)  # all ASCII: one byte per character
     out[np.arange(width) < lengths[:, None]] = values
     return out.view(f"<U{width}").reshape(-1)
+
+
+def _decode_long_strings(names: StringColumn) -> NDArray[Any]:
+    indptr, values = names
+    raw, out = values.tobytes(), np.empty(len(indptr) - 1, object)
+    out[:] = [raw[start:stop].decode() for start, stop in pairwise(indptr.tolist())]
+    return out
 
 
 def invalid_mask(names: StringColumn) -> NDArray[np.bool_]:
@@ -240,8 +257,16 @@ def single_row(names: StringColumn, index: int) -> StringColumn:
 
 
 def display_string(names: StringColumn, index: int) -> str:
-    """Return one entry as quoted text for messages."""
-    return repr(single_row(names, index)[1].tobytes().decode(errors="backslashreplace"))
+    """Return one entry as quoted text for messages, shortened in the middle if it is long."""
+    return shortened(single_row(names, index)[1].tobytes().decode(errors="backslashreplace"))
+
+
+def shortened(text: str) -> str:
+    """Return a string as quoted text for messages, shortened in the middle if it is long."""
+    if len(text) <= _DISPLAY_CHARS:
+        return repr(text)
+    half = _DISPLAY_CHARS // 2
+    return f"{text[:half] + '...' + text[-half:]!r} ({len(text)} characters)"
 
 
 def invalid_reason(name: bytes) -> str:
@@ -261,7 +286,7 @@ def check_strings(label: str, names: StringColumn) -> None:
     if invalid.any():
         index = int(np.argmax(invalid))
         raise InvalidRequest(
-            f"{label}[{index}] = {display_string(names, index):.80}: "
+            f"{label}[{index}] = {display_string(names, index)}: "
             f"{invalid_reason(single_row(names, index)[1].tobytes())}"
         )
 

@@ -213,7 +213,9 @@ class GraphCalls:
                     f"ids with {ids[rows[row]]}: expected one node, found "
                     f"{names[rows[row]]!r} and {decoded[row]!r} of different types; pass ntype"
                 )
-            if decoded.dtype.itemsize > names.dtype.itemsize:
+            if decoded.dtype == object or (
+                names.dtype != object and decoded.dtype.itemsize > names.dtype.itemsize
+            ):
                 names = names.astype(decoded.dtype)
             names[rows[has_name]] = decoded[has_name]
         return names

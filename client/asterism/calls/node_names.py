@@ -9,6 +9,7 @@ from asterism.calls import validation
 from asterism.calls.base import GraphCalls
 from asterism.calls.string_ids import NodeTypes, as_string_array
 from asterism.records.arrays import Ids
+from asterism_model.string_ids import shortened
 from asterism_proto.errors import InvalidRequest, NotFound
 
 
@@ -50,8 +51,8 @@ class StringIdCalls(GraphCalls):
             If no node of the version has a name (with ``missing="fail"``); the message has the
             first such name.
         InvalidRequest
-            If the space has no string ids, or a name is longer than 256 bytes in UTF-8 or contains
-            NUL.
+            If the space has no string ids, or a name is longer than 4096 bytes in UTF-8 or
+            contains NUL.
 
         Examples
         --------
@@ -71,7 +72,7 @@ class StringIdCalls(GraphCalls):
             position = int(unknown[0])
             description = f"node of type {ntype!r}" if isinstance(ntype, str) else "node"
             raise NotFound(
-                f"names[{position}]={strings.reshape(-1)[position]!r}: expected a "
+                f"names[{position}]={shortened(strings.reshape(-1)[position])}: expected a "
                 f"{description} of space {self.space!r} ({len(unknown) - 1} more); pass "
                 "missing='none' to get -1 for unknown names"
             )
@@ -95,7 +96,7 @@ class StringIdCalls(GraphCalls):
         Returns
         -------
         ndarray of str, shape of ``ids``
-            Names; ``""`` for -1.
+            Names; ``""`` for -1. The dtype is object if one has more than 256 characters.
 
         Raises
         ------

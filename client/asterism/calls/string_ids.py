@@ -25,6 +25,9 @@ choice.
 
 def as_string_array(argument: str, values: ArrayLike) -> NDArray[Any] | None:
     """Return ``values`` as an array of strings of any shape; None if they are not strings."""
+    if isinstance(values, list | tuple) and values and all(isinstance(v, str) for v in values):
+        # An array of NumPy's own strings would give each the width of the longest.
+        return np.array(values, dtype=object)
     array = validation.as_array(argument, values, "ids")
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         return np.asarray(

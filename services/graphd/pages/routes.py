@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 
 from asterism_model.elements import EDGE, NODE, canonical_weight_name
+from asterism_model.string_ids import MAX_STRING_BYTES
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -53,7 +54,12 @@ WeightName = Annotated[
 
 NodeTypeName = Annotated[str, Query(alias="type", max_length=256, description="A node type.")]
 NodeIdText = Annotated[
-    str, Query(alias="id", max_length=256, description="Id of the node: digits, or its string id.")
+    str,
+    Query(
+        alias="id",
+        max_length=MAX_STRING_BYTES,
+        description="Id of the node: digits, or its string id.",
+    ),
 ]
 
 

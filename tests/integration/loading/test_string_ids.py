@@ -234,10 +234,35 @@ def test_scans_return_string_ids_on_request(graph: Graph) -> None:
     assert prices == {name: float(i) for i, name in enumerate(ITEMS)}
 
 
+def test_long_string_ids_are_kept_whole(graph: Graph) -> None:
+    names = [f"https://example.org/{'x' * 4074}/{i}" for i in range(3)]
+    assert len(names[0]) == 4096
+    graph.client.create_space(
+        "long",
+        {"ids": "string", "nodes": {"page": {}}, "edges": {"page:links:page": {}}, "parts": 2},
+    )
+    pages = graph.client.graph("long")
+    pages.upsert_nodes([*names, "short"], "page")
+    pages.upsert_edges([names[0], names[1], "short"], [names[1], names[2], names[0]], "links")
+    pages.build()
+    near = pages.sample_neighbors([*names[:2], "short"], "links", 1, seed=1)
+    assert pages.node_names(near.nodes, "page").reshape(-1).tolist() == [
+        names[1],
+        names[2],
+        names[0],
+    ]
+    drawn = pages.sample_nodes(3, "page", where=f"id in ('{names[2]}')")
+    assert set(pages.node_names(drawn.nodes).tolist()) == {names[2]}
+    with pytest.raises(
+        NotFound, match=r"names\[0\]='https.*\.\.\.x+/7' \(4096 characters\): expec"
+    ):
+        pages.node_ids([names[0][:-1] + "7"], "page")
+
+
 def test_invalid_string_ids_are_refused_with_the_value(graph: Graph) -> None:
     for names, message in (
         (["a", ""], r"ids\[1\] = ''"),
-        (["x" * 257], "at most 256 bytes in UTF-8, found 257"),
+        (["x" * 4097], "at most 4096 bytes in UTF-8, found 4097"),
         (["a\0b"], "NUL"),
         ([1, 2], "expected strings, because a node of this space needs a name"),
     ):

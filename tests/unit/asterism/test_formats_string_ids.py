@@ -53,7 +53,7 @@ def test_csv_ids_are_hashes_of_strings_that_are_kept(tmp_path: Path) -> None:
 
 
 def test_bad_strings_are_reported_by_row(tmp_path: Path) -> None:
-    long = "l" * 257
+    long = "l" * 4097
     rows = [b"SFO,1", b",1", b"JFK,-1", long.encode() + b",1", b"\xff\xfe,1", b"LAX,2"]
     (chunk,) = source(
         tmp_path, NODES, {"ports.csv": b"code,w\n" + b"\n".join(rows) + b"\n"}
@@ -62,7 +62,7 @@ def test_bad_strings_are_reported_by_row(tmp_path: Path) -> None:
     assert [(row, column, reason) for row, column, _, reason in bad_rows(chunk)] == [
         (3, "code", "the id is missing"),
         (4, "w", "a weight is not negative"),
-        (5, "code", "expected at most 256 bytes in UTF-8, found 257"),
+        (5, "code", "expected at most 4096 bytes in UTF-8, found 4097"),
         (6, "code", "expected UTF-8"),
     ]
     source_with_nul = source(tmp_path, NODES, {"ports.csv": b"code,w\nS\0O,1\nLAX,2\n"})

@@ -217,7 +217,7 @@ def test_times_that_do_not_fit_the_unit_are_refused(values: Any) -> None:
 
 
 def test_months_are_no_unit_of_time() -> None:
-    with pytest.raises(InvalidRequest, match="x: datetime64.M.: expected a unit from weeks to"):
+    with pytest.raises(InvalidRequest, match=r"x: datetime64.M.: expected a unit from weeks to"):
         make_column("x", np.array(["2024-01"], "datetime64[M]"), 1, unit="us")
 
 
