@@ -26,6 +26,7 @@ from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 8 << 20
 MAX_ROW_BYTES = 64 << 20
+_USUAL_DELIMITERS = ("\t", ",", ";", "|", " ")
 _UTF8 = ("utf-8", "utf-8-sig", "ascii")
 UNIT_SEPARATOR = "\x1f"
 """Replacement for multi-byte delimiters, which the parser does not support."""
@@ -114,9 +115,38 @@ class CsvTable:
         """Return the kind "text", after checking that every file has the column."""
         for path, label in self._files:
             names = self.names(path, label)
+            line = self._first_line(path, label)
+            self._check_delimiter(label, line, names, column)
             if column not in names:
                 raise missing_column_error(label, column, names)
         return ColumnDescription(kind="text")
+
+    def _first_line(self, path: Path, label: str) -> str:
+        with open_text(path, label) as file:
+            line = _header_line(file, self._options)
+        return line.decode(self._options.encoding, errors="replace").rstrip("\r\n")
+
+    def _check_delimiter(self, label: str, line: str, names: list[str], column: str) -> None:
+        """Raise InvalidRequest if not the delimiter but another one splits the first line.
+
+        It splits a header into names with the column, and a row into as many fields as there are
+        columns.
+        """
+        if self._options.delimiter in line or (len(names) == 1 and column in names):
+            return
+        for other in _USUAL_DELIMITERS:
+            fields = [field.strip(self._options.quote or None) for field in line.split(other)]
+            if (
+                column in fields
+                if self._options.header and not self._options.columns
+                else len(fields) == len(names) and (other != " " or "".join(fields).isdigit())
+            ):
+                shown = "\\t" if other == "\t" else other
+                raise InvalidRequest(
+                    f"{label}: expected the delimiter {self._options.delimiter!r} in the first "
+                    f"line, found {line.count(other)} of {other!r}; set "
+                    f'`csv: {{delimiter: "{shown}"}}`'
+                )
 
     def names(self, path: Path, label: str) -> list[str]:
         """Return the column names of a file."""

@@ -12,6 +12,7 @@ import yaml
 
 from asterism.formats.chunks import display_path
 from asterism.formats.csv_files import CsvOptions
+from asterism.formats.output_folders import folder_files
 from asterism.formats.text_files import COMPRESSION_SUFFIXES, format_suffix
 from asterism.time_units import DEFAULT_UNIT, check_unit
 from asterism_model.schema import Feature, index_columns
@@ -382,11 +383,13 @@ def _table(context: str, spec: Mapping[str, Any], root: Path, csv: Mapping[str, 
     return TableSpec(
         format=format_,
         files=resolved,
-        csv=_csv(context, spec, csv) if format_ == "csv" else CsvOptions(),
+        csv=_csv(context, spec, csv, first) if format_ == "csv" else CsvOptions(),
     )
 
 
-def _csv(context: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> CsvOptions:
+def _csv(
+    context: str, spec: Mapping[str, Any], shared: Mapping[str, Any], files: Files
+) -> CsvOptions:
     options = {**shared, **_mapping(f"{context}: csv", spec.get("csv"), _CSV_KEYS)}
     arguments: dict[str, Any] = {
         key: _flag(context, options, key) for key in ("header", "multiline") if key in options
@@ -396,6 +399,8 @@ def _csv(context: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> Cs
             if not isinstance(options[key], str):
                 raise InvalidRequest(f"{context}: csv: {key}={options[key]!r}: expected text")
             arguments[key] = options[key]
+    if "delimiter" not in options:
+        arguments["delimiter"] = _default_delimiter(context, files)
     if "nulls" in options:
         arguments["nulls"] = tuple(
             dict.fromkeys(("", *_names(f"{context}: csv: nulls", options["nulls"])))
@@ -408,8 +413,20 @@ def _csv(context: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> Cs
         raise InvalidRequest(f"{context}: {error}") from error
 
 
+def _default_delimiter(context: str, files: Files) -> str:
+    """Return the delimiter that the suffixes of files imply: a tab for .tsv, otherwise a comma."""
+    with_tabs = [format_suffix(path) == ".tsv" for path, _ in files]
+    if any(with_tabs) and not all(with_tabs):
+        raise InvalidRequest(
+            f"{context}: {files[with_tabs.index(True)][1]} and "
+            f"{files[with_tabs.index(False)][1]}: expected files with one delimiter; set "
+            "`csv: {delimiter: ...}`"
+        )
+    return "\t" if any(with_tabs) else ","
+
+
 def _resolve_files(context: str, names: Any, root: Path) -> Files:
-    """Return the files for names and patterns; a pattern yields its files sorted by name."""
+    """Return the files for names, patterns and folders; those of each are sorted by name."""
     files: list[tuple[Path, str]] = []
     for name in _names(f"{context}: files", names):
         path = root / name
@@ -417,11 +434,16 @@ def _resolve_files(context: str, names: Any, root: Path) -> Files:
         if not matches:
             raise InvalidRequest(f"{context}: {name}: no such file")
         for match in matches:
-            if not match.is_file():
-                raise InvalidRequest(
-                    f"{context}: {display_path(match, root)}: no such file under {root}"
+            label = display_path(match, root)
+            if match.is_dir():
+                files.extend(
+                    (file, display_path(file, root))
+                    for file in folder_files(match, f"{context}: {label}")
                 )
-        files.extend((match, display_path(match, root)) for match in matches)
+                continue
+            if not match.is_file():
+                raise InvalidRequest(f"{context}: {label}: no such file under {root}")
+            files.append((match, label))
     return tuple(files)
 
 

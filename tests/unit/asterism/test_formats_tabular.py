@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -187,6 +188,55 @@ def test_any_delimiter_is_read(tmp_path: Path, delimiter: str) -> None:
     (chunk,) = edges(tmp_path, schema, {"people.csv": "id\n1\n", "knows.csv": text})
     assert (chunk.src.tolist(), chunk.dst.tolist()) == ([1, 3], [2, 1])
     assert chunk.bad[0].value == f"3{delimiter}{delimiter}1"
+
+
+@pytest.mark.parametrize("name", ["people.tsv", "people.tsv.gz"])
+def test_tabs_are_the_default_of_their_suffix(tmp_path: Path, name: str) -> None:
+    text = b"id\tname\n1\ta, b\n"
+    files = {name: gzip.compress(text) if name.endswith(".gz") else text}
+    schema = f"nodes: {{person: {{files: {name}, id: id, features: {{name: bytes}}}}}}\n"
+    (chunk,) = nodes(tmp_path, schema, files)
+    assert bytes(chunk.features["name"][1]) == b"a, b"
+    assert_refused(tmp_path, 'csv: {delimiter: ","}\n' + schema, files, "found 1 of '.t'; set")
+
+
+def assert_refused(
+    folder: Path, schema: str, files: Mapping[str, str | bytes], message: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        source(folder, schema, files)
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "message"),
+    [
+        ("", "id;w\n1;2\n", r"delimiter ',' in the first line, found 1 of ';'; set `csv: .*\";\""),
+        ("", '"id"|"w"\n1|2\n', r"found 1 of '\|'"),
+        ("", "w\tx\tid\n1\t2\t3\n", r"found 2 of '\\t'; set `csv: {delimiter: \"\\t\"}`"),
+        (", columns: [id, w], csv: {header: false}", "1 2\n3 4\n", "found 1 of ' '"),
+        (", columns: [id, w, x], csv: {header: false}", "1;a b;2\n", "found 2 of ';'"),
+        ("", "first name\nx y\n", "expected a column 'id', it has first name"),
+    ],
+)
+def test_header_without_the_delimiter_names_the_likely_one(
+    tmp_path: Path, options: str, text: str, message: str
+) -> None:
+    schema = f"nodes: {{person: {{files: people.csv, id: id{options}}}}}\n"
+    assert_refused(tmp_path, schema, {"people.csv": text}, message)
+
+
+def test_row_without_the_delimiter_is_a_bad_row(tmp_path: Path) -> None:
+    schema = "nodes: {person: {files: people.csv, key: a, columns: [a, b], csv: {header: false}}}\n"
+    (chunk,) = nodes(tmp_path, schema, {"people.csv": "New York\nx,y\n"})
+    assert [bad.value for bad in chunk.bad] == ["New York"]
+
+
+def test_files_with_and_without_tabs_need_a_delimiter(tmp_path: Path) -> None:
+    files = {"a.csv": "id\n1\n", "b.tsv": "id\n2\n"}
+    schema = "nodes: {person: {files: [a.csv, b.tsv], id: id}}\n"
+    assert_refused(tmp_path, schema, files, "b.tsv and a.csv: expected files with one delimiter")
+    chunks = nodes(tmp_path, 'csv: {delimiter: ","}\n' + schema, files)
+    assert [chunk.ids.tolist() for chunk in chunks] == [[1], [2]]
 
 
 def test_quoted_line_ends_are_read_where_the_schema_allows_them(tmp_path: Path) -> None:
