@@ -43,6 +43,10 @@ from tests.distributions.checks.hgt import (
     budget_layers_use_separate_streams,
     nodes_not_drawn_stay_candidates_of_the_next_layer,
 )
+from tests.distributions.checks.independence import (
+    calls_with_one_seed_are_independent,
+    single_draws_with_one_seed_are_independent,
+)
 from tests.distributions.checks.indexed import (
     hosts_do_not_change_index_ranges,
     range_draws_follow_their_distribution,
@@ -193,4 +197,6 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     subgraphs_draw_separately_for_each_node_and_hop,
     visit_counts_match_the_walks,
     many_visits_are_ranked_like_few,
+    calls_with_one_seed_are_independent,
+    single_draws_with_one_seed_are_independent,
 )

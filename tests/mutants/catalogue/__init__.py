@@ -18,6 +18,7 @@ GROUPS = (
     "visits",
     "filters",
     "temporal",
+    "calls",
     "services",
 )
 """Modules of the catalogue; the mutants of each run in one process."""

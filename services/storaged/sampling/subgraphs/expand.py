@@ -63,8 +63,8 @@ def expand(
 ) -> Neighbors:
     """Sample neighbors of each node along one edge type, or read all of them.
 
-    Samples are drawn as by `sample_neighbors` for one edge type at the hop given by `hop_stream`, but
-    keyed by the node alone, or by tree and node, instead of the position in a request.
+    Samples are drawn as by `sample_neighbors` for one edge type at the hop given by `hop_stream`,
+    but keyed by the node alone, or by tree and node, instead of the position in a request.
 
     Parameters
     ----------
