@@ -53,6 +53,7 @@ class SamplingReply(VersionReply, Protocol):
     """Fields that the reply to every sampling call has."""
 
     digest: str
+    key_version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Replay tokens: their creation, decoding and checks.
 
-A token holds the request with the version and seed that were used, the digest of that version, and
-a checksum of the nodes that were sent, but not the nodes themselves.
+A token holds the request with the version and seed that were used, the digest of that version, the
+version of the keys of its draws, and a checksum of the nodes that were sent, but not the nodes
+themselves.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def make_token(
         digest=reply_head.digest,
         node_count=_rows(arrays),
         crc=_crc(arrays),
+        key_version=reply_head.key_version,
     )
     return encode_token(replay)
 
@@ -146,7 +148,13 @@ def check_nodes(
 
 
 def check_version(replay: graphd_pb.Replay, space: str, reply_head: decoding.SamplingReply) -> None:
-    """Reject a reply from another version that has the same number."""
+    """Reject a reply by other keys, or from another version that has the same number."""
+    if reply_head.key_version != replay.key_version:
+        raise InvalidRequest(
+            f"token of a sample by keys of version {replay.key_version or 1}: expected version "
+            f"{reply_head.key_version or 1}, with which the service draws other samples for the "
+            "same seed; make the call again, and keep the token of its sample"
+        )
     if reply_head.digest != replay.digest:
         raise NotFound(
             f"version {reply_head.version} of space {space!r} with digest "

@@ -104,12 +104,14 @@ class SampleNodesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNodesReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleNodesLikeRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "node_type", "count", "uniform", "allow_unknown", "want_probabilities", "weight", "where")
@@ -136,12 +138,14 @@ class SampleNodesLikeRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., allow_unknown: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNodesLikeReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleNegativesRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight", "exclude_edge_types", "where")
@@ -170,12 +174,14 @@ class SampleNegativesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., exclude_edge_types: _Optional[_Iterable[int]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNegativesReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleEdgesRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight", "where")
@@ -202,12 +208,14 @@ class SampleEdgesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleEdgesReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "temporal_filter", "where")
@@ -244,12 +252,14 @@ class SampleNeighborsRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class Hop(_message.Message):
     __slots__ = ("edge_types", "count")
@@ -302,12 +312,14 @@ class SampleFanoutRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleLayerRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "edge_types", "count", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight", "where")
@@ -342,12 +354,14 @@ class SampleLayerRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleLayerReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleLayersRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "hops", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight", "where")
@@ -380,12 +394,14 @@ class SampleLayersRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleLayersReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class EdgeTypeFanouts(_message.Message):
     __slots__ = ("edge_type", "counts")
@@ -432,12 +448,14 @@ class SampleSubgraphRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., fanouts: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., expand_all_hops: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleSubgraphReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleEgoSubgraphsRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "fanouts", "node_type", "replace", "uniform", "direction", "disjoint", "expand_all_hops", "want_edge_ids", "want_weights", "weight", "edge_types", "node_features", "where")
@@ -476,12 +494,14 @@ class SampleEgoSubgraphsRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., fanouts: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., expand_all_hops: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleEgoSubgraphsReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleLaborRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "fanouts", "node_type", "importance_steps", "uniform", "direction", "layer_dependency", "expand_all_hops", "want_edge_ids", "want_weights", "weight", "node_features", "where")
@@ -518,12 +538,14 @@ class SampleLaborRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., fanouts: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., importance_steps: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., layer_dependency: bool = ..., expand_all_hops: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleLaborReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class NodeCounts(_message.Message):
     __slots__ = ("type_id", "counts")
@@ -566,12 +588,14 @@ class SampleHgtRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[NodeCounts, _Mapping]]] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., traversed_edge_types: _Optional[_Iterable[int]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleHgtReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class InducedSubgraphRequest(_message.Message):
     __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_edge_ids", "want_weights", "weight", "node_features", "where")
@@ -640,12 +664,14 @@ class RandomWalkRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., walks: _Optional[int] = ..., distinct_first_step: bool = ..., where: _Optional[str] = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SamplePinsageRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "steps", "traversals", "termination", "walks", "count", "node_type", "uniform", "direction", "weight", "where")
@@ -678,12 +704,14 @@ class SamplePinsageRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., traversals: _Optional[int] = ..., termination: _Optional[float] = ..., walks: _Optional[int] = ..., count: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SamplePinsageReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class NeighborsRequest(_message.Message):
     __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight", "top", "where")
@@ -786,12 +814,14 @@ class SampleGraphLabelsRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class SampleGraphLabelsReply(_message.Message):
-    __slots__ = ("version", "digest")
+    __slots__ = ("version", "digest", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class GraphNodesRequest(_message.Message):
     __slots__ = ("space", "version")
@@ -1030,7 +1060,7 @@ class DrawShare(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., part: _Optional[int] = ..., host: _Optional[str] = ..., share: _Optional[float] = ..., expected: _Optional[float] = ..., drawn: _Optional[int] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("version", "digest", "storage_requests", "shares", "reply_bytes", "filter_plan", "price")
+    __slots__ = ("version", "digest", "storage_requests", "shares", "reply_bytes", "filter_plan", "price", "key_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     STORAGE_REQUESTS_FIELD_NUMBER: _ClassVar[int]
@@ -1038,6 +1068,7 @@ class ExplainReply(_message.Message):
     REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
     FILTER_PLAN_FIELD_NUMBER: _ClassVar[int]
     PRICE_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
     storage_requests: _containers.RepeatedCompositeFieldContainer[StorageRequest]
@@ -1045,7 +1076,8 @@ class ExplainReply(_message.Message):
     reply_bytes: int
     filter_plan: str
     price: Price
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., storage_requests: _Optional[_Iterable[_Union[StorageRequest, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., filter_plan: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ...) -> None: ...
+    key_version: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., storage_requests: _Optional[_Iterable[_Union[StorageRequest, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., filter_plan: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class Price(_message.Message):
     __slots__ = ("formula", "rows", "bytes", "scratch", "steps", "exact", "limits")
@@ -1076,18 +1108,20 @@ class Limit(_message.Message):
     def __init__(self, setting: _Optional[str] = ..., value: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class Replay(_message.Message):
-    __slots__ = ("method", "request", "digest", "node_count", "crc")
+    __slots__ = ("method", "request", "digest", "node_count", "crc", "key_version")
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
     CRC_FIELD_NUMBER: _ClassVar[int]
+    KEY_VERSION_FIELD_NUMBER: _ClassVar[int]
     method: str
     request: bytes
     digest: str
     node_count: int
     crc: int
-    def __init__(self, method: _Optional[str] = ..., request: _Optional[bytes] = ..., digest: _Optional[str] = ..., node_count: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...
+    key_version: int
+    def __init__(self, method: _Optional[str] = ..., request: _Optional[bytes] = ..., digest: _Optional[str] = ..., node_count: _Optional[int] = ..., crc: _Optional[int] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class Value(_message.Message):
     __slots__ = ("integer", "number", "text", "boolean", "texts")

@@ -111,6 +111,7 @@ class ExplainHandler:
             return graphd_pb.ExplainReply(
                 version=reply_head.version,
                 digest=reply_head.digest,
+                key_version=reply_head.key_version,
                 storage_requests=recorder.requests,
                 shares=_shares(context, sampling_request, reply),
                 filter_plan=_filter_plan(context, sampling_request.head),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from asterism_proto.framing import Frame
+from graphd.operators.call_seeds import KEY_VERSION
 from graphd.operators.sampling import RequestContext, Sections
 
 
@@ -18,6 +19,7 @@ class SampleReply(VersionedReply, Protocol):
     """Fields of a reply from which a replay token is built."""
 
     digest: str
+    key_version: int
 
 
 Read = TypeVar("Read", bound=VersionedReply)
@@ -37,4 +39,5 @@ def sample_reply(
     """Return the reply to a sampling request."""
     head = reply_type()
     head.version, head.digest = context.version.version, context.version.digest
+    head.key_version = KEY_VERSION
     return Frame(head, sections)

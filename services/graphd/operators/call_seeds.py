@@ -9,6 +9,13 @@ from hashlib import blake2b
 
 from asterism_graphkit.random import rng
 
+KEY_VERSION = 2
+"""Version of the keys of draws, which replay tokens carry.
+
+Increase it with every change of the sampling contract. Tokens of other versions are refused,
+because the same seed gives other samples.
+"""
+
 
 class Operator(IntEnum):
     """Kinds of sampling calls with separate draws under one seed.
@@ -70,8 +77,7 @@ def call_seed(
 
     Notes
     -----
-    Part of the sampling contract: changing it changes results for a given seed. Tokens of earlier
-    keys are then refused: raise `asterism.calls.replay.KEY_VERSION`.
+    Part of the sampling contract: changing it changes results for a given seed.
     """
     type_ids, name = sorted(set(types)), weights.encode()
     # The lengths make it impossible that two different calls have the same bytes.

@@ -15,8 +15,9 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Graph
-from asterism.calls.replay import encode_token
+from asterism.calls.replay import decode_token, encode_token
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from graphd.operators.call_seeds import KEY_VERSION
 
 USERS = np.array([5, 1, 5, -1, 299, 10**9])
 MIXED = np.array([5, 1, 39, -1])
@@ -172,6 +173,22 @@ def test_replay_with_other_nodes_is_refused(shop: Graph) -> None:
         shop.replay(CALLS["negatives but positives"][0](shop).token, PAIRS[::-1])
     with pytest.raises(asterism.InvalidRequest, match="nodes of length 1: expected the 0 nodes"):
         shop.replay(CALLS["nodes"][0](shop).token, [1])
+
+
+@pytest.mark.parametrize(("key_version", "shown"), [(0, 1), (KEY_VERSION + 1, KEY_VERSION + 1)])
+def test_tokens_of_other_keys_are_refused_by_name(
+    shop: Graph, key_version: int, shown: int
+) -> None:
+    sample, explained = shop.sample_nodes(30, "item"), shop.explain.sample_nodes(30, "item")
+    for token in (sample.token, explained.token):
+        replay, _ = decode_token(token)
+        assert replay.key_version == KEY_VERSION
+        replay.key_version = key_version
+        with pytest.raises(
+            asterism.InvalidRequest,
+            match=f"keys of version {shown}: expected version {KEY_VERSION}.*make the call again",
+        ):
+            shop.replay(encode_token(replay))
 
 
 def test_invalid_tokens_are_refused(shop: Graph) -> None:
