@@ -72,7 +72,7 @@ class NegativeCalls(GraphCalls):
 
         Notes
         -----
-        Draw k of row i is draw ``i * n + k`` of `sample_nodes` for that type with the same seed.
+        Draw k of row i depends on the seed, the type and ``i * n + k`` only.
 
         Examples
         --------
@@ -167,8 +167,8 @@ class NegativeCalls(GraphCalls):
         Notes
         -----
         Draws are independent: node v has probability w_v / (the weight of all nodes that its row
-        does not leave out). Draw k of row i is draw ``i * n + k`` of `sample_nodes` with the same
-        seed, unless the row leaves it out; then it is redrawn until it is allowed.
+        does not leave out). Draw k of row i depends on the seed and ``i * n + k`` only, unless the
+        row leaves it out; then it is redrawn until it is allowed.
 
         Examples
         --------

@@ -131,9 +131,8 @@ class WalkCalls(GraphCalls):
 
         Notes
         -----
-        With p = q = 1 and no restart, step s equals the sample that `sample_fanout` takes of one
-        neighbor at hop s: both return the same nodes for the same seed. Walk j of node i has number
-        ``i * walks + j`` in the sampling contract, regardless of the other nodes. p and q follow
+        A step depends on the seed, its edge types, the node, and the number of the walk, which is
+        ``i * walks + j`` for walk j of node i. Fewer steps are a prefix of more. p and q follow
         Grover & Leskovec 2016, *node2vec*, KDD, section 3.2, and are exact: by
         acceptance-rejection.
 
