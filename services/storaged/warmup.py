@@ -16,6 +16,7 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
+from asterism_model.excluded_edges import ExcludedEdges
 from asterism_model.partition_stats import PartitionTotals
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged import sampling
@@ -449,6 +450,16 @@ def _read_edges(version: sampling.LocalVersion) -> None:
         sampling.degrees(version, **shared)
 
 
+def _exclude_edges(version: sampling.LocalVersion) -> None:
+    """Compile the kernels that copy the rows of nodes without some edges."""
+    src, dst = np.repeat(_IDS, _IDS.size), np.tile(_IDS, _IDS.size)
+    excluded = ExcludedEdges(
+        types=np.zeros(src.size, np.int32), src=src, dst=dst, eids=np.zeros(src.size, np.int64)
+    )
+    for direction in (_OUT, _IN):
+        sampling.exclude_edges(version, excluded, edge_types=[0, 1], direction=direction)
+
+
 def _induce(version: sampling.LocalVersion) -> None:
     """Compile the kernels of induced subgraphs."""
     for direction in (_OUT, _IN):
@@ -497,6 +508,7 @@ STEPS: Mapping[str, Callable[[sampling.LocalVersion], None]] = {
     "subgraphs": _weighted_and_uniform(_sample_subgraphs),
     "walks": _weighted_and_uniform(_walk),
     "edges": _read_edges,
+    "excluded edges": _exclude_edges,
     "induced subgraphs": _induce,
     "times": _sample_temporal,
     "filters": _sample_filtered,

@@ -10,12 +10,15 @@ from typing import Any, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from asterism_daemonkit.calls import CallContext
+from asterism_model.excluded_edges import ExcludedEdges, excludes_edges
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import DEFAULT_LIMITS, Limits, check
-from asterism_proto.errors import NotFound, Stale, Unavailable
+from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators.sampling import RequestContext
 from graphd.routing.dispatch import Dispatcher
+from graphd.routing.excluded_edges import RoutedExclusions
 from graphd.routing.filter_cache import FilterTotalsCache
 from graphd.routing.routes import Routes, ServedVersion, SpaceRoute
 from graphd.routing.updates import RoutingTable
@@ -26,6 +29,24 @@ Operation = Callable[[RequestContext, Frame[Any]], Frame[Message]]
 RequestCheck = Callable[[Frame[Any]], None]
 """Check of a request before its space and version are looked up."""
 
+EXCLUDING_REQUESTS = (
+    graphd_pb.AdjacencyRequest,
+    graphd_pb.DegreesRequest,
+    graphd_pb.InducedSubgraphRequest,
+    graphd_pb.NeighborsRequest,
+    graphd_pb.PersonalizedPagerankRequest,
+    graphd_pb.RandomWalkRequest,
+    graphd_pb.SampleEgoSubgraphsRequest,
+    graphd_pb.SampleFanoutRequest,
+    graphd_pb.SampleHgtRequest,
+    graphd_pb.SampleLaborRequest,
+    graphd_pb.SampleLayerRequest,
+    graphd_pb.SampleLayersRequest,
+    graphd_pb.SampleNeighborsRequest,
+    graphd_pb.SamplePinsageRequest,
+    graphd_pb.SampleSubgraphRequest,
+)
+"""Requests that may exclude edges."""
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.01, 0.2
 
 
@@ -115,6 +136,7 @@ class VersionRunner:
                 dispatcher=dispatcher or self.dispatcher,
                 call=call,
                 filter_cache=self._filter_cache,
+                exclusions=_exclusions(request, space),
             )
             try:
                 return run(context)
@@ -188,6 +210,22 @@ class VersionRunner:
             )
             space = self._routing.routes.space(space.name)
         return space.find_version(number)
+
+
+def _exclusions(request: Frame[ReadFields], space: SpaceRoute) -> RoutedExclusions | None:
+    """Return the edges that a request excludes; None for none.
+
+    Raises InvalidRequest for a method that does not follow edges.
+    """
+    if not excludes_edges(request.arrays):
+        return None
+    if not isinstance(request.head, EXCLUDING_REQUESTS):
+        raise InvalidRequest(
+            f"exclude with {type(request.head).__name__.removesuffix('Request')}: expected a call "
+            "that follows edges from nodes; leave it out"
+        )
+    excluded = ExcludedEdges.from_sections(request.arrays, len(space.schema.edge_types))
+    return None if excluded is None else RoutedExclusions(space=space, excluded=excluded)
 
 
 def _has_changed(routes: Routes, *, previous: SpaceRoute) -> bool:

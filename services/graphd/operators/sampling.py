@@ -30,6 +30,7 @@ from graphd.operators.without_replacement import (
 )
 from graphd.routing import split_merge
 from graphd.routing.dispatch import Dispatcher
+from graphd.routing.excluded_edges import FOLLOWING_METHODS, RoutedExclusions
 from graphd.routing.filter_cache import FilterTotalsCache
 from graphd.routing.routes import ServedVersion, SpaceRoute
 
@@ -60,6 +61,8 @@ class RequestContext:
     """Filter of the rows, with their totals; None for all rows."""
     filter_plan: str = ""
     """Description of how the filter is evaluated."""
+    exclusions: RoutedExclusions | None = None
+    """Edges that the request excludes; None for none."""
 
     def with_weights(self, weight_name: str) -> RequestContext:
         """Return this context with the weights of that name."""
@@ -87,7 +90,15 @@ class RequestContext:
     def dispatch(
         self, name: str, requests: Sequence[tuple[int, Frame[Message]]]
     ) -> list[Frame[Message]]:
-        """Return the hosts' replies in request order."""
+        """Return the hosts' replies in request order.
+
+        Requests that follow edges get the excluded edges, so that no operator can ignore them.
+        """
+        if self.exclusions is not None and name in FOLLOWING_METHODS:
+            requests = [
+                (host, Frame(request.head, {**request.arrays, **self.exclusions.sections(host)}))
+                for host, request in requests
+            ]
         return self.dispatcher.dispatch(name, self.space, requests, self.call)
 
 

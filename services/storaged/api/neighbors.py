@@ -28,6 +28,7 @@ def draw_neighbors(
     version = (
         versions.unfiltered(request) if ranges else versions.filtered(request, call)
     ).with_weights(head.weight, sampling.EDGE, head.edge_types)
+    version = versions.without_excluded(version, request, head.edge_types, call)
     arguments: dict[str, Any] = {
         **node_arguments(request),
         "positions": request.array("positions", "int64"),
@@ -78,6 +79,7 @@ def read_neighbors(
     version = versions.filtered(request, call).with_weights(
         head.weight, sampling.EDGE, head.edge_types
     )
+    version = versions.without_excluded(version, request, head.edge_types, call)
     if head.top:
         neighbors = sampling.top_neighbors(
             version,
@@ -109,11 +111,11 @@ def read_degrees(
     """Return the number of each local node's edges by type, or their total weight."""
     head, version = request.head, versions.filtered(request, call)
     if head.type_weights:
+        version = version.with_weights(head.weight, sampling.EDGE, head.edge_types)
+    version = versions.without_excluded(version, request, head.edge_types, call)
+    if head.type_weights:
         measures = sampling.type_weights(
-            version.with_weights(head.weight, sampling.EDGE, head.edge_types),
-            uniform=head.uniform,
-            checkpoint=call.remaining,
-            **node_arguments(request),
+            version, uniform=head.uniform, checkpoint=call.remaining, **node_arguments(request)
         )
         return Frame(storaged_pb.ReadDegreesReply(), {"type_weights": measures})
     degrees = sampling.degrees(version, checkpoint=call.remaining, **node_arguments(request))
@@ -126,7 +128,7 @@ def has_edge(
     """Return which local nodes have an edge to their targets."""
     head = request.head
     joined = sampling.has_edge(
-        versions.filtered(request, call),
+        versions.without_excluded(versions.filtered(request, call), request, head.edge_types, call),
         edge_types=list(head.edge_types),
         ids=request.array("ids", "int64"),
         kinds=request.optional_array("types", "int32"),

@@ -64,9 +64,7 @@ def sample_k_hop(
 ) -> Frame[storaged_pb.SampleKHopReply]:
     """Sample a k-hop subgraph from seeds, if all partitions are held here."""
     head = request.head
-    version = versions.filtered(request, call).with_weights(
-        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.fanouts]
-    )
+    version = _version(versions, request, call)
     sections = sampling.sample_khop(
         version,
         _decode_expansion(head),
@@ -127,8 +125,11 @@ def read_induced_edges(
 ) -> Frame[storaged_pb.ReadInducedEdgesReply]:
     """Read the edges of local nodes to some targets."""
     head = request.head
+    version = versions.filtered(request, call).with_weights(
+        head.weight, sampling.EDGE, head.edge_types
+    )
     edges = sampling.find_induced_edges(
-        versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, head.edge_types),
+        versions.without_excluded(version, request, head.edge_types, call),
         **node_arguments(request),
         cols=request.array("cols", "int64"),
         col_types=request.optional_array("col_types", "int32"),
@@ -149,12 +150,14 @@ def read_induced_edges(
 
 
 def _version(
-    versions: RequestVersions, request: Frame[FanoutRequest], call: CallContext
+    versions: RequestVersions,
+    request: Frame[FanoutRequest] | Frame[storaged_pb.SampleKHopRequest],
+    call: CallContext,
 ) -> sampling.LocalVersion:
     head = request.head
-    return versions.filtered(request, call).with_weights(
-        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.fanouts]
-    )
+    edge_types = [fanout.edge_type for fanout in head.fanouts]
+    version = versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, edge_types)
+    return versions.without_excluded(version, request, edge_types, call)
 
 
 def _decode_expansion(

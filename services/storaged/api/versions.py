@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from asterism_daemonkit.calls import CallContext
+from asterism_model.excluded_edges import SECTION_NAMES, ExcludedEdges, excludes_edges
 from asterism_model.partition_stats import PartitionTotals
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -48,6 +49,14 @@ class GlobalDrawFields(VersionFields, Protocol):
         """Types to sample from."""
 
 
+class FollowFields(VersionFields, Protocol):
+    """The fields of a request that follows edges."""
+
+    @property
+    def direction(self) -> int:
+        """Direction in which edges are followed."""
+
+
 class RequestVersions:
     """Finds the versions of requests, and validates the requests against them.
 
@@ -69,6 +78,11 @@ class RequestVersions:
             version_ref.space_id, version_ref.version, version_ref.digest
         )
         validate(request, version)
+        if excludes_edges(request.arrays) and not hasattr(request.head, "direction"):
+            raise InvalidRequest(
+                f"{SECTION_NAMES[0]} in {type(request.head).__name__}: expected a request that "
+                "follows edges"
+            )
         return version
 
     def filtered(self, request: Frame[VersionFields], call: CallContext) -> sampling.LocalVersion:
@@ -87,15 +101,44 @@ class RequestVersions:
         )
         return self._filtered(request, call, for_global_draws=covers_types)
 
+    def without_excluded(
+        self,
+        version: sampling.LocalVersion,
+        request: Frame[FollowFields],
+        edge_types: Sequence[int],
+        call: CallContext,
+    ) -> sampling.LocalVersion:
+        """Return a version without the edges that a request excludes.
+
+        Parameters
+        ----------
+        version : LocalVersion
+            Version with the filter and the weights of the request.
+        request : Frame
+        edge_types : sequence of int
+            Edge types that the request follows.
+        call : CallContext
+        """
+        excluded = ExcludedEdges.from_sections(request.arrays, len(version.schema.edge_types))
+        if excluded is None:
+            return version
+        return sampling.exclude_edges(
+            version,
+            excluded,
+            edge_types=edge_types,
+            direction=request.head.direction,
+            checkpoint=call.remaining,
+        )
+
     def index_ranges(
         self, request: Frame[storaged_pb.DrawNeighborsRequest]
     ) -> Mapping[int, sampling.IndexRanges]:
         """Return the matches of a request's filter as ranges of indexes, by edge type.
 
-        Empty without a filter, or if an edge type has no index for it.
+        Empty without a filter, if an edge type has no index for it, or if edges are excluded.
         """
         head = request.head
-        if not head.version_ref.HasField("where"):
+        if not head.version_ref.HasField("where") or excludes_edges(request.arrays):
             return {}
         ranges = self.filters.index_ranges(
             self.unfiltered(request), decode_row_filter(head.version_ref.where)

@@ -27,6 +27,7 @@ def walk(
     spec = _decode_spec(head)
     edge_types = [edge_type for step in head.steps for edge_type in step.edge_types]
     version = version.with_weights(head.weight, sampling.EDGE, edge_types)
+    version = versions.without_excluded(version, request, edge_types, call)
     if head.paths:
         walk_paths = sampling.sample_paths(
             version,
@@ -71,8 +72,11 @@ def push_pagerank(
 ) -> Frame[storaged_pb.PushPagerankReply]:
     """Return the nodes with the highest personalized PageRank for some start nodes."""
     head = request.head
+    version = versions.filtered(request, call).with_weights(
+        head.weight, sampling.EDGE, head.edge_types
+    )
     ranking = sampling.rank_nodes(
-        versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, head.edge_types),
+        versions.without_excluded(version, request, head.edge_types, call),
         ids=request.array("ids", "int64"),
         kinds=request.array("types", "int32"),
         edge_types=list(head.edge_types),

@@ -138,10 +138,15 @@ def find_row(
 ) -> tuple[IntLike, IntLike]:
     """Return the partition of a node and its row there.
 
-    The row is -1 if the node has none. The partition is -1 if this host does not hold it.
+    The row is -1 if the node has none. The partition is -1 if this host does not hold it. A table
+    with one more row than partitions ends with an overlay, which is preferred.
     """
     if node < 0:
         return np.int64(0), np.int64(-1)
+    if table.shape[0] > parts:
+        overlay_row = row_of_node(node, parts, shift, table, parts)
+        if overlay_row >= 0:
+            return parts, overlay_row
     part = part_of_node(node, parts, shift, mod)
     if table[part, ROWS] < 0:
         return np.int64(-1), np.int64(-1)

@@ -13,7 +13,7 @@ from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice
 from asterism_graphkit.relabel import hash_index
 from asterism_model.elements import EDGE, NODE
-from asterism_proto.errors import InvalidRequest, Unavailable
+from asterism_proto.errors import Internal, InvalidRequest, Unavailable
 from storaged.kernels import adjacency
 from storaged.kernels import node_rows as kernel_rows
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
@@ -60,7 +60,7 @@ class NodeGroup:
 
 
 def _row_table(version: LocalVersion, type_id: int) -> NDArray[np.int64]:
-    """Return the address table of the rows of one node type, by partition.
+    """Return the address table of the rows of one node type, by partition, without an overlay.
 
     Returns
     -------
@@ -68,6 +68,8 @@ def _row_table(version: LocalVersion, type_id: int) -> NDArray[np.int64]:
         Read-only. The columns are the first ones of `storaged.kernels.adjacency`. They have
         addresses of arrays, which are valid as long as the version exists.
     """
+
+    version = version.base or version
 
     def make() -> NDArray[np.int64]:
         out = np.zeros((version.schema.parts, adjacency.INDPTR), np.int64)
@@ -165,6 +167,10 @@ def _locate_type(
     )
     if missing_part >= 0:
         version.image(missing_part)
+    if version.overlay is not None:
+        overlay_rows = find_rows(version.overlay, version.overlay.nodes[type_id], ids)
+        found = overlay_rows >= 0
+        parts[found], rows[found] = schema.parts, overlay_rows[found]
     return LocatedNodes(
         type_id=type_id, places=places, parts=as_kernel_array(parts), rows=as_kernel_array(rows)
     )
@@ -194,19 +200,22 @@ def group_nodes(
     """
     schema = version.schema
     types = resolve_types(version, node_type, ids, types)
-    parts = partition_choice.part_of(ids, schema.parts, schema.placement)
+    parts, part_count = partition_choice.part_of(ids, schema.parts, schema.placement), schema.parts
     count = len(schema.node_types)
     first_type = max(node_type, 0)
-    keys = parts if types is None else parts + types * np.int32(schema.parts)
-    no_group = (1 if types is None else count) * schema.parts
+    if version.overlay is not None:
+        _prefer_overlay(version.overlay, node_type, ids, types, parts)
+        part_count += 1
+    keys = parts if types is None else parts + types * np.int32(part_count)
+    no_group = (1 if types is None else count) * part_count
     absent = ids < 0 if types is None else (ids < 0) | (types < 0)
     if absent.any():
         keys = np.where(absent, np.int32(no_group), keys)
     order, offsets = partition_choice.group_by_key(keys, no_group + 1)
     for group in np.flatnonzero(np.diff(offsets[:-1])):
         type_id, image = (
-            first_type + int(group) // schema.parts,
-            version.image(int(group) % schema.parts),
+            first_type + int(group) // part_count,
+            version.image(int(group) % part_count),
         )
         places = as_kernel_array(order[offsets[group] : offsets[group + 1]])
         yield NodeGroup(
@@ -215,6 +224,20 @@ def group_nodes(
             places=places,
             rows=find_rows(image, image.nodes[type_id], ids[places]),
         )
+
+
+def _prefer_overlay(
+    overlay: PartImage,
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None,
+    parts: NDArray[np.int32],
+) -> None:
+    """Set the partition of the nodes that an overlay has."""
+    for type_id, node in enumerate(overlay.nodes):
+        if node.rows and (types is not None or type_id == node_type):
+            places = np.flatnonzero(types == type_id) if types is not None else np.arange(ids.size)
+            parts[places[find_rows(overlay, node, ids[places]) >= 0]] = overlay.part
 
 
 def resolve_types(
@@ -353,7 +376,7 @@ def address_table(
     -------
     ndarray of int64, shape (P, COLUMNS)
         Read-only, with the layout of `storaged.kernels.adjacency`. Addresses of arrays are valid as
-        long as the version exists.
+        long as the version exists. An overlay is one more row.
 
     Raises
     ------
@@ -369,6 +392,13 @@ def address_table(
     def make() -> NDArray[np.int64]:
         schema = version.schema
         local_type = schema.edge_ends[edge_type][0 if direction == OUT else 1]
+        if version.base is not None and version.overlay is not None:
+            overlay_row = _table_row(
+                version.overlay.nodes[local_type],
+                select_adjacency(version.overlay, edge_type, direction),
+            )
+            base_rows = address_table(version.base, edge_type, direction)
+            return as_kernel_array(np.concatenate([base_rows, overlay_row[None]]))
         out = np.zeros((schema.parts, adjacency.COLUMNS), np.int64)
         out[:, adjacency.ROWS] = adjacency.ABSENT
         for part, image in version.parts.items():
@@ -421,8 +451,10 @@ def all_packed(
 ) -> bool:
     """Return whether all local partitions with edges have packed copies of them.
 
-    `storaged.kernels.neighbors.packed` reads these copies.
+    `storaged.kernels.neighbors.packed` reads these copies. An overlay has none.
     """
+    if version.overlay is not None:
+        return False
 
     def make() -> bool:
         table = address_table(version, edge_type, direction, uniform=uniform)
@@ -586,11 +618,12 @@ def resized_copy(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
 def select_adjacency(image: PartImage, edge_type: int, direction: int) -> AdjacencyImage:
     """Return the adjacency of an edge type in a partition, by its local end."""
     edge = image.edges[edge_type]
-    if direction == OUT:
-        return edge.outgoing
-    if edge.incoming is None:
+    side = edge.outgoing if direction == OUT else edge.incoming
+    if side is None:
         raise InvalidRequest(
             f"edge type {edge_type}: this version has no in-edges; create the space with "
             "`direction: both`"
         )
-    return edge.incoming
+    if not side.indptr.size:
+        raise Internal(f"edge type {edge_type}: an overlay without it was read")
+    return side

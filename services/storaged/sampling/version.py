@@ -13,7 +13,7 @@ from asterism_graphkit.random import partition_choice
 from asterism_model.elements import NODE, OWN_WEIGHTS
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
-from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
+from asterism_proto.errors import Internal, InvalidRequest, NotFound, Unavailable
 from asterism_proto.transport import MAX_MESSAGE_BYTES
 from storaged.store.image import PartImage, with_weights
 
@@ -49,6 +49,14 @@ class LocalVersion:
     They are of type `storaged.sampling.filters.range_cover.RangeCover`. The images are then
     unfiltered.
     """
+    base: LocalVersion | None = None
+    """Version that an overlay was added to; None without one."""
+    overlay: PartImage | None = None
+    """One more partition, with number ``schema.parts``, for a version without some edges.
+
+    It has the rows of the nodes at these edges, which their own partitions still have with all
+    edges. Lookups prefer it (`storaged.sampling.excluded_edges`).
+    """
     _by_weight_name: dict[str, LocalVersion] = field(default_factory=dict, init=False, repr=False)
     _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(
         default_factory=dict, init=False, repr=False
@@ -56,8 +64,10 @@ class LocalVersion:
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.overlay is not None:
+            object.__setattr__(self, "overlay", _as_kernel_arrays(self.overlay))
         # Otherwise the version is derived from one with converted images.
-        if not self.range_covers:
+        elif not self.range_covers:
             object.__setattr__(
                 self,
                 "parts",
@@ -67,6 +77,8 @@ class LocalVersion:
     def image(self, part: int) -> PartImage:
         """Return the image of a partition; raise Unavailable if it is not held here."""
         image = self.parts.get(part)
+        if image is None and part == self.schema.parts:
+            image = self.overlay
         if image is None:
             raise Unavailable(
                 f"part {part} of space {self.space_id} belongs to another host; this host has "
@@ -102,6 +114,8 @@ class LocalVersion:
         """
         if weight_name in OWN_WEIGHTS or (self.filter_text and weight_name == self.filter_weight):
             return self
+        if self.overlay is not None:
+            raise Internal("an overlay has the weights that it was built with")
         for type_id in types:
             self.type_name(element, type_id)
             owner = (self.schema.node_types if element == NODE else self.schema.edge_types)[type_id]

@@ -133,6 +133,20 @@ class _Output(NamedTuple):
 
 
 @inlined
+def _find_row(
+    table: NDArray[np.int64], params: WalkParams, edge: IntLike, node: np.int64
+) -> tuple[IntLike, IntLike]:
+    """Return the partition of a node and its row along an edge type; an overlay is preferred."""
+    first_row = edge * params.table_parts
+    if params.table_parts > params.parts:
+        overlay_row = row_of_node(node, params.parts, params.shift, table, first_row + params.parts)
+        if overlay_row >= 0:
+            return params.parts, overlay_row
+    part = part_of_node(node, params.parts, params.shift, params.mod)
+    return part, row_of_node(node, params.parts, params.shift, table, first_row + part)
+
+
+@inlined
 def _prefetch_lookup(
     tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
 ) -> None:
@@ -146,7 +160,7 @@ def _prefetch_lookup(
         edge = steps[lanes[lane, STEP_ROW], t]
         if edge < 0 or end_types[LOCAL, edge] != lanes[lane, KIND]:
             continue
-        table_row = edge * params.parts + part
+        table_row = edge * params.table_parts + part
         if table[table_row, INDEX_IDS] != 0:
             bucket = mix64(np.uint64(node)) >> np.uint64(
                 np.int64(64) - table[table_row, INDEX_BITS]
@@ -165,17 +179,18 @@ def _locate_row(
     """Look up the row of a new node, and prefetch its bounds."""
     table, end_types, steps = tables.table, tables.end_types, tables.steps
     node, kind, step_row = lanes[lane, NODE], lanes[lane, KIND], lanes[lane, STEP_ROW]
-    part = part_of_node(node, params.parts, params.shift, params.mod)
+    part: IntLike = np.int64(0)
     row: IntLike = np.int64(-1)
     is_located = False
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
         if edge < 0 or end_types[LOCAL, edge] != kind:
             continue
-        table_row = edge * params.parts + part
         if not is_located:
-            row, is_located = row_of_node(node, params.parts, params.shift, table, table_row), True
+            part, row = _find_row(table, params, edge, node)
+            is_located = True
         if row >= 0:
+            table_row = edge * params.table_parts + part
             prefetch_row_bounds(np.uint64(table[table_row, INDPTR] + 8 * row))
             if params.excess_return > 0.0:
                 prefetch_at(np.uint64(table[table_row, MAX_SHARES] + 4 * row))
@@ -204,7 +219,7 @@ def _choose_edge_type(
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
         if edge >= 0 and end_types[LOCAL, edge] == kind:
-            weight = row_weight(table, edge * params.parts + part, row, params.uniform)
+            weight = row_weight(table, edge * params.table_parts + part, row, params.uniform)
             total += weight
             if weight > 0.0:
                 last = edge
@@ -214,7 +229,7 @@ def _choose_edge_type(
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
         if edge >= 0 and end_types[LOCAL, edge] == kind:
-            cumulative += row_weight(table, edge * params.parts + part, row, params.uniform)
+            cumulative += row_weight(table, edge * params.table_parts + part, row, params.uniform)
             if edge == last or point < cumulative:
                 return edge  # type: ignore[no-any-return]
     return last
@@ -262,7 +277,7 @@ def _draw_column(
         if chosen < 0:
             return
         edge = np.int64(chosen)
-    table_row = edge * params.parts + lanes[lane, PART]
+    table_row = edge * params.table_parts + lanes[lane, PART]
     if steps.shape[1] > 1 or lanes[lane, DEGREE] < 0:
         indptr, row = np.uint64(table[table_row, INDPTR]), lanes[lane, ROW]
         start = i64_at(indptr, row)
@@ -291,7 +306,7 @@ def _resolve_slot(
     lane: IntLike,
 ) -> None:
     """Resolve a draw from its column to its slot, and prefetch the neighbor."""
-    table_row, slot = lanes[lane, EDGE] * params.parts + lanes[lane, PART], lanes[lane, SLOT]
+    table_row, slot = lanes[lane, EDGE] * params.table_parts + lanes[lane, PART], lanes[lane, SLOT]
     if not params.uniform and table[table_row, ALIAS_THRESHOLD] != 0:
         start = lanes[lane, START]
         row_thresholds, row_fractions, column = (
@@ -366,8 +381,8 @@ def _load(
         )
         for edge in range(end_types.shape[1]):
             if local_parts[part] and end_types[LOCAL, edge] == kind:
-                lanes[lane, PREVIOUS_ROW] = row_of_node(
-                    node, params.parts, params.shift, table, edge * params.parts + part
+                lanes[lane, PREVIOUS_PART], lanes[lane, PREVIOUS_ROW] = _find_row(
+                    table, params, edge, node
                 )
                 break
     return True
@@ -399,7 +414,7 @@ def _advance(
         eids[walk, column] = -1
         if edge >= 0:
             eids[walk, column] = i64_at(
-                np.uint64(tables.table[edge * params.parts + lanes[lane, PART], EID]),
+                np.uint64(tables.table[edge * params.table_parts + lanes[lane, PART], EID]),
                 lanes[lane, SLOT],
             )
     if params.biased:
@@ -448,7 +463,7 @@ def _set_pending(
     pending[PENDING_ATTEMPT, walk] = lanes[lane, ATTEMPT]
     if output.eids.shape[0] > 0:
         pending[PENDING_EID, walk] = i64_at(
-            np.uint64(tables.table[edge * params.parts + lanes[lane, PART], EID]),
+            np.uint64(tables.table[edge * params.table_parts + lanes[lane, PART], EID]),
             lanes[lane, SLOT],
         )
 
@@ -523,7 +538,9 @@ def _run(
                 continue
             if lanes[lane, SLOT] >= 0:
                 lanes[lane, FOUND] = i64_at(
-                    np.uint64(table[lanes[lane, EDGE] * params.parts + lanes[lane, PART], NBR]),
+                    np.uint64(
+                        table[lanes[lane, EDGE] * params.table_parts + lanes[lane, PART], NBR]
+                    ),
                     lanes[lane, SLOT],
                 )
                 if (

@@ -70,13 +70,15 @@ def max_return_share(
     step_row, part, row = lanes[lane, STEP_ROW], lanes[lane, PART], lanes[lane, ROW]
     if steps.shape[1] == 1:
         return np.float64(
-            f32_at(np.uint64(table[steps[step_row, 0] * params.parts + part, MAX_SHARES]), row)
+            f32_at(
+                np.uint64(table[steps[step_row, 0] * params.table_parts + part, MAX_SHARES]), row
+            )
         )
     total, max_return = 0.0, 0.0
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
         if edge >= 0 and end_types[LOCAL, edge] == lanes[lane, KIND]:
-            table_row = edge * params.parts + part
+            table_row = edge * params.table_parts + part
             weight = row_weight(table, table_row, row, params.uniform)
             total += weight
             max_return += weight * np.float64(f32_at(np.uint64(table[table_row, MAX_SHARES]), row))
@@ -102,7 +104,7 @@ def try_return(
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
         if edge >= 0 and end_types[LOCAL, edge] == lanes[lane, KIND]:
-            total += row_weight(table, edge * params.parts + part, row, params.uniform)
+            total += row_weight(table, edge * params.table_parts + part, row, params.uniform)
     lanes[lane, OUTCOME], remaining = REJECTED, share * total
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
@@ -112,7 +114,7 @@ def try_return(
             or (kind >= 0 and end_types[REMOTE, edge] != kind)
         ):
             continue
-        table_row = edge * params.parts + part
+        table_row = edge * params.table_parts + part
         if not may_have_edge(pair_hash(row, node), table, table_row):
             continue
         indptr, nbr = np.uint64(table[table_row, INDPTR]), np.uint64(table[table_row, NBR])
@@ -189,7 +191,7 @@ def resolve_pending(
                 or end_types[REMOTE, edge] != end_types[REMOTE, lanes[lane, EDGE]]
             ):
                 continue
-            table_row = edge * params.parts + lanes[lane, PREVIOUS_PART]
+            table_row = edge * params.table_parts + lanes[lane, PREVIOUS_PART]
             pair = pair_hash(row, lanes[lane, FOUND])
             lanes[lane, NEIGHBORS], lanes[lane, LOW] = table_row, np.int64(pair)
             prefetch_at(bloom_word_address(pair, table, table_row))

@@ -91,7 +91,8 @@ class WalkTables(NamedTuple):
     Attributes
     ----------
     table : ndarray of int64, shape (E * P, columns)
-        Row e * P + p is that of edge type e at partition p. Columns of
+        Row e * P + p is that of edge type e at partition p; P is ``WalkParams.table_parts``.
+        Columns of
         `storaged.kernels.adjacency`, followed by those of `storaged.kernels.walks.bloom_filter`.
     end_types : ndarray of int64, shape (2, E)
     local_parts : ndarray of bool, shape (P,)
@@ -142,3 +143,5 @@ class WalkParams(NamedTuple):
     """First output of walk i in flat ids: i * ``row_stride`` + ``first_column``."""
     rounds: np.int64
     """Maximum number of turns of each walk per call, so that callers can check deadlines."""
+    table_parts: np.int64
+    """Rows of ``WalkTables.table`` per edge type: ``parts``, and one more with an overlay."""

@@ -508,6 +508,7 @@ def _walk_params(
         row_stride=np.int64(row_stride),
         first_column=np.int64(first_column),
         rounds=np.int64(rounds),
+        table_parts=np.int64(walk_graph.local_parts.size),
     )
 
 

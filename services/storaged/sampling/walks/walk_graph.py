@@ -66,13 +66,15 @@ class WalkGraph:
 def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction: int) -> WalkGraph:
     """Return the subgraph of some edge types, by their local end.
 
-    Walks continue only at nodes of local partitions.
+    Walks continue only at nodes of local partitions. An overlay is one more of these.
     """
     schema = version.schema
-    local_parts = np.zeros(schema.parts, np.bool_)
+    table_parts = schema.parts + (version.overlay is not None)
+    local_parts = np.zeros(table_parts, np.bool_)
     local_parts[list(version.parts)] = True
+    local_parts[schema.parts :] = True
     table_rows, types_at_ends = (
-        np.zeros((len(schema.edge_types), schema.parts, adjacency.COLUMNS), np.int64),
+        np.zeros((len(schema.edge_types), table_parts, adjacency.COLUMNS), np.int64),
         np.full((2, len(schema.edge_types)), -2, np.int64),
     )
     for edge_type in edge_types:
@@ -100,24 +102,26 @@ def with_bloom_filters(
 
     ``uniform`` selects uniform or weighted shares; None leaves them out.
     """
-    parts, table_rows = (
-        version.schema.parts,
+    table_parts, table_rows = (
+        walk_graph.local_parts.size,
         np.zeros((walk_graph.table.shape[0], bloom_filter.ROW_HEADS + 1), np.int64),
     )
     table_rows[:, : adjacency.COLUMNS] = walk_graph.table
     for edge_type in edge_types:
-        for part in version.parts:
-            table_row = table_rows[edge_type * parts + part]
-            words = build_bloom_filter(version, part, edge_type, direction, checkpoint)
+        for part in np.flatnonzero(walk_graph.local_parts).tolist():
+            # The data of a partition stay with the version that has it.
+            owner = version.base if version.base is not None and part in version.parts else version
+            table_row = table_rows[edge_type * table_parts + part]
+            words = build_bloom_filter(owner, part, edge_type, direction, checkpoint)
             table_row[bloom_filter.BLOOM], table_row[bloom_filter.BLOOM_WORDS] = (
                 addresses_of([words])[0],
                 words.size,
             )
             if uniform is not None:
                 table_row[bloom_filter.MAX_SHARES] = addresses_of(
-                    [build_max_shares(version, part, edge_type, direction, uniform, checkpoint)]
+                    [build_max_shares(owner, part, edge_type, direction, uniform, checkpoint)]
                 )[0]
             table_row[bloom_filter.ROW_HEADS] = addresses_of(
-                [build_row_heads(version, part, edge_type, direction, uniform, checkpoint)]
+                [build_row_heads(owner, part, edge_type, direction, uniform, checkpoint)]
             )[0]
     return replace(walk_graph, table=as_kernel_array(table_rows))
