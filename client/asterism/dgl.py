@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.extras import required
 from asterism.graph import Graph
 from asterism.records.samples import Subgraph
@@ -73,13 +74,26 @@ class NeighborSampler:
             graph, fanouts, replace=replace, prob=prob, weights=edge_weights
         )
 
-    def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
+    def sample_blocks(
+        self,
+        seeds: Seeds,
+        *,
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
+        seed: int | None = None,
+    ) -> tuple[Any, Any, list[Any]]:
         """Sample the blocks of a batch.
 
         Parameters
         ----------
         seeds : tensor or array, or dict of node type to these
             Nodes that the model computes representations of.
+        exclude : optional
+            Edges that are as if they did not exist, such as the links of a batch that a model is to
+            predict: ``{edge type: (src, dst)}``, as in `Graph.sample_neighbors`.
+        reverse_types : dict, optional
+            Edge type of the reverse edges of an edge type, which are excluded too, as in DGL's
+            ``exclude="reverse_types"``.
         seed : int, optional
             Random seed; the same seed repeats the sample. Default: random.
 
@@ -96,7 +110,7 @@ class NeighborSampler:
         InvalidRequest
             If a seed repeats or is negative.
         """
-        return _batch(self._flows, seeds, seed, "weight")
+        return _batch(self._flows, seeds, seed, "weight", exclude, reverse_types)
 
 
 class LaborSampler:
@@ -151,13 +165,26 @@ class LaborSampler:
             layer_dependency=layer_dependency,
         )
 
-    def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
+    def sample_blocks(
+        self,
+        seeds: Seeds,
+        *,
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
+        seed: int | None = None,
+    ) -> tuple[Any, Any, list[Any]]:
         """Sample the blocks of a batch.
 
         Parameters
         ----------
         seeds : tensor or array, or dict of node type to these
             Nodes that the model computes representations of.
+        exclude : optional
+            Edges that are as if they did not exist, such as the links of a batch that a model is to
+            predict: ``{edge type: (src, dst)}``, as in `Graph.sample_neighbors`.
+        reverse_types : dict, optional
+            Edge type of the reverse edges of an edge type, which are excluded too, as in DGL's
+            ``exclude="reverse_types"``.
         seed : int, optional
             Random seed; the same seed repeats the sample. Default: random.
 
@@ -175,14 +202,19 @@ class LaborSampler:
         InvalidRequest
             If a seed repeats or is negative.
         """
-        return _batch(self._flows, seeds, seed, "edge_weights")
+        return _batch(self._flows, seeds, seed, "edge_weights", exclude, reverse_types)
 
 
 def _batch(
-    sampler: MessageFlowSampler, seeds: Seeds, seed: int | None, weights: str
+    sampler: MessageFlowSampler,
+    seeds: Seeds,
+    seed: int | None,
+    weights: str,
+    exclude: EdgeExclusion,
+    reverse_types: ReverseTypes,
 ) -> tuple[Any, Any, list[Any]]:
     """Return input nodes, output nodes and blocks."""
-    subgraph = sampler.sample(sampler.seeds_by_type(seeds), seed)
+    subgraph = sampler.sample(sampler.seeds_by_type(seeds), seed, exclude, reverse_types)
     layer_blocks = blocks(subgraph, weights=weights)
     is_hetero = len(subgraph.nodes) > 1
     ids = [

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import feature_columns, validation, writes
 from asterism.calls.all_calls import AllCalls
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.explain import Explainer
 from asterism.calls.loads import find_nodes
 from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
@@ -29,6 +30,7 @@ from asterism.records.query_result import QueryResult
 from asterism.records.samples import Features, FeatureValue, Ids
 from asterism.records.versions import VersionInfo
 from asterism_model import unicode_text
+from asterism_model.excluded_edges import ExcludedEdges
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -62,8 +64,9 @@ class Graph(AllCalls):
         *,
         version: int | None = None,
         lease: Lease | None = None,
+        excluded: ExcludedEdges | None = None,
     ) -> None:
-        super().__init__(session, space, version=version, lease=lease)
+        super().__init__(session, space, version=version, lease=lease, excluded=excluded)
         self.client = client
 
     def __enter__(self) -> Self:
@@ -103,7 +106,63 @@ class Graph(AllCalls):
         InvalidRequest
             If this graph is already at another version.
         """
-        return Graph(self._session, self.space, self.client, version=self._version(version))
+        return Graph(
+            self._session,
+            self.space,
+            self.client,
+            version=self._version(version),
+            excluded=self._excluded,
+        )
+
+    def without_edges(
+        self,
+        exclude: EdgeExclusion,
+        *,
+        reverse_types: ReverseTypes = None,
+        version: int | None = None,
+    ) -> Graph:
+        """Return the same graph with some edges excluded from every call that follows edges.
+
+        Calls that return edges or nodes as such, such as `sample_edges` and `scan_edges`, and the
+        edges that `sample_negatives` leaves out, are those of the whole graph.
+
+        Parameters
+        ----------
+        exclude : EdgeRows, LinkSeeds, EdgeSample, (src, dst), or dict
+            Edges that are as if they did not exist, as in `sample_neighbors`; by edge type if the
+            graph has several. The ``exclude`` of a call adds to them.
+        reverse_types : dict of str to str, optional
+            Reverse of edge types, as in `sample_neighbors`.
+        version : int, optional
+            Version in which names of nodes are looked up, in a space of string ids. None: the
+            version of this graph, or the current one.
+
+        Returns
+        -------
+        Graph
+            Graph without the edges.
+
+        Raises
+        ------
+        InvalidRequest
+            If the edges have no type although the graph has several, or arrays differ in length.
+
+        Examples
+        --------
+        >>> links = graph.link_seeds(edges, "cites")  # doctest: +SKIP
+        >>> graph.without_edges(links).sample_subgraph(  # doctest: +SKIP
+        ...     np.unique([links.src, links.dst]), [10, 5], "cites", direction="in"
+        ... )
+        """
+        excluded = self._excluded_edges(exclude, reverse_types, (), version)
+        return Graph(
+            self._session,
+            self.space,
+            self.client,
+            version=self.version,
+            lease=self._lease,
+            excluded=excluded,
+        )
 
     def pin(
         self,
@@ -161,7 +220,14 @@ class Graph(AllCalls):
         )
 
     def _with_lease(self, lease: Lease) -> Graph:
-        return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
+        return Graph(
+            self._session,
+            self.space,
+            self.client,
+            version=lease.pin.version,
+            lease=lease,
+            excluded=self._excluded,
+        )
 
     def manifest(self, version: int | None = None) -> VersionInfo:
         """Return the digest of a version and its totals of every type.

@@ -65,6 +65,13 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
     patience_s : float
         Seconds for which a failed batch is retried while the service is unavailable. Choose a value
         that covers a restart of the service.
+    exclude : bool
+        In batches of links, sample as if their positive links did not exist: all edges of their
+        type from source to destination. Unlike GraphBolt's ``exclude_seed_edges``, which removes
+        them from what was sampled, a node still gets its number of neighbors. False: sample from
+        all edges.
+    reverse_types : dict of str to str, optional
+        Edge type of the reverse edges of an edge type, which are excluded too.
 
     Raises
     ------
@@ -94,15 +101,56 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
         prob_name: str | None = None,
         seed: int | None = None,
         patience_s: float = DEFAULT_PATIENCE_S,
+        exclude: bool = True,
+        reverse_types: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(datapipe)
         self._sampler = MessageFlowSampler(
             graph, fanouts, replace=replace, prob=prob_name, weights=False
         )
+        self._exclude, self._reverse_types = exclude, reverse_types
         self._seed = None if seed is None else validation.seed(seed)
         self._patience_s = check_patience(patience_s)
 
-    def sample_subgraphs(self, seeds: Any, seeds_timestamp: Any = None) -> tuple[Any, list[Any]]:
+    def _sample(self, minibatch: Any) -> Any:
+        """Sample the subgraphs of a batch, without its positive links."""
+        minibatch.input_nodes, minibatch.sampled_subgraphs = self.sample_subgraphs(
+            minibatch._seed_nodes,
+            minibatch._seeds_timestamp,
+            exclude=self._positive_links(minibatch) if self._exclude else None,
+        )
+        return minibatch
+
+    def _positive_links(self, minibatch: Any) -> dict[str, tuple[Any, Any]] | None:
+        """Return the positive links of a batch, by edge type; None for a batch of nodes."""
+        names = [edge_type.name for edge_type in self._sampler.graph.schema.edge_types]
+        if getattr(minibatch, "node_pairs", None) is not None:
+            pairs = minibatch.node_pairs
+            by_type = pairs if isinstance(pairs, Mapping) else {names[0]: pairs}
+            return {
+                name: (np.asarray(src), np.asarray(dst)) for name, (src, dst) in by_type.items()
+            }
+        seeds = getattr(minibatch, "seeds", None)
+        by_type = seeds if isinstance(seeds, Mapping) else {names[0]: seeds}
+        if any(links is None or links.ndim != 2 for links in by_type.values()):
+            return None
+        labels = getattr(minibatch, "labels", None)
+        result = {}
+        for name, links in by_type.items():
+            kept = labels[name] if isinstance(labels, Mapping) else labels
+            rows = np.asarray(links)
+            if kept is not None:
+                rows = rows[np.asarray(kept).reshape(-1) > 0]
+            result[name] = (rows[:, 0], rows[:, 1])
+        return result
+
+    def sample_subgraphs(
+        self,
+        seeds: Any,
+        seeds_timestamp: Any = None,
+        *,
+        exclude: Mapping[str, tuple[Any, Any]] | None = None,
+    ) -> tuple[Any, list[Any]]:
         """Sample the subgraphs of a batch.
 
         Parameters
@@ -111,6 +159,8 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
             Seed nodes.
         seeds_timestamp : optional
             Not supported; must be None.
+        exclude : dict of str to (src, dst), optional
+            Edges that are as if they did not exist, by edge type.
 
         Returns
         -------
@@ -138,7 +188,10 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
             )
         by_type = self._sampler.seeds_by_type(seeds)
         key = batch_seed(self._seed, np.concatenate(list(by_type.values())))
-        subgraph = retry_read(lambda: self._sampler.sample(by_type, key), self._patience_s)
+        reverse_types = None if exclude is None else self._reverse_types
+        subgraph = retry_read(
+            lambda: self._sampler.sample(by_type, key, exclude, reverse_types), self._patience_s
+        )
         layers = [_layer(subgraph, hop, is_hetero) for hop in reversed(range(hop_count(subgraph)))]
         return layers[0].original_row_node_ids, layers
 

@@ -216,6 +216,12 @@ class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]
         "amount": 5}``. None: no negatives.
     weight, where : str
         Weight column to return, and filter of the edges, as for `Graph.edge_batches`.
+    exclude : bool
+        The graph that ``make`` gets is `Graph.without_edges` of the edges of the batch, so that no
+        sample contains the links that a model is to predict. False: it has all edges.
+    reverse_types : mapping, optional
+        Edge type of the reverse edges of the edge type, which are excluded too, such as ``{"buys":
+        "bought_by"}``, or ``{"cites": "cites"}`` in a graph with both directions of each edge.
     seed : int
         Random seed of the order and of all samples. All ranks pass the same value.
     rank, world : int

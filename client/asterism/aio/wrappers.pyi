@@ -16,6 +16,7 @@ from asterism.calls.clusters import ClusterBatch, ClusterInput
 from asterism.calls.epoch_cursor import EpochCursor
 from asterism.calls.epoch_iterators import Batch, ClusterPasses, EdgePasses, NodePasses, PairPasses
 from asterism.calls.epochs import UNSET
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.explain import Explainer
 from asterism.calls.fanouts import FeatureSelection
 from asterism.calls.loads import Load
@@ -191,6 +192,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         direction: str = "out",
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         weights: bool = True,
         edge_ids: bool = False,
         version: int | None = None,
@@ -229,6 +232,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         direction: str = ...,
         weight: None = ...,
         where: str = ...,
+        exclude: EdgeExclusion = ...,
+        reverse_types: ReverseTypes = ...,
         version: int | None = ...,
     ) -> Ids: ...
     @overload
@@ -241,6 +246,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         direction: str = ...,
         weight: str,
         where: str = ...,
+        exclude: EdgeExclusion = ...,
+        reverse_types: ReverseTypes = ...,
         version: int | None = ...,
     ) -> NDArray[np.float64]: ...
     async def delete_edges(
@@ -291,6 +298,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         ntype: NodeTypes = None,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         weights: bool = False,
         edge_ids: bool = True,
@@ -333,6 +342,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         direction: str = "out",
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         sort: str | None = None,
         weights: bool = True,
         edge_ids: bool = True,
@@ -387,6 +398,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         version: int | None = None,
     ) -> PageRanks: ...
@@ -410,6 +423,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         p: float = 1.0,
         q: float = 1.0,
         restart: float = 0.0,
@@ -426,7 +441,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         nodes: ArrayLike | None = None,
         ntype: ArrayLike | None = None,
         *,
-        exclude: validation.Exclusions = None,
+        exclude: validation.Exclusions | EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         times: ArrayLike | None = None,
     ) -> Any: ...
     async def sample_edges(
@@ -453,6 +469,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = False,
         direction: str = "out",
         disjoint: bool = True,
@@ -473,6 +491,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         times: ArrayLike | None = None,
@@ -497,6 +517,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -517,6 +539,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         weights: bool = False,
         edge_ids: bool = True,
@@ -536,6 +560,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         expand: str = "every",
         weights: bool = True,
@@ -555,6 +581,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -587,6 +615,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         times: ArrayLike | None = None,
@@ -639,6 +669,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         seed: int | None = None,
         version: int | None = None,
@@ -653,6 +685,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = False,
         direction: str = "out",
         disjoint: bool = False,
@@ -702,6 +736,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         edge_ids: bool = False,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         version: int | None = None,
     ) -> TopNeighbors: ...
     async def upsert_edges(
@@ -739,6 +775,13 @@ class AsyncGraph(ClosingWrapper[Graph]):
         world: int = 1,
         version: int | None = None,
     ) -> AsyncPairPasses: ...
+    async def without_edges(
+        self,
+        exclude: EdgeExclusion,
+        *,
+        reverse_types: ReverseTypes = None,
+        version: int | None = None,
+    ) -> AsyncGraph: ...
 
 class AsyncLoad(AsyncWrapper[Load]):
     @property

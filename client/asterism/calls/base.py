@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, feature_columns, replay, validation
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes, excluded_edges
 from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.pins import Lease
 from asterism.calls.string_ids import NodeTypes, as_string_array, hash_names
@@ -23,6 +24,7 @@ from asterism.records.samples import (
 )
 from asterism.records.versions import VersionInfo
 from asterism_model import string_ids as contract
+from asterism_model.excluded_edges import ExcludedEdges
 from asterism_model.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -53,9 +55,11 @@ class GraphCalls:
         *,
         version: int | None = None,
         lease: Lease | None = None,
+        excluded: ExcludedEdges | None = None,
     ) -> None:
         self._session = session
         self._lease = lease
+        self._excluded = excluded
         self.space = space
         self.version: int | None = version
         """Version that every call reads; None: the current one, or the one that a call names."""
@@ -144,6 +148,38 @@ class GraphCalls:
             if exclude is None or isinstance(exclude, RaggedNeighbors)
             else self._as_ids("exclude", exclude, ntype, version)
         )
+
+    def _exclusion_sections(
+        self,
+        exclude: EdgeExclusion,
+        reverse_types: ReverseTypes,
+        edge_types: Sequence[int],
+        version: int | None,
+    ) -> dict[str, NDArray[Any]]:
+        """Return the edges that a call or this graph excludes, as sections of a request.
+
+        ``edge_types`` are the edge types that the call follows.
+        """
+        excluded = self._excluded_edges(exclude, reverse_types, edge_types, version)
+        return {} if excluded is None else excluded.sections()
+
+    def _excluded_edges(
+        self,
+        exclude: EdgeExclusion,
+        reverse_types: ReverseTypes,
+        edge_types: Sequence[int],
+        version: int | None,
+    ) -> ExcludedEdges | None:
+        """Return the edges that a call or this graph excludes; None for none."""
+        excluded = excluded_edges(
+            self.schema,
+            exclude,
+            reverse_types,
+            edge_types,
+            lambda nodes, ntype: self._ids("exclude", nodes, ntype, version),
+        )
+        pieces = [piece for piece in (self._excluded, excluded) if piece is not None]
+        return ExcludedEdges.concatenate(pieces) if pieces else None
 
     def _seed_sections(
         self,

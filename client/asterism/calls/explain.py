@@ -43,7 +43,11 @@ class Explainer:
 
     def __init__(self, sampler: GraphCalls) -> None:
         self._calls = _ExplainCalls(
-            sampler._session, sampler.space, version=sampler.version, lease=sampler._lease
+            sampler._session,
+            sampler.space,
+            version=sampler.version,
+            lease=sampler._lease,
+            excluded=sampler._excluded,
         )
 
     def __getattr__(self, name: str) -> Callable[..., Explanation]:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import FanoutSample
 from asterism_model.schema import Schema
@@ -31,6 +32,8 @@ class FanoutCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         times: ArrayLike | None = None,
@@ -66,6 +69,8 @@ class FanoutCalls(GraphCalls):
             "": the edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         replace : bool, default True
             Sample with replacement. False: distinct edges; a node with too few edges returns all of
             them.
@@ -133,6 +138,9 @@ class FanoutCalls(GraphCalls):
         temporal_filter, time_arrays = validation.temporal_filter(
             times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times
         )
+        excluded = self._exclusion_sections(
+            exclude, reverse_types, [etype for step in steps for etype in step], version
+        )
         resolved_seed = validation.seed(seed)
         counts = [validation.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
         head = graphd_pb.SampleFanoutRequest(
@@ -155,7 +163,9 @@ class FanoutCalls(GraphCalls):
             temporal_filter=temporal_filter,
             node_features=requested_features(self.schema, node_features),
         )
-        return self._call("sample_fanout", decoding.fanout_sample, head, arrays | time_arrays)
+        return self._call(
+            "sample_fanout", decoding.fanout_sample, head, arrays | time_arrays | excluded
+        )
 
 
 def requested_features(schema: Schema, columns: FeatureSelection) -> list[graphd_pb.NodeColumns]:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.fanouts import FeatureSelection, requested_features
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
@@ -29,6 +30,8 @@ class HgtCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         weights: bool = False,
         edge_ids: bool = True,
@@ -63,6 +66,8 @@ class HgtCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`; it applies to the edges that pass budgets
             and to those that are returned.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         direction : {"out", "in"}, default "out"
             Follow edges forward, or in reverse. "in" reaches the nodes that send messages to a
             node, as PyG does.
@@ -120,6 +125,14 @@ class HgtCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             seeds, ntype, edge_types, wire_direction, argument="seeds", version=version
         )
+        returned_types = (
+            edge_types
+            if among is None
+            else self._session.edge_type_ids(self.space, validation.type_names("among", among))
+        )
+        excluded = self._exclusion_sections(
+            exclude, reverse_types, [*edge_types, *returned_types], version
+        )
         head = graphd_pb.SampleHgtRequest(
             space=self.space,
             version=self._version(version),
@@ -133,12 +146,10 @@ class HgtCalls(GraphCalls):
             want_edge_ids=edge_ids,
             want_weights=weights,
             traversed_edge_types=edge_types,
-            edge_types=edge_types
-            if among is None
-            else self._session.edge_type_ids(self.space, validation.type_names("among", among)),
+            edge_types=returned_types,
             node_features=requested_features(self.schema, node_features),
         )
-        return self._call("sample_hgt", decoding.hgt_subgraph, head, arrays)
+        return self._call("sample_hgt", decoding.hgt_subgraph, head, arrays | excluded)
 
     def _layer_counts(
         self, counts: Sequence[int] | Mapping[str, Sequence[int]]

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.fanouts import FeatureSelection, requested_features
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
@@ -30,6 +31,8 @@ class LaborCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         expand: str = "every",
         weights: bool = True,
@@ -70,6 +73,8 @@ class LaborCalls(GraphCalls):
             edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         direction : {"out", "in"}, default "out"
             Follow edges forward, or in reverse. "in" reaches the nodes that send messages to a
             node.
@@ -127,6 +132,7 @@ class LaborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             seeds, ntype, edge_types, wire_direction, argument="seeds", version=version
         )
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.SampleLaborRequest(
             space=self.space,
             version=self._version(version),
@@ -147,4 +153,4 @@ class LaborCalls(GraphCalls):
             want_weights=weights,
             node_features=requested_features(self.schema, node_features),
         )
-        return self._call("sample_labor", decoding.labor_subgraph, head, arrays)
+        return self._call("sample_labor", decoding.labor_subgraph, head, arrays | excluded)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import (
     Adjacency,
@@ -39,6 +40,8 @@ class LayerCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -73,6 +76,8 @@ class LayerCalls(GraphCalls):
             edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         replace : bool, default True
             Sample with replacement. False: distinct nodes, in the order of successive draws; all
             neighbors if there are fewer than n.
@@ -116,6 +121,7 @@ class LayerCalls(GraphCalls):
             self.space, validation.type_names("etypes", etypes)
         )
         width, node_type, arrays = self._layers(nodes, ntype, edge_types, direction, version)
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.SampleLayerRequest(
             edge_types=edge_types,
             count=validation.count("n", n),
@@ -125,7 +131,7 @@ class LayerCalls(GraphCalls):
             width=width,
             node_type=node_type,
         )
-        return self._call("sample_layer", decoding.layer_sample, head, arrays)
+        return self._call("sample_layer", decoding.layer_sample, head, arrays | excluded)
 
     def sample_fanout_layerwise(
         self,
@@ -138,6 +144,8 @@ class LayerCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -167,6 +175,8 @@ class LayerCalls(GraphCalls):
             edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         replace : bool, default True
             Sample with replacement. False: distinct nodes, as in `sample_layer`.
         direction : {"out", "in"}, default "out"
@@ -201,6 +211,9 @@ class LayerCalls(GraphCalls):
         ]
         sizes = [validation.count(f"counts[{h}]", count) for h, count in enumerate(counts)]
         width, node_type, arrays = self._layers(nodes, ntype, steps[0], direction, version)
+        excluded = self._exclusion_sections(
+            exclude, reverse_types, [etype for step in steps for etype in step], version
+        )
         head = graphd_pb.SampleLayersRequest(
             hops=[
                 graphd_pb.Hop(edge_types=step, count=size)
@@ -212,7 +225,7 @@ class LayerCalls(GraphCalls):
             width=width,
             node_type=node_type,
         )
-        return self._call("sample_layers", decoding.layer_stack, head, arrays)
+        return self._call("sample_layers", decoding.layer_stack, head, arrays | excluded)
 
     def adjacency(
         self,
@@ -225,6 +238,8 @@ class LayerCalls(GraphCalls):
         direction: str = "out",
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         weights: bool = True,
         edge_ids: bool = False,
         version: int | None = None,
@@ -251,6 +266,8 @@ class LayerCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
             filter.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         weights : bool, default True
             Return the edge weights.
         edge_ids : bool, default False
@@ -292,6 +309,7 @@ class LayerCalls(GraphCalls):
             )
         elif col_type is not None:
             arrays["col_types"] = self._types(col_type, col_ids)
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.AdjacencyRequest(
             space=self.space,
             version=self._version(version),
@@ -303,7 +321,7 @@ class LayerCalls(GraphCalls):
             weight=weight,
             where=where,
         )
-        reply = self._session.read("adjacency", head, arrays)
+        reply = self._session.read("adjacency", head, arrays | excluded)
         return decoding.adjacency(
             reply, "", (len(arrays["nodes"]), len(col_ids)), weights=weights, edge_ids=edge_ids
         )

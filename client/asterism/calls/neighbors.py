@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
 from asterism.client_state import expand_edge_types
 from asterism.records.samples import EdgeRows, Ids, RaggedNeighbors, TopNeighbors
@@ -30,6 +31,8 @@ class NeighborCalls(GraphCalls):
         direction: str = "out",
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         sort: str | None = None,
         weights: bool = True,
         edge_ids: bool = True,
@@ -54,6 +57,8 @@ class NeighborCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
             filter.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         sort : {None, "id", "weight"}, default None
             Order of each row. None: by (position of the edge type in the request, id, edge id).
             "id": by id over all types. "weight": by weight, largest first, ties by id.
@@ -86,6 +91,7 @@ class NeighborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.NeighborsRequest(
             space=self.space,
             version=self._version(version),
@@ -98,7 +104,7 @@ class NeighborCalls(GraphCalls):
             weight=weight,
             where=where,
         )
-        reply = self._session.read("neighbors", head, arrays)
+        reply = self._session.read("neighbors", head, arrays | excluded)
         neighbor_ids: Ids = reply.array("ids", "int64")
         return RaggedNeighbors(
             indptr=reply.array("indptr", "int64"),
@@ -122,6 +128,8 @@ class NeighborCalls(GraphCalls):
         edge_ids: bool = False,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         version: int | None = None,
     ) -> TopNeighbors:
         """Return the k heaviest edges of each node over the union of the edge types.
@@ -147,6 +155,8 @@ class NeighborCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
             filter.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         version : int, optional
             Version to read. None: the version of this graph, or the current one.
 
@@ -177,6 +187,7 @@ class NeighborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.NeighborsRequest(
             space=self.space,
             version=self._version(version),
@@ -189,7 +200,7 @@ class NeighborCalls(GraphCalls):
             where=where,
             top=count,
         )
-        reply = self._session.read("neighbors", head, arrays)
+        reply = self._session.read("neighbors", head, arrays | excluded)
         present = np.arange(count) < np.diff(reply.array("indptr", "int64"))[:, None]
         neighbor_ids = np.full(present.shape, -1, np.int64)
         neighbor_ids[present] = reply.array("ids", "int64")
@@ -221,6 +232,8 @@ class NeighborCalls(GraphCalls):
         direction: str = ...,
         weight: None = ...,
         where: str = ...,
+        exclude: EdgeExclusion = ...,
+        reverse_types: ReverseTypes = ...,
         version: int | None = ...,
     ) -> Ids: ...
 
@@ -234,6 +247,8 @@ class NeighborCalls(GraphCalls):
         direction: str = ...,
         weight: str,
         where: str = ...,
+        exclude: EdgeExclusion = ...,
+        reverse_types: ReverseTypes = ...,
         version: int | None = ...,
     ) -> NDArray[np.float64]: ...
 
@@ -246,6 +261,8 @@ class NeighborCalls(GraphCalls):
         direction: str = "out",
         weight: str | None = None,
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         version: int | None = None,
     ) -> Ids | NDArray[np.float64]:
         """Return the number, or the total weight, of each node's edges of each type.
@@ -267,6 +284,8 @@ class NeighborCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
             filter.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         version : int, optional
             Version to read. None: the version of this graph, or the current one.
 
@@ -292,6 +311,7 @@ class NeighborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.DegreesRequest(
             space=self.space,
             version=self._version(version),
@@ -301,7 +321,7 @@ class NeighborCalls(GraphCalls):
             weight="weight" if weight == "" else weight or "",
             where=where,
         )
-        reply = self._session.read("degrees", head, arrays)
+        reply = self._session.read("degrees", head, arrays | excluded)
         return (
             reply.array("sums", "float64", 2) if head.weight else reply.array("degrees", "int64", 2)
         )

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import PageRanks
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -26,6 +27,8 @@ class PageRankCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         version: int | None = None,
     ) -> PageRanks:
@@ -59,6 +62,8 @@ class PageRankCalls(GraphCalls):
             edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         direction : {"out", "in"}, default "out"
             Follow edges forward, or in reverse (where the schema keeps in-copies).
         version : int, optional
@@ -104,6 +109,7 @@ class PageRankCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.PersonalizedPagerankRequest(
             space=self.space,
             version=self._version(version),
@@ -117,7 +123,7 @@ class PageRankCalls(GraphCalls):
             weight=weight,
             where=where,
         )
-        reply = self._session.read("personalized_pagerank", head, arrays)
+        reply = self._session.read("personalized_pagerank", head, arrays | excluded)
         return PageRanks(
             nodes=reply.array("ids", "int64", 2),
             types=reply.array("kinds", "int32", 2),

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import VisitSample
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -30,6 +31,8 @@ class VisitCountCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         seed: int | None = None,
         version: int | None = None,
@@ -66,6 +69,8 @@ class VisitCountCalls(GraphCalls):
             edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         direction : {"out", "in"}, default "out"
             Follow edges forward, or in reverse (where the schema keeps in-copies).
         seed : int, optional
@@ -105,6 +110,9 @@ class VisitCountCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, steps[0], wire_direction, version=version
         )
+        excluded = self._exclusion_sections(
+            exclude, reverse_types, [etype for step in steps for etype in step], version
+        )
         head = graphd_pb.SamplePinsageRequest(
             space=self.space,
             version=self._version(version),
@@ -120,4 +128,4 @@ class VisitCountCalls(GraphCalls):
             where=where,
             direction=wire_direction,
         )
-        return self._call("sample_pinsage", decoding.visit_sample, head, arrays)
+        return self._call("sample_pinsage", decoding.visit_sample, head, arrays | excluded)

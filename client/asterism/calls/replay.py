@@ -120,6 +120,19 @@ def replay_sections(
     return {"nodes": validation.ids("nodes", flat, minimum=-1)}
 
 
+def followed_edge_types(request: SamplingRequest) -> list[int]:
+    """Return the edge types that a call follows; none if it follows no edges."""
+    fields = request.DESCRIPTOR.fields_by_name
+    edge_types = list(getattr(request, "edge_types", ()))
+    edge_types += getattr(request, "traversed_edge_types", ())
+    for name in ("hops", "steps"):
+        if name in fields:
+            edge_types += [etype for step in getattr(request, name) for etype in step.edge_types]
+    if "fanouts" in fields:
+        edge_types += [fanout.edge_type for fanout in getattr(request, "fanouts", ())]
+    return edge_types
+
+
 def check_nodes(
     replay: graphd_pb.Replay, request: SamplingRequest, arrays: decoding.Arrays
 ) -> None:
@@ -176,6 +189,10 @@ def _crc(arrays: decoding.Arrays) -> int:
         ("indptr", "<i8"),
         ("excluded", "<i8"),
         ("sources", "<i8"),
+        ("exclude.types", "<i4"),
+        ("exclude.src", "<i8"),
+        ("exclude.dst", "<i8"),
+        ("exclude.eids", "<i8"),
     ):
         if name in arrays:
             crc = zlib.crc32(np.ascontiguousarray(arrays[name], dtype).data, crc)

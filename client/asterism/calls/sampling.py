@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, replay, validation
 from asterism.calls.base import TYPE_PER_NODE, GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import (
     EdgeSample,
@@ -188,6 +189,8 @@ class SamplingCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = True,
         direction: str = "out",
         times: ArrayLike | None = None,
@@ -223,6 +226,16 @@ class SamplingCalls(GraphCalls):
             Filter on the edges, as in `sample_edges`: ``"rating >= 4"``, or on the neighbors,
             ``"dst.price < 10"`` (``src`` if ``direction="in"``). Edges that do not match are
             ignored.
+        exclude : EdgeRows, LinkSeeds, EdgeSample, (src, dst), or dict, optional
+            Edges that are as if they did not exist, such as the targets of a batch of links:
+            records of edges, ``(src, dst)`` or ``(src, dst, edge_ids)`` arrays, or pairs of shape
+            (k, 2); by edge type if the call follows several. Without edge ids, or with id -1, all
+            edges of that type from the source to the destination are excluded. Edges that do not
+            exist have no effect. Samples of other nodes do not change.
+        reverse_types : dict of str to str, optional
+            Edge type of the reverse edges of an edge type, such as ``{"buys": "bought_by"}`` or
+            ``{"cites": "cites"}``. For each excluded edge (u, v) all edges (v, u) of that type are
+            excluded too (DGL's ``exclude="reverse_types"``).
         replace : bool, default True
             Sample with replacement. False: distinct edges; a node with n edges or fewer returns all
             of them.
@@ -275,6 +288,7 @@ class SamplingCalls(GraphCalls):
         temporal_filter, time_arrays = validation.temporal_filter(
             times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times
         )
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         resolved_seed = validation.seed(seed)
         head = graphd_pb.SampleNeighborsRequest(
             space=self.space,
@@ -293,7 +307,9 @@ class SamplingCalls(GraphCalls):
             want_probabilities=probabilities,
             temporal_filter=temporal_filter,
         )
-        return self._call("sample_neighbors", decoding.neighbor_sample, head, arrays | time_arrays)
+        return self._call(
+            "sample_neighbors", decoding.neighbor_sample, head, arrays | time_arrays | excluded
+        )
 
     def replay(
         self,
@@ -301,7 +317,8 @@ class SamplingCalls(GraphCalls):
         nodes: ArrayLike | None = None,
         ntype: ArrayLike | None = None,
         *,
-        exclude: validation.Exclusions = None,
+        exclude: validation.Exclusions | EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         times: ArrayLike | None = None,
     ) -> Any:
         """Repeat a sampling call from its token; the record is the same to the bit.
@@ -315,7 +332,10 @@ class SamplingCalls(GraphCalls):
         ntype : array_like of int, shape (m,), optional
             Type ids of the nodes, if the call had one per node.
         exclude : optional
-            Exclusions, for `sample_negatives`, where ``nodes`` holds its pairs.
+            Edges that the call excluded; for `sample_negatives`, its exclusions, where ``nodes``
+            holds its pairs.
+        reverse_types : dict of str to str, optional
+            Reverse of edge types, if the call had them.
         times : array_like of int64 or float64, shape (m,), optional
             Times of the nodes, if the call had times.
 
@@ -352,9 +372,18 @@ class SamplingCalls(GraphCalls):
                 if edges
                 else self._as_ids("nodes", nodes, ntypes, request.version or None)
             )
-        arrays = replay.replay_sections(
-            call, request, nodes, self._resolve_exclusions(exclude, ntypes, request.version or None)
-        )
+        version = request.version or None
+        if isinstance(request, graphd_pb.SampleNegativesRequest):
+            exclusions = self._resolve_exclusions(
+                cast(validation.Exclusions, exclude), ntypes, version
+            )
+            arrays = replay.replay_sections(call, request, nodes, exclusions)
+        else:
+            arrays = replay.replay_sections(call, request, nodes, None)
+            if followed := replay.followed_edge_types(request):
+                arrays |= self._exclusion_sections(
+                    cast(EdgeExclusion, exclude), reverse_types, followed, version
+                )
         if ntype is not None and "nodes" in arrays:
             arrays["types"] = self._types(np.asarray(ntype).reshape(-1), arrays["nodes"])
         if times is not None:

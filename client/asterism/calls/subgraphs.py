@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import TYPE_PER_NODE, GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.fanouts import FeatureSelection, requested_features
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
@@ -38,6 +39,8 @@ class SubgraphCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = False,
         direction: str = "out",
         disjoint: bool = False,
@@ -74,6 +77,8 @@ class SubgraphCalls(GraphCalls):
             edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         replace : bool, default False
             Sample with replacement. False: distinct edges; a node with too few edges returns all of
             them.
@@ -132,9 +137,10 @@ class SubgraphCalls(GraphCalls):
         ...     [3, 7], [15, 10], "cites", direction="in"
         ... )
         """
-        _, request_part = self._khop_request(
+        edge_types, request_part = self._khop_request(
             seeds, fanouts, etypes, ntype, direction, expand, version
         )
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         temporal_filter, time_arrays = validation.temporal_filter(
             times,
             len(request_part.arrays["nodes"]),
@@ -156,7 +162,10 @@ class SubgraphCalls(GraphCalls):
             **request_part.fields,
         )
         return self._call(
-            "sample_subgraph", decoding.subgraph, head, request_part.arrays | time_arrays
+            "sample_subgraph",
+            decoding.subgraph,
+            head,
+            request_part.arrays | time_arrays | excluded,
         )
 
     def sample_ego_subgraphs(
@@ -170,6 +179,8 @@ class SubgraphCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         replace: bool = False,
         direction: str = "out",
         disjoint: bool = True,
@@ -205,6 +216,8 @@ class SubgraphCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`; it applies to the edges that are followed
             and to those that are returned.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         replace : bool, default False
             Sample with replacement. False: distinct edges; a node with too few edges returns all of
             them.
@@ -262,11 +275,17 @@ class SubgraphCalls(GraphCalls):
         edge_types, request_part = self._khop_request(
             seeds, fanouts, etypes, ntype, direction, expand, version
         )
+        returned_types = (
+            edge_types
+            if among is None
+            else self._session.edge_type_ids(self.space, validation.type_names("among", among))
+        )
+        excluded = self._exclusion_sections(
+            exclude, reverse_types, [*edge_types, *returned_types], version
+        )
         head = graphd_pb.SampleEgoSubgraphsRequest(
             seed=validation.seed(seed),
-            edge_types=edge_types
-            if among is None
-            else self._session.edge_type_ids(self.space, validation.type_names("among", among)),
+            edge_types=returned_types,
             replace=replace,
             uniform=not weighted,
             weight=weight,
@@ -277,7 +296,12 @@ class SubgraphCalls(GraphCalls):
             node_features=requested_features(self.schema, node_features),
             **request_part.fields,
         )
-        return self._call("sample_ego_subgraphs", decoding.ego_subgraphs, head, request_part.arrays)
+        return self._call(
+            "sample_ego_subgraphs",
+            decoding.ego_subgraphs,
+            head,
+            request_part.arrays | excluded,
+        )
 
     def induced_subgraph(
         self,
@@ -288,6 +312,8 @@ class SubgraphCalls(GraphCalls):
         ntype: NodeTypes = None,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         direction: str = "out",
         weights: bool = False,
         edge_ids: bool = True,
@@ -315,6 +341,8 @@ class SubgraphCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
             filter.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         direction : {"out", "in"}, default "out"
             Read edges at their sources, or at their destinations (where the schema keeps
             in-copies). The edges are the same, in another order.
@@ -359,6 +387,7 @@ class SubgraphCalls(GraphCalls):
         node_type, arrays = self._member_sections(nodes, ntype, edge_types, version)
         if indptr is not None:
             arrays["indptr"] = validation.indptr(indptr, len(arrays["nodes"]))
+        excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
         head = graphd_pb.InducedSubgraphRequest(
             space=self.space,
             version=self._version(version),
@@ -371,7 +400,7 @@ class SubgraphCalls(GraphCalls):
             want_weights=weights,
             node_features=requested_features(self.schema, node_features),
         )
-        reply = self._session.read("induced_subgraph", head, arrays)
+        reply = self._session.read("induced_subgraph", head, arrays | excluded)
         return decoding.induced_subgraph(
             decoding.SamplingCall(
                 request=head, arrays=arrays, reply=reply, schema=self.schema, token=""

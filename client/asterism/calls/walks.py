@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.metapaths import Metapath, parse_metapaths
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import WalkSample
@@ -58,6 +59,8 @@ class WalkCalls(GraphCalls):
         weighted: bool = True,
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         p: float = 1.0,
         q: float = 1.0,
         restart: float = 0.0,
@@ -91,6 +94,8 @@ class WalkCalls(GraphCalls):
             edges' own weights.
         where : str, default ""
             Filter on the edges, as in `sample_neighbors`.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         p, q : float, default 1.0
             Return and in-out parameters of node2vec, from 0.001 to 1000. The weight of a step back
             to the previous node is divided by p. The weight of a step to a node that is not joined
@@ -153,6 +158,9 @@ class WalkCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, steps[0], wire_direction, version=version
         )
+        excluded = self._exclusion_sections(
+            exclude, reverse_types, [etype for step in steps for etype in step], version
+        )
         head = graphd_pb.RandomWalkRequest(
             space=self.space,
             version=self._version(version),
@@ -171,7 +179,7 @@ class WalkCalls(GraphCalls):
             walks=0 if walks is None else validation.count("walks", walks, minimum=1),
             distinct_first_step=first_step == "distinct",
         )
-        return self._call("random_walk", decoding.walk_sample, head, arrays)
+        return self._call("random_walk", decoding.walk_sample, head, arrays | excluded)
 
     def _check_connected(
         self,

@@ -69,6 +69,13 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
     temporal_strategy : {"uniform", "last"}
         Sample from the visible edges, or take the latest ones, as in PyG. The time of an edge is
         the later of its own time and that of its source.
+    exclude : bool
+        Around links, sample as if the links of the batch did not exist: all edges of their type
+        from their sources to their destinations. False: sample from all edges, as PyG does, which
+        shows a model the links that it is to predict.
+    reverse_types : dict of triple to triple, optional
+        Edge type of the reverse edges of an edge type, which are excluded too. For a graph of one
+        edge type with both directions of each edge, the reverse of the type is the type itself.
 
     Raises
     ------
@@ -93,6 +100,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         patience_s: float = DEFAULT_PATIENCE_S,
         time_attr: str | None = None,
         temporal_strategy: str = "uniform",
+        exclude: bool = True,
+        reverse_types: Mapping[Triple, Triple] | None = None,
     ) -> None:
         if subgraph_type not in ("directional", "bidirectional"):
             raise InvalidRequest(
@@ -114,6 +123,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             subgraph_type == "bidirectional",
         )
         self._weight_attr, self._negative_weight = weight_attr, negative_weight
+        self._exclude = exclude
+        self._reverse_types = self._reverse_names(reverse_types)
         self._seed = None if seed is None else validation.seed(seed)
 
     @property
@@ -177,16 +188,52 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         # `edge_sample` passes these counts to `negatives`, which ignores them and samples from the
         # graph.
         counts = dict.fromkeys(self._view.node_types, 0) if self._view.hetero else 0
+        excluded = self._excluded_links(index) if self._exclude else None
         return self._as_requested_direction(
             edge_sample(
                 index,
-                lambda seeds, times: self._sample(seeds, times, key),
+                lambda seeds, times: self._sample(seeds, times, key, excluded),
                 counts,
                 self._disjoint,
                 None,
                 negatives,
             )
         )
+
+    def _reverse_names(
+        self, reverse_types: Mapping[Triple, Triple] | None
+    ) -> dict[str, str] | None:
+        """Return the names of reverse edge types."""
+        if reverse_types is None:
+            return None
+        if not self._exclude:
+            raise InvalidRequest(
+                "reverse_types with exclude=False: expected exclude=True; leave reverse_types out"
+            )
+        unknown = [
+            triple
+            for pair in reverse_types.items()
+            for triple in pair
+            if tuple(triple) not in self._view.edge_types
+        ]
+        if unknown:
+            raise InvalidRequest(
+                f"reverse_types with {unknown}: expected edge types, of "
+                f"{list(self._view.edge_types)}"
+            )
+        return {
+            self._view.edge_types[triple]: self._view.edge_types[reverse]
+            for triple, reverse in reverse_types.items()
+        }
+
+    def _excluded_links(self, index: Any) -> dict[str, tuple[Ids, Ids]]:
+        """Return the links of a batch, by the name of their edge type."""
+        name = (
+            next(iter(self._view.edge_types.values()))
+            if index.input_type is None
+            else self._view.edge_types[index.input_type]
+        )
+        return {name: (np.asarray(index.row, np.int64), np.asarray(index.col, np.int64))}
 
     def _as_requested_direction(self, out: Any) -> Any:
         return out.to_bidirectional() if self._bidirectional else out
@@ -263,7 +310,13 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             ends = {"src": input_type[0], "dst": input_type[-1]}
         return _GraphNegativeSampling(neg_sampling, self._view, ends, self._negative_weight, key)
 
-    def _sample(self, seeds: Any, times: Any, key: int) -> Any:
+    def _sample(
+        self,
+        seeds: Any,
+        times: Any,
+        key: int,
+        excluded: Mapping[str, tuple[Ids, Ids]] | None = None,
+    ) -> Any:
         """Return PyG's record of a subgraph around seeds.
 
         Seeds are a tensor, or tensors by node type. Times have the same form, or are None.
@@ -287,7 +340,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
                 else np.asarray(times)
             )
         subgraph = retry_read(
-            lambda: self._sample_subgraph(ids, ntype, seed_times, key), self._view.patience_s
+            lambda: self._sample_subgraph(ids, ntype, seed_times, key, excluded),
+            self._view.patience_s,
         )
         if not self._disjoint:
             for name, type_seeds in by_type.items():
@@ -301,7 +355,12 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         )
 
     def _sample_subgraph(
-        self, ids: Ids, ntype: str | Ids, times: Values | None, key: int
+        self,
+        ids: Ids,
+        ntype: str | Ids,
+        times: Values | None,
+        key: int,
+        excluded: Mapping[str, tuple[Ids, Ids]] | None,
     ) -> Subgraph:
         return self._view.graph.sample_subgraph(
             ids,
@@ -314,6 +373,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             disjoint=self._disjoint,
             times=times,
             strategy=self._strategy if times is not None else "uniform",
+            exclude=excluded,
+            reverse_types=None if excluded is None else self._reverse_types,
             seed=key,
         )
 

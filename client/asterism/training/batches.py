@@ -17,6 +17,7 @@ from asterism.calls import validation
 from asterism.calls.clusters import ClusterBatch, ClusterGrouping, describe_version
 from asterism.calls.clusters import ClusterInput as GivenClusters
 from asterism.calls.epoch_cursor import EpochCursor
+from asterism.calls.excluded_edges import ReverseTypes
 from asterism.graph import Graph
 from asterism.records.samples import EdgeRows, Ids, LinkSeeds, Subgraph
 from asterism.saint import Sampler
@@ -352,6 +353,8 @@ class LinkEpochBatches(EpochBatches):
         negatives: Mapping[str, Any] | None = None,
         weight: str = "",
         where: str = "",
+        exclude: bool = True,
+        reverse_types: ReverseTypes = None,
         seed: int,
         rank: int = 0,
         world: int = 1,
@@ -359,6 +362,12 @@ class LinkEpochBatches(EpochBatches):
         patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
         self.etype, self._make, self._weight, self._where = etype, make, weight, where
+        self._exclude, self._reverse_types = exclude, reverse_types
+        if reverse_types and not exclude:
+            raise InvalidRequest(
+                "reverse_types with exclude=False: expected exclude=True; leave reverse_types out, "
+                "or exclude the edges of a batch"
+            )
         self._negatives = None if negatives is None else dict(negatives)
         reserved = sorted({"seed", "version", "edges", "etype"} & set(negatives or ()))
         if reserved:
@@ -387,7 +396,12 @@ class LinkEpochBatches(EpochBatches):
             if self._negatives is None
             else self.graph.link_seeds(edges, self.etype, seed=key, **self._negatives)
         )
-        return links if self._make is None else self._make(self.graph, links, key)
+        if self._make is None:
+            return links
+        graph = self.graph
+        if self._exclude:
+            graph = graph.without_edges({self.etype: edges}, reverse_types=self._reverse_types)
+        return self._make(graph, links, key)
 
 
 class SubgraphEpochBatches(EpochBatches):

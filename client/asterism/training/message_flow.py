@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.graph import Graph
 from asterism.records.samples import Ids, Subgraph
 from asterism_proto.errors import InvalidRequest
@@ -84,8 +85,17 @@ class MessageFlowSampler:
         """Return the edges of a batch."""
         return self.graph.sample_subgraph(nodes, hops, **options, replace=self._replace)
 
-    def sample(self, seeds: Mapping[str, Ids], seed: int | None) -> Subgraph:
-        """Return the edges around a batch; raise InvalidRequest if a node repeats."""
+    def sample(
+        self,
+        seeds: Mapping[str, Ids],
+        seed: int | None,
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
+    ) -> Subgraph:
+        """Return the edges around a batch; raise InvalidRequest if a node repeats.
+
+        ``exclude`` and ``reverse_types`` are those of `Graph.sample_neighbors`.
+        """
         kinds = [
             np.full(len(nodes), self.graph.schema.node_type_id(name), np.int32)
             for name, nodes in seeds.items()
@@ -99,6 +109,8 @@ class MessageFlowSampler:
             direction="in",
             expand="every",
             weights=self._weights,
+            exclude=exclude,
+            reverse_types=reverse_types,
             seed=seed,
         )
         for name, nodes in seeds.items():

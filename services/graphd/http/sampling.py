@@ -236,12 +236,34 @@ def call_arguments(
     arguments = dict(fields)
     if arguments.get("seed") is not None:
         arguments["seed"] = _seed(arguments["seed"])
+    if "reverse_types" in arguments:
+        arguments["exclude"] = _excluded_edges(arguments["exclude"], schema)
     for name in node_ids:
         if name != "exclude":
             arguments[name] = node_array(name, arguments[name], schema)
         elif arguments[name] is not None:
             arguments[name] = _ragged_ids(name, arguments[name], schema)
     return arguments
+
+
+def _excluded_edges(exclude: Any, schema: Schema) -> Any:
+    """Return excluded edges as columns: source, destination and, if present, edge id."""
+    if isinstance(exclude, Mapping):
+        return {etype: _excluded_edges(edges, schema) for etype, edges in exclude.items()}
+    if not exclude:
+        return exclude
+    lengths = {len(edge) for edge in exclude}
+    if len(lengths) > 1:
+        raise InvalidRequest("exclude: expected edges that all have an edge id, or none that has")
+    columns = list(zip(*exclude, strict=True))
+    ends = tuple(_flat_array("exclude", column, schema) for column in columns[:2])
+    return (
+        *ends,
+        *(
+            np.array([_integer("exclude", row, eid) for row, eid in enumerate(column)], np.int64)
+            for column in columns[2:]
+        ),
+    )
 
 
 def node_array(argument: str, values: Sequence[Any], schema: Schema) -> NDArray[Any]:

@@ -87,6 +87,26 @@ Filter = Annotated[
     str,
     Field(description="Filter on the nodes or edges, such as `price > 3`. Empty: no filter."),
 ]
+ExcludedEdge = Annotated[list[NodeId], Field(min_length=2, max_length=3)]
+Exclude = Annotated[
+    list[ExcludedEdge] | dict[str, list[ExcludedEdge]] | None,
+    Field(
+        description=(
+            "Edges that are as if they did not exist: `[source, destination]`, which is every edge "
+            "from one to the other, or `[source, destination, edge id]`; by edge type if the call "
+            "follows several. null: none."
+        )
+    ),
+]
+ReverseTypes = Annotated[
+    dict[str, str] | None,
+    Field(
+        description=(
+            "Edge type of the reverse edges of an edge type; those of excluded edges are excluded "
+            "too. null: none."
+        )
+    ),
+]
 Replace = Annotated[bool, Field(description="Sample with replacement.")]
 Direction = Annotated[
     Literal["out", "in"], Field(description="Follow edges forward, or in reverse.")
@@ -261,6 +281,8 @@ class SampleNeighborsRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     replace: Replace = True
     direction: Direction = "out"
     times: Times = None
@@ -288,6 +310,8 @@ class SampleFanoutRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     replace: Replace = True
     direction: Direction = "out"
     times: Times = None
@@ -317,6 +341,8 @@ class RandomWalkRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     p: float = Field(default=1.0, ge=0.001, le=1000)
     """Return parameter of node2vec."""
     q: float = Field(default=1.0, ge=0.001, le=1000)
@@ -354,6 +380,8 @@ class SamplePinsageRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     direction: Direction = "out"
     seed: Seed = None
     version: Version = None
@@ -377,6 +405,8 @@ class PersonalizedPagerankRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     direction: Direction = "out"
     version: Version = None
     timeout_s: Timeout = 30.0
@@ -396,6 +426,8 @@ class SampleLayerRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     replace: Replace = True
     direction: Direction = "out"
     edge_ids: WantEdgeIds = False
@@ -418,6 +450,8 @@ class SampleLayersRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     replace: Replace = True
     direction: Direction = "out"
     edge_ids: WantEdgeIds = False
@@ -438,6 +472,8 @@ class SampleSubgraphRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     replace: Replace = False
     direction: Direction = "out"
     disjoint: bool = False
@@ -468,6 +504,8 @@ class SampleEgoSubgraphsRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     replace: Replace = False
     direction: Direction = "out"
     disjoint: bool = True
@@ -497,6 +535,8 @@ class SampleLaborRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     direction: Direction = "out"
     expand: Expand = "every"
     weights: bool = True
@@ -522,6 +562,8 @@ class SampleHgtRequest(SampleRequest):
     weighted: Weighted = True
     weight: WeightName = ""
     where: Filter = ""
+    exclude: Exclude = None
+    reverse_types: ReverseTypes = None
     direction: Direction = "out"
     weights: WantWeights = False
     edge_ids: WantEdgeIds = True

@@ -104,6 +104,19 @@ def test_other_ids_are_refused_with_their_position(values: list[Any], message: s
         node_array("nodes", values, INTEGERS)
 
 
+def test_excluded_edges_become_columns() -> None:
+    body = SampleNeighborsRequest(
+        nodes=[1], n=1, exclude={"e": [[5, "6", 7], ["8", 9, "-1"]], "f": []}, seed="7"
+    )
+    arguments = call_arguments(dict(body), body.NODE_IDS, INTEGERS)
+    src, dst, eids = arguments["exclude"]["e"]
+    assert (src.tolist(), dst.tolist(), eids.tolist()) == ([5, 8], [6, 9], [7, -1])
+    assert arguments["exclude"]["f"] == []
+    body = SampleNeighborsRequest(nodes=[1], n=1, exclude=[[5, 6], [1, 2, 3]])
+    with pytest.raises(InvalidRequest, match="exclude: expected edges that all have an edge id"):
+        call_arguments(dict(body), body.NODE_IDS, INTEGERS)
+
+
 def test_rows_to_exclude_may_differ_in_length() -> None:
     body = SampleNegativesRequest(pairs=[[1, 2], [3, 4]], n=1, exclude=[[5, "6"], []], seed="7")
     arguments = call_arguments(dict(body), body.NODE_IDS, INTEGERS)
