@@ -27,6 +27,12 @@ from tests.distributions.checks.filters import (
     hosts_do_not_change_filtered_draws,
     indexes_keep_weights_of_matching_nodes,
 )
+from tests.distributions.checks.five_hosts import (
+    edges_without_replacement_are_successive_draws,
+    ego_subgraphs_include_nodes_by_their_trees,
+    fanouts_carry_the_probability_of_each_step,
+    layers_of_every_measure_follow_their_distribution,
+)
 from tests.distributions.checks.global_draws import (
     a_single_draw_follows_the_shares,
     alias_ids_match_those_of_rows,
@@ -57,6 +63,7 @@ from tests.distributions.checks.labor import (
     labor_probabilities_are_the_papers,
     labor_variates_depend_on_the_node_type,
     labor_variates_differ_by_hop_unless_layers_depend,
+    labor_weights_estimate_totals_and_means,
 )
 from tests.distributions.checks.layers import (
     layer_candidates_have_the_weight_of_their_edges,
@@ -143,6 +150,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     labor_keeps_edges_by_one_variate_per_node,
     labor_variates_differ_by_hop_unless_layers_depend,
     labor_variates_depend_on_the_node_type,
+    labor_weights_estimate_totals_and_means,
     budget_layers_follow_their_distribution,
     budget_layers_use_separate_streams,
     nodes_not_drawn_stay_candidates_of_the_next_layer,
@@ -199,4 +207,8 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     many_visits_are_ranked_like_few,
     calls_with_one_seed_are_independent,
     single_draws_with_one_seed_are_independent,
+    layers_of_every_measure_follow_their_distribution,
+    edges_without_replacement_are_successive_draws,
+    fanouts_carry_the_probability_of_each_step,
+    ego_subgraphs_include_nodes_by_their_trees,
 )

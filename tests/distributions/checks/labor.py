@@ -5,6 +5,8 @@ The equations are solved by bisection; every outcome of the shared variates is e
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -379,6 +381,70 @@ def labor_variates_differ_by_hop_unless_layers_depend(scale: float) -> None:
             expected,
             f"two hops, layer_dependency={layer_dependency}",
         )
+
+
+VALUES = (3.0, 1.0, 4.0, 1.5, 9.0, 2.0)
+"""Value of each neighbor, of which sampled edges estimate totals and means."""
+SIGMAS = 5.4
+"""Largest deviation of a mean from its expectation, in standard errors; exceeded once in 10^7
+times."""
+
+
+def labor_weights_estimate_totals_and_means(scale: float) -> None:
+    """Kept edges by weight over probability estimate totals without bias.
+
+    Means by the returned weights have the expectation that the probabilities imply, over every set
+    of kept edges with at least one.
+    """
+    n, seeds = int(max(300, 4000 * scale)), (1, 0, 4)
+    for uniform, importance in ((False, 0), (True, 1), (False, -1)):
+        shares = reference({s: EDGES[0][s] for s in seeds}, 2, importance, uniform=uniform)[0]
+        trials = _trials(
+            _repeated_graph(n), _params(((2,),), uniform=uniform, importance=importance), seeds, n
+        )
+        for s in seeds:
+            ratios = {
+                t: (1.0 if uniform else EDGES[0][s][t]) / p
+                for (source, t), p in shares.items()
+                if source == s
+            }
+            expected_mean, at_least_one = 0.0, 0.0
+            for kept in itertools.product((False, True), repeat=len(ratios)):
+                p = math.prod(
+                    shares[s, t] if is_kept else 1 - shares[s, t]
+                    for t, is_kept in zip(ratios, kept, strict=True)
+                )
+                chosen = list(itertools.compress(ratios, kept))
+                if chosen:
+                    at_least_one += p
+                    expected_mean += (
+                        p
+                        * sum(ratios[t] * VALUES[t] for t in chosen)
+                        / sum(ratios[t] for t in chosen)
+                    )
+            rows = [
+                {t: w for (_, _, source, t), w in trial.items() if source == s} for trial in trials
+            ]
+            totals = np.array([sum(ratios[t] * VALUES[t] for t in row) for row in rows])
+            means = np.array(
+                [
+                    sum(w * VALUES[t] for t, w in row.items()) / sum(row.values())
+                    for row in rows
+                    if row
+                ]
+            )
+            label = f"LABOR-{importance} of {s}, uniform={uniform}"
+            for name, estimates, expected in (
+                ("totals", totals, sum(shares[s, t] * r * VALUES[t] for t, r in ratios.items())),
+                ("means", means, expected_mean / at_least_one),
+            ):
+                error = abs(float(estimates.mean()) - expected)
+                allowed = SIGMAS * float(estimates.std(ddof=1)) / math.sqrt(len(estimates))
+                require(
+                    error <= allowed + 1e-6 * abs(expected),
+                    f"{label}: {name} of {estimates.mean():.4f} for {expected:.4f}, more than "
+                    f"{SIGMAS} standard errors off",
+                )
 
 
 def labor_variates_depend_on_the_node_type(scale: float) -> None:

@@ -31,6 +31,8 @@ MARKED = "storaged.kernels.induced.bitset_join"
 MARKS = "storaged.kernels.induced.bitset"
 EMIT = "storaged.kernels.induced.emit"
 SAMPLE = "graphd.operators.sampling"
+WITHOUT = "graphd.operators.without_replacement"
+SUBGRAPHS = "graphd.operators.subgraphs"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -776,5 +778,49 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
         ),
         check="fanouts_draw_separately_for_each_position",
+    ),
+    change(
+        "distinct rows in the order of their ids",
+        "tempting",
+        WITHOUT,
+        (
+            "return np.flatnonzero(is_first_position).astype(np.int64)",
+            "return order[is_first].astype(np.int64)",
+        ),
+        check="edges_without_replacement_are_successive_draws",
+    ),
+    change(
+        "the rest of distinct rows in the order of their ids",
+        "tempting",
+        WITHOUT,
+        (
+            "keys = [merged['keys'], merged[id_section], merged['types']]",
+            "keys = [merged[id_section], merged['types']]",
+        ),
+        check="edges_without_replacement_are_successive_draws",
+    ),
+    change(
+        "layers by weight where uniform ones are requested",
+        "tempting",
+        LAYER,
+        ("None if params.uniform else edges['weights']", "edges['weights']"),
+        check="layers_of_every_measure_follow_their_distribution",
+    ),
+    change(
+        "fanouts with replacement in any case",
+        "tempting",
+        SAMPLE,
+        (
+            "count=params.count, replace=params.replace, uniform=params.uniform",
+            "count=params.count, replace=True, uniform=params.uniform",
+        ),
+        check="fanouts_carry_the_probability_of_each_step",
+    ),
+    change(
+        "the first hop's counts in every hop",
+        "tempting",
+        SUBGRAPHS,
+        ("count=fanout.counts[hop]", "count=fanout.counts[0]"),
+        check="ego_subgraphs_include_nodes_by_their_trees",
     ),
 )
