@@ -253,9 +253,7 @@ def test_long_string_ids_are_kept_whole(graph: Graph) -> None:
     ]
     drawn = pages.sample_nodes(3, "page", where=f"id in ('{names[2]}')")
     assert set(pages.node_names(drawn.nodes).tolist()) == {names[2]}
-    with pytest.raises(
-        NotFound, match=r"names\[0\]='https.*\.\.\.x+/7' \(4096 char.*\): expec"
-    ):
+    with pytest.raises(NotFound, match=r"names\[0\]='https.*\.\.\.x+/7' \(4096 char.*\): expec"):
         pages.node_ids([names[0][:-1] + "7"], "page")
 
 
