@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,103 @@ from asterism.formats.chunks import Array, mismatch_error
 from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import DTYPES
+
+
+class ArrayFile(Protocol):
+    """Port of an array in a file, of which rows are read in windows."""
+
+    @property
+    def label(self) -> str:
+        """Name of the array in messages."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the array."""
+
+    @property
+    def fortran(self) -> bool:
+        """True if the first axis is contiguous."""
+
+    @property
+    def rows(self) -> int:
+        """Length of the first axis."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the values in bytes."""
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return entries ``start`` to ``stop`` of the first axis, in native byte order.
+
+        Parameters
+        ----------
+        start, stop : int
+
+        Returns
+        -------
+        ndarray, shape (stop - start, ...)
+        """
+
+    def view(self, shape: tuple[int, ...], offset: int) -> ArrayFile:
+        """Return consecutive values as an array of another shape, in C order.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        offset : int
+            Number of values before the first.
+
+        Returns
+        -------
+        ArrayFile
+        """
+
+
+def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Read and validate the header of an array.
+
+    Parameters
+    ----------
+    file : binary file
+        File in the format of ``numpy.save``, at its start.
+    label : str
+        Name of the file in messages.
+
+    Returns
+    -------
+    shape : tuple of int
+    fortran : bool
+        True if the first of several axes is contiguous.
+    dtype : numpy.dtype
+    size : int
+        Size of the header in bytes.
+
+    Raises
+    ------
+    InvalidRequest
+        The file is not a .npy file, holds Python objects, or a single value.
+    """
+    try:
+        version = np.lib.format.read_magic(file)
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, fortran, dtype = read(file)
+    except ValueError as error:
+        raise InvalidRequest(f"{label}: not a .npy file ({error})") from error
+    if dtype.hasobject:
+        raise InvalidRequest(f"{label}: expected an array of numbers, found Python objects")
+    if not shape:
+        raise InvalidRequest(
+            f"{label}: expected an array with one value for each row, found a single value"
+        )
+    return shape, fortran and len(shape) > 1, dtype, file.tell()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,36 +137,14 @@ class NpyFile:
         """
         try:
             with path.open("rb") as file:
-                version = np.lib.format.read_magic(file)
-                read_header = (
-                    np.lib.format.read_array_header_1_0
-                    if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0
-                )
-                shape, fortran, dtype = read_header(file)
-                start = file.tell()
+                shape, fortran, dtype, start = read_header(file, label)
         except FileNotFoundError as error:
             raise InvalidRequest(f"{label}: no such file") from error
-        except ValueError as error:
-            raise InvalidRequest(f"{label}: not a .npy file ({error})") from error
-        if dtype.hasobject:
-            raise InvalidRequest(f"{label}: expected an array of numbers, found Python objects")
-        expected = start + dtype.itemsize * int(np.prod(shape, dtype=object))
+        array = cls(path=path, label=label, shape=shape, dtype=dtype, fortran=fortran, start=start)
         actual = path.stat().st_size
-        if actual < expected:
-            raise mismatch_error(label, expected, actual, "bytes (it is cut off)")
-        if not shape:
-            raise InvalidRequest(
-                f"{label}: expected an array with one value for each row, found a single value"
-            )
-        return cls(
-            path=path,
-            label=label,
-            shape=shape,
-            dtype=dtype,
-            fortran=fortran and len(shape) > 1,
-            start=start,
-        )
+        if actual < start + array.nbytes:
+            raise mismatch_error(label, start + array.nbytes, actual, "bytes (it is cut off)")
+        return array
 
     @property
     def rows(self) -> int:
@@ -98,10 +173,17 @@ class NpyFile:
             array = np.memmap(self.path, self.dtype, "r", self.start + start * row, shape)
         # The memmap subclass would otherwise propagate to every slice.
         array = array.view(np.ndarray)
+        if not array.flags.aligned:  # Arrays in archives begin at any byte.
+            array = array.copy()
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
+    def view(self, shape: tuple[int, ...], offset: int) -> NpyFile:
+        """Return consecutive values as an array of another shape; see `ArrayFile.view`."""
+        start = self.start + offset * self.dtype.itemsize
+        return replace(self, shape=shape, start=start, fortran=False)
 
-def describe_file(file: NpyFile) -> ColumnDescription:
+
+def describe_file(file: ArrayFile) -> ColumnDescription:
     """Describe a file's entries as a dense feature; raise InvalidRequest if unsupported."""
     if file.dtype.name not in DTYPES:
         raise InvalidRequest(
@@ -129,7 +211,8 @@ def edge_columns(file: NpyFile) -> dict[str, NpyFile]:
     return {"src": column, "dst": replace(column, start=file.start + rows * file.dtype.itemsize)}
 
 
-_INDEXED = re.compile(r"(.+)\[(\d+)\]")
+_INDEXED = re.compile(r"(.+)\[(?::, *)?([0-9]+)(?:, *:)?\]")
+"""Column of a two-dimensional array, or its row if the axes are exchanged."""
 
 
 class NpyTable:
@@ -139,10 +222,10 @@ class NpyTable:
     ----------
     files : mapping
         Files of each column in order, or, under the empty name, files of structured arrays. A
-        column of a two-dimensional file is named ``name[i]``.
+        column of a two-dimensional file is named ``name[i]`` or ``name[:, i]``.
     """
 
-    def __init__(self, files: Mapping[str, Sequence[NpyFile]]) -> None:
+    def __init__(self, files: Mapping[str, Sequence[ArrayFile]]) -> None:
         self._files = {name: list(column_files) for name, column_files in files.items()}
         first_name, first = next(iter(self._files.items()))
         for name, column_files in self._files.items():
@@ -172,7 +255,7 @@ class NpyTable:
         """Return True if a column has its own files."""
         return column in self._files
 
-    def _find_column(self, column: str) -> tuple[list[NpyFile], str | int | None]:
+    def _find_column(self, column: str) -> tuple[list[ArrayFile], str | int | None]:
         """Return the files of a column, and the field or column index within them."""
         if column in self._files:
             return self._files[column], None

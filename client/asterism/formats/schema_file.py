@@ -25,6 +25,7 @@ _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".npy": "numpy",
+    ".npz": "numpy",
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,13 @@ from asterism.formats.chunks import (
     split_to_limit,
 )
 from asterism.formats.csv_files import CsvTable
+from asterism.formats.edge_arrays import split_edge_arrays
 from asterism.formats.node_ids import SeenIds, StringIdIndex
-from asterism.formats.npy_files import NpyFile, NpyTable
+from asterism.formats.npy_files import ArrayFile, NpyFile, NpyTable
+from asterism.formats.npz_files import open_archives
 from asterism.formats.parquet_files import ParquetTable
 from asterism.formats.schema_file import (
+    EdgeSpec,
     FeatureSpec,
     NodeSpec,
     TableSpec,
@@ -41,18 +44,64 @@ from asterism_model.string_ids import ID_COLUMN
 from asterism_proto.errors import InvalidRequest
 
 
-def open_table(spec: TableSpec) -> TableReader:
-    """Open the files of a type with the reader of their format."""
+def open_table(
+    spec: TableSpec, columns: Sequence[str], ends: tuple[str, str] | None = None
+) -> TableReader:
+    """Open the files of a type with the reader of their format.
+
+    Parameters
+    ----------
+    spec : TableSpec
+    columns : sequence of str
+        Columns that are read.
+    ends : (str, str), optional
+        Columns of sources and destinations, for an edge type.
+
+    Returns
+    -------
+    TableReader
+    """
     if spec.format == "csv":
         return CsvTable(spec.files[""], spec.csv)
     if spec.format == "parquet":
         return ParquetTable(spec.files[""])
-    return NpyTable(
-        {
+    arrays = _open_arrays(spec, columns)
+    return NpyTable(arrays if ends is None else split_edge_arrays(arrays, columns, *ends))
+
+
+def _open_arrays(spec: TableSpec, columns: Sequence[str]) -> Mapping[str, list[ArrayFile]]:
+    """Open the arrays of .npy files, or those of .npz archives that columns use."""
+    labels = [label for files in spec.files.values() for _, label in files]
+    archives = [label for label in labels if label.endswith(".npz")]
+    if not archives:
+        return {
             name: [NpyFile.open(path, label) for path, label in files]
             for name, files in spec.files.items()
         }
+    if set(spec.files) != {""} or len(archives) < len(labels):
+        raise InvalidRequest(
+            f"{archives[0]}: expected a list of .npz files only; their arrays have names, which "
+            "are the columns"
+        )
+    if not columns:
+        raise InvalidRequest(
+            f"{archives[0]}: expected a column that is read from it; name an id, a key, a weight "
+            "or a feature, or give `count` in place of `files`"
+        )
+    return open_archives(spec.files[""], columns)
+
+
+def _read_columns(node_or_edge: NodeSpec | EdgeSpec) -> list[str]:
+    """Return the columns that a type reads from its files."""
+    named = (
+        [node_or_edge.id, node_or_edge.key]
+        if isinstance(node_or_edge, NodeSpec)
+        else [node_or_edge.src, node_or_edge.dst]
     )
+    return [
+        *(name for name in (*named, node_or_edge.weight) if name is not None),
+        *(column for spec in node_or_edge.features for column in spec.columns),
+    ]
 
 
 def row_bytes(features: tuple[Feature, ...]) -> int:
@@ -87,13 +136,15 @@ class TabularSource:
         self._keys: dict[str, StringIdIndex] = {}
         for node in self.spec.nodes:
             if node.table is not None:
-                self.tables[node.name] = open_table(node.table)
+                self.tables[node.name] = open_table(node.table, _read_columns(node))
                 node = replace(node, features=self._resolve_features(node.name, node.features))
                 self._check_columns(node.name, [node.id, node.key, node.weight])
             self._nodes[node.name] = node
         self._edges = []
         for edge in self.spec.edges:
-            self.tables[edge.name] = open_table(edge.table)
+            self.tables[edge.name] = open_table(
+                edge.table, _read_columns(edge), (edge.src, edge.dst)
+            )
             self._check_columns(edge.name, [edge.src, edge.dst, edge.weight])
             self._edges.append(
                 replace(edge, features=self._resolve_features(edge.name, edge.features))
