@@ -885,6 +885,7 @@ class Client(CatalogClient):
         ends: tuple[str, str] = ("src", "dst"),
         weights: str | Mapping[str, str] | None = None,
         rename: Mapping[str, str] | None = None,
+        types: Mapping[str | tuple[str, str, str], str] | None = None,
         only: Iterable[str] | None = None,
         fill: Mapping[str, Any] | None = None,
         time_unit: str = "us",
@@ -917,6 +918,8 @@ class Client(CatalogClient):
             Attribute that holds the weight. None: ``weight`` (PyG: ``edge_weight``).
         rename : dict of str to str, optional
             New names of attributes.
+        types : mapping, optional
+            New names of node types, and new relations of edge types.
         only : iterable of str, optional
             Attributes to load as features. None: all.
         fill : dict of str to value, optional
@@ -958,6 +961,7 @@ class Client(CatalogClient):
             ends=ends,
             weights=weights,
             rename=rename,
+            types=types,
             only=only,
             fill=fill,
             time_unit=time_unit,

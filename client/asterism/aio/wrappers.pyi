@@ -109,6 +109,7 @@ class AsyncClient(ClosingWrapper[Client]):
         ends: tuple[str, str] = ("src", "dst"),
         weights: str | Mapping[str, str] | None = None,
         rename: Mapping[str, str] | None = None,
+        types: Mapping[str | tuple[str, str, str], str] | None = None,
         only: Iterable[str] | None = None,
         fill: Mapping[str, Any] | None = None,
         time_unit: str = "us",

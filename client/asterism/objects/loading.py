@@ -24,6 +24,7 @@ from asterism.objects.tables import (
     float_weights,
     row_spans,
 )
+from asterism.objects.type_names import TypeKey, rename_types
 from asterism.records.samples import FeatureValue
 from asterism.time_units import DEFAULT_UNIT, check_unit
 from asterism_model.schema import Schema
@@ -64,6 +65,7 @@ def load_graph(
     ends: tuple[str, str] = ("src", "dst"),
     weights: str | Mapping[str, str] | None = None,
     rename: Mapping[str, str] | None = None,
+    types: Mapping[TypeKey, str] | None = None,
     only: Iterable[str] | None = None,
     fill: Mapping[str, Any] | None = None,
     time_unit: str = DEFAULT_UNIT,
@@ -104,6 +106,9 @@ def load_graph(
         not a feature. Missing weights are 1.
     rename : dict of str to str, optional
         New names of attributes.
+    types : mapping, optional
+        New names of types: ``{"Author": "author", ("Author", "writes", "Paper"): "wrote"}`` names a
+        node type, and the relation of an edge type. All keys have the names of the object.
     only : iterable of str, optional
         Attributes to load as features. None: all.
     fill : dict of str to value, optional
@@ -161,7 +166,7 @@ def load_graph(
         time_unit=check_unit("time_unit", time_unit),
         string_ids=has_string_ids,
     )
-    tables = _read_object(graph, options, salt if existing is None else existing.salt)
+    tables = _read_object(graph, options, types or {}, salt if existing is None else existing.salt)
     _ensure_space(client, space, tables.schema(parts=parts, direction=direction), existing)
     return _load_tables(client, space, tables, started_at, build=build)
 
@@ -196,8 +201,10 @@ def _check_salt(space: str, salt: int, ids: str, existing: Schema | None) -> Non
         )
 
 
-def _read_object(graph: Any, options: ReadOptions, salt: int) -> GraphTables:
-    tables = read_tables(graph, options)
+def _read_object(
+    graph: Any, options: ReadOptions, types: Mapping[TypeKey, str], salt: int
+) -> GraphTables:
+    tables = rename_types(read_tables(graph, options), types)
     return with_string_ids(tables, salt) if options.string_ids else tables
 
 

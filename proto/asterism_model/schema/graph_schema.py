@@ -23,7 +23,13 @@ from asterism_model.schema.types import (
     node_type_to_proto,
 )
 from asterism_model.schema.weight_tables import DEGREE_COLUMNS, is_degree
-from asterism_model.validation import as_mapping, check_distinct, check_keys, enum_name
+from asterism_model.validation import (
+    as_mapping,
+    check_distinct,
+    check_keys,
+    enum_name,
+    normalize_name,
+)
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 
@@ -160,8 +166,9 @@ class Schema:
 
     def node_type_id(self, name: str) -> int:
         """Return the id of a node type; raise NotFound with the names of all types."""
+        normalized = normalize_name(name)
         for i, node_type in enumerate(self.node_types):
-            if node_type.name == name:
+            if node_type.name == normalized:
                 return i
         raise NotFound(
             f"no node type {name!r}; there are {', '.join(t.name for t in self.node_types)}"
@@ -180,8 +187,9 @@ class Schema:
         NotFound
             If no edge type has the name, or several have it.
         """
-        matches = [i for i, t in enumerate(self.edge_types) if name in (t.name, t.relation)]
-        exact = [i for i in matches if self.edge_types[i].name == name]
+        normalized = normalize_name(name)
+        matches = [i for i, t in enumerate(self.edge_types) if normalized in (t.name, t.relation)]
+        exact = [i for i in matches if self.edge_types[i].name == normalized]
         if len(exact or matches) == 1:
             return (exact or matches)[0]
         available = ", ".join(t.name for t in self.edge_types) or "none"

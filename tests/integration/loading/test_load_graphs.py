@@ -13,6 +13,7 @@ import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from tests.kit.cluster import LocalCluster
@@ -213,6 +214,41 @@ def test_edge_frame_alone_defines_its_nodes(client: Client) -> None:
     assert [
         (src, dst, attributes["weight"]) for src, dst, attributes in edges_of(graph, "edge")
     ] == list(frame.itertuples(index=False, name=None))
+
+
+def test_types_of_any_script_work_in_filters_and_statements(client: Client) -> None:
+    sales = pa.table(
+        {"src": [0, 1, 1], "dst": [0, 0, 1], "время": pa.array([5, 7, 9], pa.timestamp("s"))}
+    )
+    users = pa.table({"id": [0, 1], "年龄": [30, 40]})
+    client.load_graph(
+        "scripts",
+        {("User", "buys", "товар"): sales},
+        nodes={"User": users},
+        types={"User": "用户", ("User", "buys", "товар"): "購買"},
+        time_unit="s",
+        build=True,
+        parts=2,
+    )
+    graph = client.graph("scripts")
+    assert [t.name for t in graph.schema.edge_types] == ["用户:購買:товар"]
+    assert nodes_of(graph, "用户")[1]["年龄"] == 40
+    assert set(graph.sample_nodes(5, "用户", where="`年龄` > 35", seed=1).nodes.tolist()) == {1}
+    near = graph.sample_neighbors([1], "購買", 3, where="`время` > 7", seed=1)
+    assert near.nodes.tolist() == [[1, 1, 1]]
+    statement = "GO FROM 1 OVER `購買` WHERE `время` > 7 YIELD `время`, $^.`年龄`"
+    assert list(client.query(statement, space="scripts").rows()) == [(9, 40)]
+
+
+def test_array_of_edges_keeps_nodes_without_edges(client: Client) -> None:
+    index = np.array([[0, 1, 1], [1, 0, 2]])
+    loaded = client.load_graph("array", index, nodes=5, build=True, parts=2)
+    assert (loaded.nodes, loaded.edges) == (5, 3)
+    graph = client.graph("array")
+    assert Counter((src, dst) for src, dst, _ in edges_of(graph, "edge")) == Counter(
+        zip(*index.tolist(), strict=True)
+    )
+    assert set(nodes_of(graph, "node")) == set(range(5))
 
 
 @pytest.mark.parametrize("directed", [True, False])

@@ -491,8 +491,8 @@ def test_numpy_columns_are_files_or_fields(tmp_path: Path) -> None:
     )
     schema = """
 nodes: {person: {files: people.npy, id: id, features: {v: }}}
-edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[:,1]", dst: "e[:,0]", \
-weight: w}}
+edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[:,1]", \
+dst: "e[:,0]", weight: w}}
 """
     graph_source = source(tmp_path, schema)
     (people,) = graph_source.node_chunks()
