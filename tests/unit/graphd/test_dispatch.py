@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -118,3 +119,45 @@ def test_storaged_without_address_is_described_by_partition() -> None:
         "space 'shop', partition 0: their storaged has not reported to metad yet; start it, or "
         "try again in a moment"
     )
+
+
+def failure_of_two(errors: Sequence[AsterismError]) -> AsterismError:
+    """Return the error of requests to two storageds that fail with these errors."""
+    transports: Any = dict(zip(ADDRESSES, map(_FailingTransport, errors), strict=True))
+    pool = StoragedPool(transports.__getitem__)
+    pool.update_addresses(dict(zip(UUIDS, ADDRESSES, strict=True)))
+    requests = [(host, Frame(storaged_pb.DrawNodesRequest())) for host in range(2)]
+    with pytest.raises(AsterismError) as raised:
+        Dispatcher(pool).dispatch("draw_nodes", space_of(2), requests, CallContext.with_timeout(60))
+    return raised.value
+
+
+def test_first_of_several_errors_is_raised() -> None:
+    error = failure_of_two([Busy("full"), Corrupt("damaged")])
+    assert (type(error), error.message) == (Busy, "storaged at storaged-0:9779: full")
+
+
+def test_stale_reply_takes_precedence() -> None:
+    assert isinstance(failure_of_two([Busy("full"), Stale("no version 3")]), Stale)
+
+
+def test_transports_of_addresses_in_use_stay_open() -> None:
+    opened: list[str] = []
+    closed: list[str] = []
+
+    class Transport:
+        def __init__(self, address: str) -> None:
+            self._address = address
+            opened.append(address)
+
+        def close(self) -> None:
+            closed.append(self._address)
+
+    pool = StoragedPool(Transport)  # type: ignore[arg-type]  # only `close` is used
+    pool.update_addresses(dict(zip(UUIDS, ADDRESSES, strict=True)))
+    for uuid in UUIDS:
+        pool.transport(uuid)
+    pool.update_addresses({UUIDS[0]: ADDRESSES[0], UUIDS[1]: "storaged-1:9780"})
+    for uuid in UUIDS:
+        pool.transport(uuid)
+    assert (opened, closed) == ([*ADDRESSES, "storaged-1:9780"], ["storaged-1:9779"])

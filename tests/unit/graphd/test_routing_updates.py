@@ -5,10 +5,13 @@ import threading
 import numpy as np
 import pytest
 
+from asterism_daemonkit.calls import CallContext
 from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import NotFound, NotReady
+from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.routing.updates import RoutingTable
 
@@ -97,3 +100,24 @@ def test_shares_are_weights_or_live_counts_by_type() -> None:
     assert totals.shares(EDGE, (0,), uniform=False).total == 0
     assert totals.drawable_count(NODE, (1,), uniform=False) == 6
     assert totals.drawable_count(NODE, (0, 1), uniform=True) == 80
+
+
+def test_version_with_another_digest_is_another_version() -> None:
+    table = RoutingTable()
+    before = table.apply_reply(poll_reply(1, 1)).space("s").find_version(1)
+    reply = poll_reply(2, 1)
+    reply.spaces[0].versions[0].digest = "rebuilt"
+    reply.spaces[0].versions[0].totals[0].count = 11
+    after = table.apply_reply(reply).space("s").find_version(1)
+    assert (before.digest, after.digest) == ("d1", "rebuilt")
+    assert after.totals.nodes([0]) == before.totals.nodes([0]) + 1
+
+
+@pytest.mark.parametrize(("known", "is_sent"), [(2, True), (3, False), (4, True)])
+def test_routes_are_left_out_at_their_own_revision_only(known: int, is_sent: bool) -> None:
+    """A known revision above metad's own is of a catalog that is gone."""
+    table = RoutingTable()
+    table.apply_reply(poll_reply(3, 1))
+    request = Frame(graphd_pb.GetRoutesRequest(known_revision=known))
+    reply = table.get_routes(request, CallContext.with_timeout(60)).head
+    assert (reply.revision, reply.HasField("desired_state")) == (3, is_sent)

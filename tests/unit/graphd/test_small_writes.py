@@ -16,6 +16,7 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import AsterismError, Deadline, InvalidRequest
 from asterism_proto.methods import CATALOG, Method
+from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.writes import small_writes
@@ -292,3 +293,70 @@ def test_concatenated_sections_keep_their_rows() -> None:
         for a, b in zip(sections["l.indptr"], sections["l.indptr"][1:], strict=False)
     ] == rows
     assert np.array_equal(sections["x"], np.concatenate([piece["x"] for piece in pieces]))
+
+
+def test_group_has_the_time_of_its_most_patient_writer() -> None:
+    deadlines: list[float] = []
+
+    def commit_batch(space: str, group: Sequence[SmallWrite], call: CallContext) -> None:
+        deadlines.append(call.deadline)
+
+    group = [small_write([1], seconds=5), small_write([2], seconds=50)]
+    WriteBatcher(commit_batch)._commit_group("space", group)
+    assert deadlines == [group[1].call.deadline]
+
+
+class RecordingCatalog(Catalog):
+    """A metad that records the requests of a load."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+
+    def call(self, method: Method, request: Any, timeout_s: float) -> metad_pb.Load:
+        self.requests.append(request)
+        if method is CATALOG["abandon_load"]:
+            return metad_pb.Load(load_id=1)
+        return super().call(method, request, timeout_s)
+
+
+def committer_over(catalog: RecordingCatalog, write_chunk: Any) -> BatchCommitter:
+    return BatchCommitter(
+        metad=catalog,  # type: ignore[arg-type]  # only `call` is used
+        write_chunk=write_chunk,
+        resolve_revivals=lambda *_: (5, True),
+        seal=lambda *_: [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "resolved"),
+    [
+        ((storaged_pb.NODES, storaged_pb.OUT_EDGES), 0),
+        ((storaged_pb.NODES, storaged_pb.NODE_DELETES), 5),
+    ],
+)
+def test_group_that_deletes_nodes_is_resolved_first(kinds: tuple[int, ...], resolved: int) -> None:
+    catalog = RecordingCatalog()
+    group = [small_write([i], kind=kind) for i, kind in enumerate(kinds)]
+    committer = committer_over(catalog, lambda *_: {"host"})
+    committer.commit_batch("space", group, CallContext.with_timeout(HANG_S))
+    begin, commit = catalog.requests
+    assert [chunk.element for chunk in begin.chunks] == [
+        common_pb.EDGE if kind == storaged_pb.OUT_EDGES else common_pb.NODE for kind in kinds
+    ]
+    assert (commit.resolved_commit, commit.deletes) == (resolved, resolved > 0)
+
+
+def test_load_of_a_group_that_fails_is_abandoned() -> None:
+    def fail(*_: Any) -> set[str]:
+        raise InvalidRequest("bad row")
+
+    catalog = RecordingCatalog()
+    with pytest.raises(InvalidRequest, match="bad row"):
+        committer_over(catalog, fail).commit_batch(
+            "space", [small_write([1])], CallContext.with_timeout(HANG_S)
+        )
+    assert [type(request) for request in catalog.requests] == [
+        metad_pb.BeginLoadRequest,
+        metad_pb.LoadRequest,
+    ]
