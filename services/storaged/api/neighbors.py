@@ -28,7 +28,18 @@ def draw_neighbors(
     version = (
         versions.unfiltered(request) if ranges else versions.filtered(request, call)
     ).with_weights(head.weight, sampling.EDGE, head.edge_types)
-    version = versions.without_excluded(version, request, head.edge_types, call)
+    can_reject = head.replace or (len(head.edge_types) == 1 and not head.distinct_neighbors)
+    version = versions.without_excluded(
+        version,
+        request,
+        head.edge_types,
+        call,
+        sampling.RejectionParams(
+            uniform=head.uniform, distinct=0 if head.replace else max(head.count, 0)
+        )
+        if can_reject and temporal_filter is None
+        else None,
+    )
     arguments: dict[str, Any] = {
         **node_arguments(request),
         "positions": request.array("positions", "int64"),

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.operators.labor import UNTIL_CONVERGED
+from asterism_model.excluded_edges import excludes_edges
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
@@ -36,7 +37,9 @@ def expand(
     for fanout in head.fanouts:
         local_type = sampling.end_types(version, fanout.edge_type, head.direction)[0]
         sample = sampling.expand(
-            version,
+            _expanded_version(
+                versions, version, request, expansion, fanout.edge_type, fanout.count, call
+            ),
             expansion,
             ids=request.array(f"ids.{local_type}", "int64"),
             trees=request.optional_array(f"trees.{local_type}", "int32"),
@@ -64,10 +67,10 @@ def sample_k_hop(
 ) -> Frame[storaged_pb.SampleKHopReply]:
     """Sample a k-hop subgraph from seeds, if all partitions are held here."""
     head = request.head
-    version = _version(versions, request, call)
+    version, expansion = _version(versions, request, call), _decode_expansion(head)
     sections = sampling.sample_khop(
         version,
-        _decode_expansion(head),
+        expansion,
         {fanout.edge_type: tuple(fanout.counts) for fanout in head.fanouts},
         request.array("ids", "int64"),
         request.array("types", "int32"),
@@ -76,6 +79,13 @@ def sample_k_hop(
         max_reply_bytes=head.max_reply_bytes,
         checkpoint=call.remaining,
         temporal_filter=decode_temporal_filter(request),
+        expanded_version=(
+            lambda edge_type, count: _expanded_version(
+                versions, version, request, expansion, edge_type, count, call
+            )
+        )
+        if excludes_edges(request.arrays)
+        else None,
     )
     return Frame(storaged_pb.SampleKHopReply(), sections)
 
@@ -87,7 +97,12 @@ def update_importance(
 ) -> Frame[storaged_pb.UpdateImportanceReply]:
     """Take an importance step of LABOR for local nodes."""
     head = request.head
-    version = _version(versions, request, call)
+    version = versions.without_excluded(
+        _version(versions, request, call),
+        request,
+        [fanout.edge_type for fanout in head.fanouts],
+        call,
+    )
     sections = Sections()
     for fanout in head.fanouts:
         local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
@@ -155,9 +170,37 @@ def _version(
     call: CallContext,
 ) -> sampling.LocalVersion:
     head = request.head
-    edge_types = [fanout.edge_type for fanout in head.fanouts]
-    version = versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, edge_types)
-    return versions.without_excluded(version, request, edge_types, call)
+    return versions.filtered(request, call).with_weights(
+        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.fanouts]
+    )
+
+
+def _expanded_version(
+    versions: RequestVersions,
+    version: sampling.LocalVersion,
+    request: Frame[storaged_pb.ExpandRequest] | Frame[storaged_pb.SampleKHopRequest],
+    expansion: sampling.Expansion,
+    edge_type: int,
+    count: int,
+    call: CallContext,
+) -> sampling.LocalVersion:
+    """Return the version without excluded edges for an expansion along one edge type.
+
+    It depends on the edge type and the count alone, so that hosts that expand along different edge
+    types, or one hop at a time, give the same result.
+    """
+    draws = count >= 0 and expansion.labor is None and not request.head.HasField("temporal_filter")
+    return versions.without_excluded(
+        version,
+        request,
+        [edge_type],
+        call,
+        sampling.RejectionParams(
+            uniform=expansion.uniform, distinct=0 if expansion.replace else count
+        )
+        if draws
+        else None,
+    )
 
 
 def _decode_expansion(

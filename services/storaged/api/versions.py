@@ -107,6 +107,7 @@ class RequestVersions:
         request: Frame[FollowFields],
         edge_types: Sequence[int],
         call: CallContext,
+        rejection: sampling.RejectionParams | None = None,
     ) -> sampling.LocalVersion:
         """Return a version without the edges that a request excludes.
 
@@ -118,6 +119,8 @@ class RequestVersions:
         edge_types : sequence of int
             Edge types that the request follows.
         call : CallContext
+        rejection : RejectionParams, optional
+            Parameters of the request's draws, if they can reject edges. By default, they cannot.
         """
         excluded = ExcludedEdges.from_sections(request.arrays, len(version.schema.edge_types))
         if excluded is None:
@@ -127,6 +130,7 @@ class RequestVersions:
             excluded,
             edge_types=edge_types,
             direction=request.head.direction,
+            rejection=rejection,
             checkpoint=call.remaining,
         )
 

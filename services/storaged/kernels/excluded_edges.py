@@ -40,7 +40,7 @@ def _first_slot(
     neighbor: np.int64,
     edge_id: np.int64,
 ) -> IntLike:
-    """Return the first slot of a row whose (neighbor, edge id) is not below the given pair."""
+    """Return the first slot of a row with a (neighbor, edge id) not below the given pair."""
     low, high = start, end
     while low < high:
         middle = (low + high) >> 1
@@ -89,6 +89,70 @@ def mark_existing_edges(
             and i64_at(nbr, slot) == neighbors[i]
             and (edge_ids[i] < 0 or i64_at(eid, slot) == edge_ids[i])
         )
+
+
+@kernel
+def list_existing_slots(
+    table: NDArray[np.int64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    neighbors: NDArray[np.int64],
+    edge_ids: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """List the slots of the edges of each entry.
+
+    Parameters
+    ----------
+    table, parts, rows, neighbors, edge_ids
+        As in `mark_existing_edges`.
+    indptr : ndarray of int64, shape (k + 1,), out
+        Offsets of each entry's slots.
+    out : ndarray of int64, shape (n,) or (0,), out
+        Slots; if empty, they are only counted.
+    """
+    total = np.int64(0)
+    indptr[0] = 0
+    for i in range(rows.shape[0]):
+        if rows[i] >= 0:
+            row_indptr, nbr, eid = (
+                np.uint64(table[parts[i], INDPTR]),
+                np.uint64(table[parts[i], NBR]),
+                np.uint64(table[parts[i], EID]),
+            )
+            end = i64_at(row_indptr, rows[i] + 1)
+            slot = _first_slot(
+                nbr, eid, i64_at(row_indptr, rows[i]), end, neighbors[i], edge_ids[i]
+            )
+            while (
+                slot < end
+                and i64_at(nbr, slot) == neighbors[i]
+                and (edge_ids[i] < 0 or i64_at(eid, slot) == edge_ids[i])
+            ):
+                if out.shape[0] > 0:
+                    out[total] = slot
+                total += 1
+                slot += 1
+        indptr[i + 1] = total
+
+
+@kernel
+def gather_slots(
+    table: NDArray[np.int64],
+    parts: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    out_weights: NDArray[np.float64],
+    out_eids: NDArray[np.int64],
+) -> None:
+    """Gather the weight and the edge id of slots.
+
+    ``out_weights`` is float64[k], with 1 in a partition without weights; ``out_eids`` is int64[k].
+    """
+    for i in range(slots.shape[0]):
+        weights = np.uint64(table[parts[i], WEIGHTS])
+        out_weights[i] = np.float64(f32_at(weights, slots[i])) if weights > 0 else 1.0
+        out_eids[i] = i64_at(np.uint64(table[parts[i], EID]), slots[i])
 
 
 @kernel

@@ -5,7 +5,7 @@ Networks, clocks, protobuf and databases do not belong here; loops belong to `st
 
 from asterism_model.elements import EDGE, NODE
 from storaged.kernels.pagerank import PageRankScores
-from storaged.sampling.excluded_edges import exclude_edges
+from storaged.sampling.excluded_edges import RejectionParams, exclude_edges
 from storaged.sampling.features import edge_features, node_features
 from storaged.sampling.filters.cache import FilterCache, RowFilter
 from storaged.sampling.filters.scan import RemoteMatches, evaluate_term
@@ -66,6 +66,7 @@ __all__ = [
     "NodeDraws",
     "PageRankScores",
     "RaggedNeighbors",
+    "RejectionParams",
     "RemoteMatches",
     "RowFilter",
     "TemporalFilter",

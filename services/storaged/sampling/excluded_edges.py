@@ -1,9 +1,9 @@
 """Versions without the edges that a request excludes.
 
 The rows of the nodes at excluded edges are copied without these edges, into one more partition, the
-*overlay*. Lookups of nodes prefer it, so kernels read these rows like any others. All other nodes
-keep their rows, and therefore their samples. The cost grows with the degrees of the nodes at
-excluded edges, not with the graph.
+*overlay*. Lookups of nodes prefer it, so kernels read these rows like any others. Nodes of many
+edges are not copied if draws can reject the excluded ones. All other nodes keep their rows, and
+therefore their samples. The cost grows with what is excluded, not with the graph.
 """
 
 from __future__ import annotations
@@ -23,8 +23,16 @@ from asterism_model.excluded_edges import ExcludedEdges
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels import adjacency
 from storaged.kernels import excluded_edges as kernel
+from storaged.kernels.node_rows import measure_nodes
 from storaged.sampling.cancellation import Checkpoint, StopFlag, no_checkpoint
-from storaged.sampling.node_lookup import OUT, address_table, end_types, locate_nodes
+from storaged.sampling.node_lookup import (
+    OUT,
+    LocatedNodes,
+    address_table,
+    end_types,
+    locate_nodes,
+)
+from storaged.sampling.rejected_edges import RejectedEdges, RejectedTypeEdges, slot_keys
 from storaged.sampling.version import LocalVersion
 from storaged.store.image import (
     EMPTY_I64,
@@ -38,6 +46,11 @@ from storaged.store.image import (
 
 MAX_COPIED_EDGES = 1 << 24
 """Largest number of edges that one request copies, some 50 bytes each."""
+MAX_COPIED_DEGREE = 256
+"""Degree above which draws reject the excluded edges of a node, and its edges are not copied.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 _NO_TABLE = AliasTable(size=0, total=0.0)
 _UNREAD = AdjacencyImage(indptr=EMPTY_I64, nbr=EMPTY_I64, eid=EMPTY_I64)
 """Adjacency of an edge type that the request does not follow."""
@@ -51,6 +64,23 @@ class _Entries:
     remote: NDArray[np.int64]
     eids: NDArray[np.int64]
 
+    def at_nodes(self, ids: NDArray[np.int64]) -> _Entries:
+        """Return the entries of some nodes, given by ascending ids."""
+        kept = np.isin(self.local, ids)
+        return _Entries(local=self.local[kept], remote=self.remote[kept], eids=self.eids[kept])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectionParams:
+    """Parameters of draws that can reject edges."""
+
+    uniform: bool
+    """True if all edges have the same probability."""
+    distinct: int = 0
+    """Number of edges that are drawn without replacement; 0 if draws are with replacement."""
+    above: int = MAX_COPIED_DEGREE
+    """Number of edges above which draws reject the excluded edges of a node."""
+
 
 def exclude_edges(
     version: LocalVersion,
@@ -58,6 +88,7 @@ def exclude_edges(
     *,
     edge_types: Sequence[int],
     direction: int,
+    rejection: RejectionParams | None = None,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> LocalVersion:
     """Return the version without the excluded edges, as one request reads it.
@@ -72,6 +103,9 @@ def exclude_edges(
         Edge types that the request follows. The result has no others.
     direction : int
         1 for out-edges, 2 for in-edges.
+    rejection : RejectionParams, optional
+        If given, nodes of many edges are not copied, and draws must reject their excluded edges
+        (`LocalVersion.rejected`). By default, all nodes are copied.
     checkpoint : callable
         Called while rows are copied; may raise.
 
@@ -79,7 +113,7 @@ def exclude_edges(
     -------
     LocalVersion
         ``version`` itself if it has none of the edges. Otherwise a version for this request alone,
-        with an overlay (`LocalVersion.overlay`).
+        with an overlay (`LocalVersion.overlay`) if nodes were copied.
 
     Raises
     ------
@@ -108,17 +142,26 @@ def exclude_edges(
     ids = {local_type: type_ids for local_type, type_ids in ids.items() if type_ids.size}
     if not ids:
         return version
+    rejected = None
+    if rejection is not None:
+        rejected, ids = _split_rejected(version, ids, entries, local_types, direction, rejection)
+        if not ids:
+            return replace(version, base=version, rejected=rejected)
     budget = MAX_COPIED_EDGES
     sides: dict[int, AdjacencyImage] = {}
     with StopFlag(checkpoint) as stop:
         for edge_type, local_type in local_types.items():
             type_ids = ids.get(local_type, EMPTY_I64)
+            found = entries.get(edge_type)
+            if found is not None and rejected is not None:
+                found = found.at_nodes(type_ids)
             sides[edge_type] = _copy_rows(
-                version, type_ids, entries.get(edge_type), edge_type, direction, budget, stop
+                version, type_ids, found, edge_type, direction, budget, stop
             )
             budget -= sides[edge_type].nbr.size
             checkpoint()
-    return replace(version, base=version, overlay=_overlay_image(version, ids, sides, direction))
+    overlay = _overlay_image(version, ids, sides, direction)
+    return replace(version, base=version, overlay=overlay, rejected=rejected)
 
 
 def _existing_entries(
@@ -148,6 +191,105 @@ def _existing_entries(
         exists,
     )
     return _Entries(local=local[exists], remote=remote[exists], eids=eids[exists])
+
+
+def _split_rejected(
+    version: LocalVersion,
+    ids: dict[int, NDArray[np.int64]],
+    entries: dict[int, _Entries],
+    local_types: dict[int, int],
+    direction: int,
+    rejection: RejectionParams,
+) -> tuple[RejectedEdges | None, dict[int, NDArray[np.int64]]]:
+    """Split nodes into those at which draws reject edges, and those to copy.
+
+    Draws reject the edges of a node of more than ``rejection.above`` edges, if at least half of its
+    weight along each edge type remains, so that two draws are enough on average. Whether they do
+    depends on the node and the request alone.
+    """
+    indexes, kept_ids = {}, {}
+    edges: dict[int, RejectedTypeEdges] = {}
+    for node_type, type_ids in ids.items():
+        (nodes,) = locate_nodes(version, node_type, type_ids, None)
+        degrees, rejects = np.zeros(type_ids.size, np.int64), np.ones(type_ids.size, np.bool_)
+        found: dict[int, _FoundSlots] = {}
+        for edge_type, local_type in local_types.items():
+            if local_type != node_type:
+                continue
+            table = address_table(version, edge_type, direction)
+            type_degrees = np.empty(type_ids.size, np.int64)
+            kernel.row_degrees(table, nodes.parts, nodes.rows, type_degrees)
+            degrees += type_degrees
+            if edge_type in entries:
+                slots = found[edge_type] = _find_slots(table, nodes, type_ids, entries[edge_type])
+                totals = type_degrees.astype(np.float64)
+                excluded = slots.counts.astype(np.float64)
+                rejects &= 4 * (slots.counts + rejection.distinct) <= type_degrees
+                if not rejection.uniform:
+                    measure_nodes(table, nodes.parts, nodes.rows, totals)
+                    excluded = slots.weights
+                rejects &= 2 * excluded <= totals
+        rejects &= degrees > rejection.above
+        if not rejects.all():
+            kept_ids[node_type] = type_ids[~rejects]
+        if rejects.any():
+            indexes[node_type] = build_index(type_ids[rejects])
+            edges |= {edge_type: slots.at_nodes(rejects) for edge_type, slots in found.items()}
+    return RejectedEdges(indexes=indexes, edges=edges) if indexes else None, kept_ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _FoundSlots:
+    """Slots of the excluded edges of some nodes along one edge type."""
+
+    nodes: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    eids: NDArray[np.int64]
+    """Position of the node, `slot_keys` and edge id of each excluded edge, by key."""
+    counts: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    """Number and total weight of each node's excluded edges."""
+
+    def at_nodes(self, selected: NDArray[np.bool_]) -> RejectedTypeEdges:
+        """Return the edges of the selected nodes."""
+        return RejectedTypeEdges(
+            keys=self.keys[selected[self.nodes]],
+            eids=np.sort(self.eids[selected[self.nodes]]),
+            counts=self.counts[selected],
+            weights=self.weights[selected],
+        )
+
+
+def _find_slots(
+    table: NDArray[np.int64], nodes: LocatedNodes, ids: NDArray[np.int64], entries: _Entries
+) -> _FoundSlots:
+    """Return the slots of excluded edges of nodes with ascending ids, each once."""
+    positions = np.searchsorted(ids, entries.local)
+    arguments = (
+        table,
+        as_kernel_array(nodes.parts[positions]),
+        as_kernel_array(nodes.rows[positions]),
+        as_kernel_array(entries.remote),
+        as_kernel_array(entries.eids),
+    )
+    indptr = np.empty(positions.size + 1, np.int64)
+    kernel.list_existing_slots(*arguments, indptr, np.empty(0, np.int64))
+    slots = np.empty(int(indptr[-1]), np.int64)
+    kernel.list_existing_slots(*arguments, indptr, slots)
+    entry_nodes = np.repeat(positions, np.diff(indptr))
+    keys, first = np.unique(slot_keys(nodes.parts[entry_nodes], slots), return_index=True)
+    entry_nodes, slots = entry_nodes[first], slots[first]
+    weights, eids = np.empty(slots.size, np.float64), np.empty(slots.size, np.int64)
+    kernel.gather_slots(
+        table, as_kernel_array(nodes.parts[entry_nodes]), as_kernel_array(slots), weights, eids
+    )
+    return _FoundSlots(
+        nodes=entry_nodes,
+        keys=keys,
+        eids=eids,
+        counts=np.bincount(entry_nodes, minlength=ids.size),
+        weights=np.bincount(entry_nodes, weights=weights, minlength=ids.size),
+    )
 
 
 def _copy_rows(
@@ -197,7 +339,14 @@ def _copy_rows(
         stop.flag,
     )
     stop.check()
-    return _adjacency(indptr, *(column[: indptr[-1]] for column in columns))
+    size = int(indptr[-1])
+    return _adjacency(
+        indptr,
+        columns.nbr[:size],
+        columns.eid[:size],
+        columns.weights[:size],
+        columns.when[:size],
+    )
 
 
 def _adjacency(

@@ -392,12 +392,14 @@ def address_table(
     def make() -> NDArray[np.int64]:
         schema = version.schema
         local_type = schema.edge_ends[edge_type][0 if direction == OUT else 1]
-        if version.base is not None and version.overlay is not None:
+        if version.base is not None:
+            base_rows = address_table(version.base, edge_type, direction)
+            if version.overlay is None:
+                return base_rows
             overlay_row = _table_row(
                 version.overlay.nodes[local_type],
                 select_adjacency(version.overlay, edge_type, direction),
             )
-            base_rows = address_table(version.base, edge_type, direction)
             return as_kernel_array(np.concatenate([base_rows, overlay_row[None]]))
         out = np.zeros((schema.parts, adjacency.COLUMNS), np.int64)
         out[:, adjacency.ROWS] = adjacency.ABSENT

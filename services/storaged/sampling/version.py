@@ -15,6 +15,7 @@ from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
 from asterism_proto.errors import Internal, InvalidRequest, NotFound, Unavailable
 from asterism_proto.transport import MAX_MESSAGE_BYTES
+from storaged.sampling.rejected_edges import RejectedEdges
 from storaged.store.image import PartImage, with_weights
 
 T = TypeVar("T")
@@ -50,13 +51,15 @@ class LocalVersion:
     unfiltered.
     """
     base: LocalVersion | None = None
-    """Version that an overlay was added to; None without one."""
+    """Version with all edges, for one without some of them; otherwise None."""
     overlay: PartImage | None = None
     """One more partition, with number ``schema.parts``, for a version without some edges.
 
     It has the rows of the nodes at these edges, which their own partitions still have with all
     edges. Lookups prefer it (`storaged.sampling.excluded_edges`).
     """
+    rejected: RejectedEdges | None = None
+    """Edges that draws reject, of nodes that are not in the overlay."""
     _by_weight_name: dict[str, LocalVersion] = field(default_factory=dict, init=False, repr=False)
     _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(
         default_factory=dict, init=False, repr=False
@@ -67,7 +70,7 @@ class LocalVersion:
         if self.overlay is not None:
             object.__setattr__(self, "overlay", _as_kernel_arrays(self.overlay))
         # Otherwise the version is derived from one with converted images.
-        elif not self.range_covers:
+        if not self.range_covers and self.base is None:
             object.__setattr__(
                 self,
                 "parts",
@@ -114,8 +117,8 @@ class LocalVersion:
         """
         if weight_name in OWN_WEIGHTS or (self.filter_text and weight_name == self.filter_weight):
             return self
-        if self.overlay is not None:
-            raise Internal("an overlay has the weights that it was built with")
+        if self.base is not None:
+            raise Internal("a version without some edges keeps the weights that it was made with")
         for type_id in types:
             self.type_name(element, type_id)
             owner = (self.schema.node_types if element == NODE else self.schema.edge_types)[type_id]

@@ -20,6 +20,10 @@ from tests.distributions.checks.distinct_nodes import (
     different_neighbors_of_unions_are_successive_draws,
     fewer_distinct_neighbors_are_a_prefix,
 )
+from tests.distributions.checks.excluded import (
+    excluded_edges_leave_successive_draws,
+    excluded_edges_leave_the_other_weights,
+)
 from tests.distributions.checks.filters import (
     filtered_neighbors_are_in_time_order,
     filters_keep_weights_of_edges_and_neighbors,
@@ -189,6 +193,8 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     a_single_draw_follows_the_shares,
     parts_are_multinomial,
     neighbors_follow_their_weights,
+    excluded_edges_leave_the_other_weights,
+    excluded_edges_leave_successive_draws,
     distinct_neighbors_are_successive_draws,
     unions_without_replacement_are_successive_draws,
     different_neighbors_are_successive_draws,

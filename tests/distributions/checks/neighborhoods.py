@@ -76,12 +76,13 @@ def order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int,
     return probabilities
 
 
-def _require_order_counts(
+def require_order_counts(
     samples: NDArray[np.int64],
     weights: Sequence[float],
     name: str,
     outcomes: Callable[[Sequence[float], int], dict[tuple[int, ...], float]],
 ) -> None:
+    """Require the orders of draws to have the probabilities that ``outcomes`` gives."""
     expected = outcomes(weights, samples.shape[1])
     observed = Counter(map(tuple, samples.tolist()))
     impossible = [outcome for outcome in observed if outcome not in expected]
@@ -107,9 +108,9 @@ def distinct_neighbors_are_successive_draws(scale: float) -> None:
     ]
     for weights, count in cases:
         ids, _ = draw_star_neighbors((weights,), 31, n, count, replace=False)
-        _require_order_counts(ids, weights, f"{count} distinct of {weights}", order_probabilities)
+        require_order_counts(ids, weights, f"{count} distinct of {weights}", order_probabilities)
         ids, _ = draw_star_neighbors((weights,), 32, n, count, replace=False, uniform=True)
-        _require_order_counts(
+        require_order_counts(
             ids,
             (1.0,) * len(weights),
             f"{count} distinct of {len(weights)} uniformly",
@@ -125,9 +126,9 @@ def too_many_rejections_do_not_bias(scale: float) -> None:
     n = int(max(6000, 30_000 * scale))
     weights = (0.95, 0.02, 0.02, 0.01)
     ids, _ = draw_star_neighbors((weights,), 33, n, 2, replace=False)
-    _require_order_counts(ids, weights, "2 distinct beside a heavy one", order_probabilities)
+    require_order_counts(ids, weights, "2 distinct beside a heavy one", order_probabilities)
     more, _ = draw_star_neighbors((weights,), 33, n // 4, 3, replace=False)
-    _require_order_counts(more, weights, "3 distinct beside a heavy one", order_probabilities)
+    require_order_counts(more, weights, "3 distinct beside a heavy one", order_probabilities)
     require(
         bool((more[:, :2] == ids[: n // 4]).all()),
         "the first 2 of 3 distinct neighbors are not the request for 2",
@@ -142,9 +143,7 @@ def unions_without_replacement_are_successive_draws(scale: float) -> None:
     for uniform in (False, True):
         ids, types = draw_star_neighbors(weights_by_type, 34, n, 2, replace=False, uniform=uniform)
         weights = (1.0, 1.0, 0.0, 1.0, 1.0, 1.0) if uniform else all_weights
-        _require_order_counts(
-            types * 3 + ids, weights, "2 distinct of a union", order_probabilities
-        )
+        require_order_counts(types * 3 + ids, weights, "2 distinct of a union", order_probabilities)
 
 
 def complete_neighborhoods_are_in_order(scale: float) -> None:
@@ -195,6 +194,6 @@ def exponential_keys_give_successive_draws(scale: float) -> None:
             for seed in range(trials)
         ]
     )
-    _require_order_counts(
+    require_order_counts(
         samples, (1.0, 0.0, 2.0, 0.0, 3.0), "a race over nodes", order_probabilities
     )

@@ -33,8 +33,38 @@ EMIT = "storaged.kernels.induced.emit"
 SAMPLE = "graphd.operators.sampling"
 WITHOUT = "graphd.operators.without_replacement"
 SUBGRAPHS = "graphd.operators.subgraphs"
+EXCLUDED = "storaged.sampling.excluded_edges"
+REJECTED = "storaged.sampling.rejected_edges"
 
 MUTANTS: tuple[Mutant, ...] = (
+    change(
+        "excluded edges are drawn at nodes of many edges",
+        "PyG",
+        REJECTED,
+        ("accepted &= ~is_rejected", "accepted &= True"),
+        check="excluded_edges_leave_the_other_weights",
+    ),
+    change(
+        "copied rows keep excluded edges",
+        "PyG",
+        EXCLUDED,
+        (
+            "as_kernel_array(entries.eids[order])",
+            "as_kernel_array(entries.eids[order] + 100)",
+        ),
+        check="excluded_edges_leave_the_other_weights",
+    ),
+    change(
+        "rejected draws count",
+        "tempting",
+        NEIGHBOR,
+        (
+            "order = np.argsort(~accepted, axis=1, kind='stable')[is_done, :params.count]",
+            "order = np.argsort(np.zeros(accepted.shape), axis=1, kind='stable')[is_done, "
+            ":params.count]",
+        ),
+        check="excluded_edges_leave_successive_draws",
+    ),
     change(
         "alias and column swapped, packed",
         "classic",

@@ -352,3 +352,119 @@ def assert_equal_sections(
     for name, array in expected.items():
         assert result[name].dtype == array.dtype, name
         np.testing.assert_array_equal(result[name], array, err_msg=name)
+
+
+HUB_EDGES, HUB_NODES = 700, 400
+
+
+@cache
+def hub_graph() -> draw.LocalVersion:
+    """Return a graph of a node of many edges and many nodes of few."""
+    generator = np.random.default_rng(9)
+    others = 3 * HUB_NODES
+    edge_type = EdgeType(src_type="n", relation="e", dst_type="n", weighted=True)
+    edges = Edges(
+        src=np.r_[np.zeros(HUB_EDGES, np.int64), generator.integers(1, HUB_NODES, others)],
+        dst=generator.integers(1, HUB_NODES, HUB_EDGES + others),
+        weights=np.exp(generator.normal(size=HUB_EDGES + others)).astype(np.float32),
+    )
+    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=PARTS)
+    return version_of(schema, {"n": Nodes(ids=np.arange(HUB_NODES))}, {"n:e:n": edges})
+
+
+def hub_context(hosts: int) -> RequestContext:
+    """Return a context that excludes 50 pairs of the hub and 20 pairs of other nodes."""
+    context = request_context(hub_graph(), hosts)
+    src, dst = _hub_pairs()
+    excluded = ExcludedEdges(
+        types=np.zeros(src.size, np.int32), src=src, dst=dst, eids=np.full(src.size, -1, np.int64)
+    )
+    return replace(context, exclusions=RoutedExclusions(space=context.space, excluded=excluded))
+
+
+def _hub_pairs() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    edges = _stored_edges()
+    chosen = np.r_[np.arange(50), HUB_EDGES + np.arange(20)]
+    return edges[0][chosen], edges[1][chosen]
+
+
+def _stored_edges() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    generator = np.random.default_rng(9)
+    sources = np.r_[np.zeros(HUB_EDGES, np.int64), generator.integers(1, HUB_NODES, 3 * HUB_NODES)]
+    return sources, generator.integers(1, HUB_NODES, sources.size)
+
+
+@pytest.mark.parametrize("replace_draws", [True, False])
+@pytest.mark.parametrize("uniform", [True, False])
+def test_draws_of_hubs_reject_excluded_edges(replace_draws: bool, uniform: bool) -> None:
+    nodes = np.r_[np.zeros(60, np.int64), np.arange(HUB_NODES)]
+    options = {"replace": replace_draws, "uniform": uniform, "seed": 5, "want_edge_ids": True}
+    head = graphd_pb.SampleNeighborsRequest(
+        edge_types=[0], node_type=0, count=8, want_probabilities=True, **options
+    )
+    first = OPERATIONS["sample_neighbors"](hub_context(1), Frame(head, {"nodes": nodes})).arrays
+    for hosts in (2, 5):
+        again = OPERATIONS["sample_neighbors"](hub_context(hosts), Frame(head, {"nodes": nodes}))
+        assert_equal_sections(again.arrays, first)
+    plain = OPERATIONS["sample_neighbors"](
+        request_context(hub_graph()), Frame(head, {"nodes": nodes})
+    ).arrays
+    src, dst = _hub_pairs()
+    excluded = set(zip(src.tolist(), dst.tolist(), strict=True))
+    pairs = set(zip(np.repeat(nodes, 8).tolist(), first["ids"].reshape(-1).tolist(), strict=True))
+    assert not pairs & excluded
+    others = ~np.isin(nodes, src)
+    np.testing.assert_array_equal(first["ids"][others], plain["ids"][others])
+    assert (first["ids"][:60] >= 0).all()
+    # The accepted draws of the hub are those of the whole graph.
+    leaks = np.isin(plain["ids"][:60], dst[:50])
+    assert leaks.any()
+    for row in range(60):
+        kept = plain["ids"][row][~leaks[row]]
+        np.testing.assert_array_equal(first["ids"][row][: kept.size], kept)
+
+
+@pytest.mark.parametrize("replace_draws", [True, False])
+@pytest.mark.parametrize("uniform", [True, False])
+def test_subgraphs_of_hubs_reject_excluded_edges(replace_draws: bool, uniform: bool) -> None:
+    head = graphd_pb.SampleSubgraphRequest(
+        fanouts=[_fanout(0, 30, 5)],
+        node_type=0,
+        replace=replace_draws,
+        uniform=uniform,
+        seed=5,
+        want_edge_ids=True,
+        want_weights=True,
+        disjoint=True,
+    )
+    nodes = np.r_[np.zeros(9, np.int64), np.arange(40)]
+    first = OPERATIONS["sample_subgraph"](hub_context(1), Frame(head, {"nodes": nodes})).arrays
+    for hosts in (2, 5):
+        again = OPERATIONS["sample_subgraph"](hub_context(hosts), Frame(head, {"nodes": nodes}))
+        assert_equal_sections(again.arrays, first)
+    ids, rows, cols = first["nodes.0"], first["rows.0"], first["cols.0"]
+    src, dst = _hub_pairs()
+    excluded = set(zip(src.tolist(), dst.tolist(), strict=True))
+    assert not set(zip(ids[rows].tolist(), ids[cols].tolist(), strict=True)) & excluded
+    sources, targets = _stored_edges()
+    np.testing.assert_array_equal(sources[first["eids.0"]], ids[rows])
+    np.testing.assert_array_equal(targets[first["eids.0"]], ids[cols])
+    # Every tree of the hub has 30 neighbors of it.
+    assert (np.bincount(rows[np.isin(rows, first["seeds"][:9])])[first["seeds"][:9]] == 30).all()
+
+
+def test_fewer_draws_of_a_hub_are_the_first_of_more() -> None:
+    nodes = np.zeros(40, np.int64)
+    few, many = (
+        OPERATIONS["sample_neighbors"](
+            hub_context(1),
+            Frame(
+                graphd_pb.SampleNeighborsRequest(
+                    edge_types=[0], node_type=0, count=count, replace=True, seed=5
+                ),
+                {"nodes": nodes},
+            ),
+        ).arrays["ids"]
+        for count in (3, 60)
+    )
+    np.testing.assert_array_equal(few, many[:, :3])

@@ -6,7 +6,7 @@ Sampling itself does not compute them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from storaged.kernels.neighbors import probabilities as kernel
 from storaged.sampling.cancellation import StopFlag
+from storaged.store.image import EMPTY_F64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +46,8 @@ class UnionDraws:
     """Index of each draw's source: int32, shape (m * count,); empty if there is only one."""
     slots: NDArray[np.int64]
     """Slots: int64, shape (m * count,); -1 for none."""
+    excluded_weights: NDArray[np.float64] = field(default_factory=lambda: EMPTY_F64)
+    """Weight of the edges of each row that draws reject: float64, shape (m,); empty if none."""
 
 
 def write_probabilities(
@@ -91,4 +94,7 @@ def write_probabilities(
                 stop.flag,
             )
             stop.check()
+        if draws.excluded_weights.size:
+            excess = draws.excluded_weights[unknown]
+            remaining[unknown] = np.maximum(remaining[unknown] - excess, 0.0)
     kernel.write_conditional(weights, remaining, draws.degrees, draws.places, count, out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,13 @@ from storaged.sampling.node_lookup import (
     select_adjacency,
     stack_tables,
 )
+from storaged.sampling.rejected_edges import REJECTION_MARGIN, skipped_draws
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.image import (
     EMPTY_F32,
     EMPTY_F64,
+    EMPTY_I32,
+    EMPTY_I64,
     AdjacencyImage,
     PartImage,
 )
@@ -241,15 +245,14 @@ def sample_neighbors(
                     for edge_type, local_type in zip(edge_types, local_types, strict=True)
                     if local_type == nodes.type_id
                 ]
-                if union:
-                    _draw_for_type(
-                        version,
-                        nodes,
-                        union,
-                        nodes.tags(block_positions, block_ids),
-                        params,
-                        block_columns,
-                        stop,
+                if not union:
+                    continue
+                tags = nodes.tags(block_positions, block_ids)
+                if version.rejected is None:
+                    _draw_for_type(version, nodes, union, tags, params, block_columns, stop)
+                else:
+                    _draw_rejecting(
+                        version, nodes, block_ids, union, tags, params, block_columns, stop
                     )
     return columns.to_draws((ids.size, count))
 
@@ -319,20 +322,9 @@ def _draw_for_type(
     stop: StopFlag,
 ) -> None:
     """Sample neighbors of the nodes of one type, and write them to the reply."""
-    type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
-    if params.replace:
-        slots = _draw_with_replacement(
-            version, nodes, union, tags, params, type_indices, columns, stop
-        )
-    elif params.distinct_neighbors and len(union) == 1:
-        slots = _draw_distinct_nodes(version, nodes, union[0], tags, params, stop)
-    elif len(union) == 1:
-        slots = _draw_distinct_edges(version, nodes, union[0], tags, params, columns, stop)
-    else:
-        slots = _select_union(version, nodes, union, tags, params, type_indices, stop)
+    type_indices, slots = _draw_slots(version, nodes, union, tags, params, columns, stop)
     if columns.only_ids and slots.size == 0:
         return
-    type_indices, slots = as_kernel_array(type_indices), as_kernel_array(slots)
     _gather_columns(version, nodes, union, params, type_indices, slots, columns)
     if columns.probabilities is not None:
         for image, node_indices in nodes.iter_parts(version):
@@ -347,6 +339,146 @@ def _draw_for_type(
                 columns.probabilities,
                 stop,
             )
+
+
+def _draw_slots(
+    version: LocalVersion,
+    nodes: LocatedNodes,
+    union: list[int],
+    tags: NDArray[np.int64],
+    params: _DrawParams,
+    columns: _NeighborColumns,
+    stop: StopFlag,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Draw edges of nodes; return their types, as positions in the union, and their slots.
+
+    Types are empty for a union of one. If only ids are requested they may be written at once; then
+    there are no slots.
+    """
+    type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
+    if params.replace:
+        slots = _draw_with_replacement(
+            version, nodes, union, tags, params, type_indices, columns, stop
+        )
+    elif params.distinct_neighbors and len(union) == 1:
+        slots = _draw_distinct_nodes(version, nodes, union[0], tags, params, stop)
+    elif len(union) == 1:
+        slots = _draw_distinct_edges(version, nodes, union[0], tags, params, columns, stop)
+    else:
+        slots = _select_union(version, nodes, union, tags, params, type_indices, stop)
+    return as_kernel_array(type_indices), as_kernel_array(slots)
+
+
+def _draw_rejecting(
+    version: LocalVersion,
+    nodes: LocatedNodes,
+    ids: NDArray[np.int64],
+    union: list[int],
+    tags: NDArray[np.int64],
+    params: _DrawParams,
+    columns: _NeighborColumns,
+    stop: StopFlag,
+) -> None:
+    """Sample neighbors like `_draw_for_type`, of nodes at some of which draws reject edges.
+
+    The accepted draws of a node are the first ones of its stream that do not fall on a rejected
+    edge, however many are made at a time.
+    """
+    rejected = version.rejected
+    assert rejected is not None
+    node_numbers = rejected.find_nodes(
+        nodes.type_id, ids[nodes.places] if nodes.places.size else ids
+    )
+    rejecting = np.flatnonzero((node_numbers >= 0) & (nodes.rows >= 0))
+    other_rows = nodes.rows.copy()
+    other_rows[rejecting] = -1
+    _draw_for_type(
+        version,
+        replaced(nodes, rows=as_kernel_array(other_rows)),
+        union,
+        tags,
+        params,
+        columns,
+        stop,
+    )
+    counts = rejected.counts(union, node_numbers[rejecting])
+    # Draws without replacement skip at most as many edges as a node has rejected ones. Their number
+    # stays below half of its degree, because a node gives all its edges in another order.
+    sizes = params.count + (
+        np.full(counts.size, params.count + REJECTION_MARGIN)
+        if params.replace
+        else skipped_draws(counts)
+    )
+    open_nodes = np.ones(rejecting.size, np.bool_)
+    while open_nodes.any():
+        size = int(sizes[open_nodes].min())
+        group = np.flatnonzero(open_nodes & (sizes == size))
+        selected = rejecting[group]
+        located = LocatedNodes(
+            type_id=nodes.type_id,
+            places=as_kernel_array(nodes.places[selected] if nodes.places.size else selected),
+            parts=as_kernel_array(nodes.parts[selected]),
+            rows=as_kernel_array(nodes.rows[selected]),
+        )
+        drawn = replaced(located, places=as_kernel_array(EMPTY_I64))
+        scratch = _NeighborColumns.empty(
+            selected.size * size,
+            types=False,
+            weights=False,
+            eids=True,  # so that the slots are returned
+            probabilities=False,
+        )
+        wide_params = replaced(params, count=size)
+        type_indices, slots = (
+            array.reshape(-1, size)
+            for array in _draw_slots(
+                version,
+                drawn,
+                union,
+                as_kernel_array(tags[selected]),
+                wide_params,
+                scratch,
+                stop,
+            )
+        )
+        accepted = rejected.accepted_mask(union, located.parts, type_indices, slots)
+        is_done = accepted.sum(axis=1) >= params.count
+        sizes[group[~is_done]] *= 2
+        open_nodes[group[is_done]] = False
+        order = np.argsort(~accepted, axis=1, kind="stable")[is_done, : params.count]
+        located = replaced(
+            located,
+            places=as_kernel_array(located.places[is_done]),
+            parts=as_kernel_array(located.parts[is_done]),
+            rows=as_kernel_array(located.rows[is_done]),
+        )
+        kept_slots = as_kernel_array(np.take_along_axis(slots[is_done], order, axis=1).reshape(-1))
+        kept_types = as_kernel_array(
+            np.take_along_axis(type_indices[is_done], order, axis=1).reshape(-1)
+            if len(union) > 1
+            else EMPTY_I32
+        )
+        _gather_ids(version, located, union, params, kept_types, kept_slots, columns)
+        _gather_columns(version, located, union, params, kept_types, kept_slots, columns)
+        if columns.probabilities is not None:
+            node_rows = node_numbers[selected][is_done]
+            lost = (
+                rejected.weights(union, node_rows),
+                rejected.counts(union, node_rows).astype(np.float64),
+            )
+            for image, node_indices in located.iter_parts(version):
+                _write_probabilities(
+                    image,
+                    located,
+                    node_indices,
+                    union,
+                    params,
+                    kept_types,
+                    kept_slots,
+                    columns.probabilities,
+                    stop,
+                    lost=(lost[0][node_indices], lost[1][node_indices]),
+                )
 
 
 def _draw_with_replacement(
@@ -532,8 +664,12 @@ def _write_probabilities(
     slots: NDArray[np.int64],
     out: NDArray[np.float64],
     stop: StopFlag,
+    lost: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> None:
-    """Write the probabilities of one partition's samples."""
+    """Write the probabilities of one partition's samples.
+
+    ``lost`` has the weight and the number of each node's rejected edges, if it has any.
+    """
     sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
     rows = as_kernel_array(nodes.rows[node_indices])
     draws = UnionDraws(
@@ -553,7 +689,37 @@ def _write_probabilities(
         else type_indices,
         slots=as_kernel_array(slots.reshape(-1, params.count)[node_indices].reshape(-1)),
     )
+    if lost is not None:
+        lost_weights = lost[1] if params.uniform else lost[0]
+        draws = replaced(
+            draws,
+            totals=as_kernel_array(draws.totals - lost_weights),
+            degrees=as_kernel_array(draws.degrees - lost[1]),
+            excluded_weights=lost_weights,
+        )
     write_probabilities(draws, replace=params.replace, out=out, stop=stop)
+
+
+def _gather_ids(
+    version: LocalVersion,
+    nodes: LocatedNodes,
+    union: list[int],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    columns: _NeighborColumns,
+) -> None:
+    """Write the ids of the sampled slots."""
+    for i, edge_type in enumerate(union):
+        kernel.gather_ids(
+            address_table(version, edge_type, params.direction),
+            kernel.gather_params(params.count, i, NBR),
+            slots,
+            nodes.places,
+            nodes.parts,
+            type_indices,
+            columns.ids,
+        )
 
 
 def _gather_columns(
@@ -579,13 +745,11 @@ def _gather_columns(
             as_kernel_array(np.array(union, np.int32)),
             columns.types,
         )
+    if not params.replace and (len(union) > 1 or params.distinct_neighbors):
+        _gather_ids(version, nodes, union, params, type_indices, slots, columns)
     for i, edge_type in enumerate(union):
         table = address_table(version, edge_type, params.direction)
         inputs = slots, nodes.places, nodes.parts, type_indices
-        if not params.replace and (len(union) > 1 or params.distinct_neighbors):
-            kernel.gather_ids(
-                table, kernel.gather_params(params.count, i, NBR), *inputs, columns.ids
-            )
         if columns.eids is not None:
             kernel.gather_ids(
                 table, kernel.gather_params(params.count, i, EID), *inputs, columns.eids

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import replace as replaced
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors, hop_strea
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel.relabel import tree_positions
 from asterism_model.schema.edge_times import edge_time_dtype
-from asterism_proto.errors import InvalidRequest, Unavailable
+from asterism_proto.errors import Internal, InvalidRequest, Unavailable
 from storaged.kernels.subgraphs import expand as kernel
 from storaged.sampling.cancellation import (
     Checkpoint,
@@ -24,6 +26,7 @@ from storaged.sampling.cancellation import (
 from storaged.sampling.neighbors.sample_neighbors import NEIGHBOR_ELEMENT
 from storaged.sampling.neighbors.temporal import TemporalFilter, expand_temporal
 from storaged.sampling.node_lookup import IN, address_table, end_types
+from storaged.sampling.rejected_edges import REJECTION_MARGIN, skipped_draws
 from storaged.sampling.subgraphs.labor import LaborOptions, keep_neighbors
 from storaged.sampling.version import LocalVersion, check_length, check_row_count
 
@@ -137,7 +140,8 @@ def expand(
             temporal_filter=temporal_filter,
             checkpoint=checkpoint,
         )
-    return _draw_neighbors(
+    draw = _draw_neighbors if version.rejected is None else _draw_rejecting
+    return draw(
         version,
         expansion,
         edge_type=edge_type,
@@ -146,6 +150,121 @@ def expand(
         ids=ids,
         trees=trees,
         checkpoint=checkpoint,
+    )
+
+
+def _draw_rejecting(
+    version: LocalVersion,
+    expansion: Expansion,
+    *,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    trees: NDArray[np.int32] | None,
+    checkpoint: Checkpoint,
+) -> Neighbors:
+    """Sample neighbors like `_draw_neighbors`, of nodes at some of which draws reject edges."""
+    rejected = version.rejected
+    assert rejected is not None
+    if count == ALL_NEIGHBORS:
+        raise Internal("all neighbors of nodes at which draws reject edges")
+    arguments: dict[str, Any] = {"edge_type": edge_type, "hop": hop, "checkpoint": checkpoint}
+    numbers = rejected.find_nodes(end_types(version, edge_type, expansion.direction)[0], ids)
+    rejecting = np.flatnonzero(numbers >= 0)
+    other_ids = ids.copy()
+    other_ids[rejecting] = -1
+    others = _draw_neighbors(
+        version, expansion, count=count, ids=as_kernel_array(other_ids), trees=trees, **arguments
+    )
+    open_nodes = rejecting if count else rejecting[:0]
+    pieces = [(np.arange(ids.size), others)]
+    # Draws without replacement skip at most as many edges as a node has rejected ones.
+    sizes = count + (
+        np.full(open_nodes.size, count + REJECTION_MARGIN)
+        if expansion.replace
+        else skipped_draws(rejected.counts([edge_type], numbers[open_nodes]))
+    )
+    while open_nodes.size:
+        size = int(sizes.min())
+        group = np.flatnonzero(sizes == size)
+        nodes = open_nodes[group]
+        drawn = _draw_neighbors(
+            version,
+            replaced(expansion, want_eids=True),
+            count=size,
+            ids=as_kernel_array(ids[nodes]),
+            trees=None if trees is None else trees[nodes],
+            **arguments,
+        )
+        is_done, kept = _keep_accepted(drawn, rejected.edges[edge_type].eids, count)
+        if not expansion.replace:
+            is_done[:] = True
+        pieces.append((nodes[is_done], _select_rows(kept, is_done)))
+        sizes[group[~is_done]] *= 2
+        sizes, open_nodes = (
+            np.delete(sizes, group[is_done]),
+            np.delete(open_nodes, group[is_done]),
+        )
+    return _merge_pieces(pieces, ids.size, want_eids=expansion.want_eids)
+
+
+def _keep_accepted(
+    drawn: Neighbors, rejected_eids: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.bool_], Neighbors]:
+    """Return the first ``count`` accepted draws of each node, and which nodes have as many.
+
+    A node without draws has no edge of positive weight, so it needs no more.
+    """
+    assert drawn.eids is not None
+    accepted = ~np.isin(drawn.eids, rejected_eids)
+    rows = np.repeat(np.arange(drawn.sizes.size), drawn.sizes)
+    ranks = np.cumsum(accepted) - accepted
+    ends = np.cumsum(drawn.sizes)
+    first_ranks = np.concatenate([ranks, [accepted.sum()]])[ends - drawn.sizes]
+    kept = accepted & (ranks - first_ranks[rows] < count)
+    sizes = np.bincount(rows[kept], minlength=drawn.sizes.size).astype(np.int32)
+    neighbors = replaced(
+        drawn,
+        sizes=sizes,
+        ids=drawn.ids[kept],
+        eids=drawn.eids[kept],
+        weights=None if drawn.weights is None else drawn.weights[kept],
+    )
+    return (sizes == count) | (drawn.sizes == 0), neighbors
+
+
+def _select_rows(neighbors: Neighbors, selected: NDArray[np.bool_]) -> Neighbors:
+    """Return the neighbors of the selected nodes."""
+    kept = np.repeat(selected, neighbors.sizes)
+    return replaced(
+        neighbors,
+        sizes=neighbors.sizes[selected],
+        ids=neighbors.ids[kept],
+        eids=None if neighbors.eids is None else neighbors.eids[kept],
+        weights=None if neighbors.weights is None else neighbors.weights[kept],
+    )
+
+
+def _merge_pieces(
+    pieces: list[tuple[NDArray[np.int64], Neighbors]], node_count: int, *, want_eids: bool
+) -> Neighbors:
+    """Merge the neighbors of nodes at given positions; a node has neighbors in one piece only."""
+    sizes = np.zeros(node_count, np.int32)
+    for nodes, neighbors in pieces:
+        sizes[nodes] += neighbors.sizes
+    rows = np.concatenate([np.repeat(nodes, neighbors.sizes) for nodes, neighbors in pieces])
+    order = np.argsort(rows, kind="stable")
+
+    def merge(columns: list[NDArray[Any] | None]) -> NDArray[Any]:
+        return np.concatenate([column for column in columns if column is not None])[order]
+
+    has_weights = pieces[0][1].weights is not None
+    return Neighbors(
+        sizes=sizes,
+        ids=merge([neighbors.ids for _, neighbors in pieces]),
+        eids=merge([neighbors.eids for _, neighbors in pieces]) if want_eids else None,
+        weights=merge([neighbors.weights for _, neighbors in pieces]) if has_weights else None,
     )
 
 

@@ -37,6 +37,7 @@ def sample_khop(
     max_reply_bytes: int,
     checkpoint: Callable[[], object],
     temporal_filter: TemporalFilter | None = None,
+    expanded_version: Callable[[int, int], LocalVersion] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Sample a k-hop subgraph, if all partitions are held here.
 
@@ -56,6 +57,9 @@ def sample_khop(
         Called between expansions; may raise.
     temporal_filter : TemporalFilter, optional
         Time limit of each seed and its tree; requires ``disjoint``.
+    expanded_version : callable, optional
+        Returns the version without excluded edges for an edge type and a count. By default, no
+        edges are excluded.
 
     Returns
     -------
@@ -81,6 +85,16 @@ def sample_khop(
         list(counts.values()),
     )
 
+    versions: dict[tuple[int, int], LocalVersion] = {}
+
+    def version_of(edge_type: int, count: int) -> LocalVersion:
+        if expanded_version is None:
+            return version
+        key = edge_type, count
+        if key not in versions:
+            versions[key] = expanded_version(edge_type, count)
+        return versions[key]
+
     def expander(
         hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]
     ) -> Sequence[Neighbors]:
@@ -99,7 +113,7 @@ def sample_khop(
             }
             neighbors.append(
                 expand(
-                    version,
+                    version_of(fanout.edge_type, fanout.counts[hop]),
                     expansion,
                     **arguments,
                     ids=frontier.ids,
@@ -120,7 +134,7 @@ def sample_khop(
         max_bytes=max_reply_bytes,
     )
     result = None
-    if temporal_filter is None:
+    if temporal_filter is None and expanded_version is None:
         with StopFlag(checkpoint) as stop:
             result = sample_khop_single_type(version, expansion, params, seeds, types, stop)
     return grown(params, seeds, types, expander, checkpoint) if result is None else result
