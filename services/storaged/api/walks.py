@@ -24,10 +24,16 @@ def walk(
         if kinds is None and head.node_type >= 0
         else kinds
     )
-    spec = _decode_spec(head)
     edge_types = [edge_type for step in head.steps for edge_type in step.edge_types]
     version = version.with_weights(head.weight, sampling.EDGE, edge_types)
-    version = versions.without_excluded(version, request, edge_types, call)
+    spec = _decode_spec(head)
+    version = versions.without_excluded(
+        version,
+        request,
+        edge_types,
+        call,
+        None if spec.is_biased else sampling.RejectionParams(uniform=spec.uniform),
+    )
     if head.paths:
         walk_paths = sampling.sample_paths(
             version,

@@ -288,7 +288,7 @@ def _find_slots(
         keys=keys,
         eids=eids,
         counts=np.bincount(entry_nodes, minlength=ids.size),
-        weights=np.bincount(entry_nodes, weights=weights, minlength=ids.size),
+        weights=np.bincount(entry_nodes, weights, ids.size).astype(np.float64),
     )
 
 

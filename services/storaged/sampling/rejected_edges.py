@@ -7,12 +7,13 @@ without replacement: the order of all edges, without the excluded ones, is an or
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.relabel import hash_index
 
 REJECTION_MARGIN = 16
@@ -46,6 +47,12 @@ class RejectedTypeEdges:
     """Number of rejected edges of each node: int64, shape (nodes,)."""
     weights: NDArray[np.float64]
     """Their total weight: float64, shape (nodes,)."""
+
+    def slots_by_part(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield each partition with rejected edges, and their slots, ascending."""
+        parts = self.keys >> _SLOT_BITS
+        for part in np.unique(parts).tolist():
+            yield part, as_kernel_array(self.keys[parts == part] & ((1 << _SLOT_BITS) - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

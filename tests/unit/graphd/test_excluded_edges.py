@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.distributions import checks
 from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
@@ -394,6 +395,14 @@ def _stored_edges() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return sources, generator.integers(1, HUB_NODES, sources.size)
 
 
+def _generator_after_edges() -> np.random.Generator:
+    """Return the generator of the graph's weights."""
+    generator = np.random.default_rng(9)
+    generator.integers(1, HUB_NODES, 3 * HUB_NODES)
+    generator.integers(1, HUB_NODES, HUB_EDGES + 3 * HUB_NODES)
+    return generator
+
+
 @pytest.mark.parametrize("replace_draws", [True, False])
 @pytest.mark.parametrize("uniform", [True, False])
 def test_draws_of_hubs_reject_excluded_edges(replace_draws: bool, uniform: bool) -> None:
@@ -451,6 +460,41 @@ def test_subgraphs_of_hubs_reject_excluded_edges(replace_draws: bool, uniform: b
     np.testing.assert_array_equal(targets[first["eids.0"]], ids[cols])
     # Every tree of the hub has 30 neighbors of it.
     assert (np.bincount(rows[np.isin(rows, first["seeds"][:9])])[first["seeds"][:9]] == 30).all()
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+def test_walks_from_hubs_reject_excluded_edges(uniform: bool) -> None:
+    nodes = np.r_[np.zeros(1500, np.int64), np.arange(HUB_NODES)]
+    head = graphd_pb.RandomWalkRequest(
+        steps=[storaged_pb.Step(edge_types=[0])],
+        length=3,
+        node_type=0,
+        uniform=uniform,
+        seed=5,
+        restart=0.2,
+    )
+    first = OPERATIONS["random_walk"](hub_context(1), Frame(head, {"nodes": nodes})).arrays
+    for hosts in (2, 5):
+        again = OPERATIONS["random_walk"](hub_context(hosts), Frame(head, {"nodes": nodes}))
+        assert_equal_sections(again.arrays, first)
+    src, dst = _hub_pairs()
+    excluded = set(zip(src.tolist(), dst.tolist(), strict=True))
+    walks, types = first["nodes"], first["types"]
+    taken = types >= 0
+    pairs = zip(walks[:, :-1][taken].tolist(), walks[:, 1:][taken].tolist(), strict=True)
+    assert not set(pairs) & excluded
+    sources, targets = _stored_edges()
+    weights = np.exp(_generator_after_edges().normal(size=sources.size)).astype(np.float32)
+    remaining = (sources == 0) & ~np.isin(targets, dst[:50])
+    expected = np.bincount(
+        targets[remaining], None if uniform else weights[remaining], minlength=HUB_NODES
+    )
+    steps = walks[:1500, 1][types[:1500, 0] >= 0]
+    checks.require_counts(
+        np.bincount(steps, minlength=HUB_NODES),
+        expected / expected.sum() * steps.size,
+        "first steps",
+    )
 
 
 def test_fewer_draws_of_a_hub_are_the_first_of_more() -> None:

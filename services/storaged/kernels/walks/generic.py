@@ -93,6 +93,8 @@ from storaged.kernels.walks.state import (
     PREVIOUS_PART,
     PREVIOUS_ROW,
     REJECTED,
+    REJECTED_COUNT,
+    REJECTED_SLOTS,
     REMOTE,
     RESTART_KEY,
     RESTARTED,
@@ -272,6 +274,10 @@ def _draw_column(
                 try_return(tables, params, (toss - 1.0) / params.excess_return, lanes, lane)
                 return
         lanes[lane, TOSS] = np.int64(toss / TOSS_UNIT)
+    elif lanes[lane, ATTEMPT] > 0:
+        # The draw before fell on an excluded edge.
+        position = mix64(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
+        tag = mix_tag(mix64(mix_key(position) + mix_tag(np.uint64(lanes[lane, ATTEMPT])))) + offset
     if steps.shape[1] > 1:
         chosen = _choose_edge_type(tables, params, mix64(keys[TYPE_KEY, step] + tag), lanes, lane)
         if chosen < 0:
@@ -331,6 +337,21 @@ def _resolve_slot(
         prefetch_at(np.uint64(table[table_row, NBR] + 8 * slot))
     if want_eids:
         prefetch_at(np.uint64(table[table_row, EID] + 8 * slot))
+
+
+@inlined
+def _is_rejected(table: NDArray[np.int64], table_row: IntLike, slot: np.int64) -> bool:
+    """Return whether a slot is one of those that draws reject."""
+    slots = np.uint64(table[table_row, REJECTED_SLOTS])
+    low, high = np.int64(0), table[table_row, REJECTED_COUNT]
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if i64_at(slots, middle) < slot:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < end and i64_at(slots, low) == slot)
 
 
 @inlined
@@ -537,13 +558,11 @@ def _run(
             if lanes[lane, OUTCOME] >= CHECKING:
                 continue
             if lanes[lane, SLOT] >= 0:
-                lanes[lane, FOUND] = i64_at(
-                    np.uint64(
-                        table[lanes[lane, EDGE] * params.table_parts + lanes[lane, PART], NBR]
-                    ),
-                    lanes[lane, SLOT],
-                )
-                if (
+                table_row = lanes[lane, EDGE] * params.table_parts + lanes[lane, PART]
+                lanes[lane, FOUND] = i64_at(np.uint64(table[table_row, NBR]), lanes[lane, SLOT])
+                if params.rejects and _is_rejected(table, table_row, lanes[lane, SLOT]):
+                    lanes[lane, OUTCOME] = REJECTED
+                elif (
                     params.biased
                     and lanes[lane, PREVIOUS] >= 0
                     and lanes[lane, OUTCOME] == ACCEPTED

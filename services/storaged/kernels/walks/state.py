@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.records import kernel_record
+from storaged.kernels.adjacency import COLUMNS
 
 ACTIVE_WALKS, GROUP = 64, 8
 """Number of walks in flight, and of walks in a group that advances together."""
@@ -77,6 +78,11 @@ SLOT_KEY, TYPE_KEY, RESTART_KEY, RETURN_KEY = range(4)
 Keys of the draw within an edge type, of the choice of an edge type, of a restart, and of a biased
 step.
 """
+REJECTED_SLOTS, REJECTED_COUNT = range(COLUMNS, COLUMNS + 2)
+"""Columns of a table of walks at which draws reject edges.
+
+The address of the slots to reject, int64, ascending, and their number.
+"""
 IS_PENDING, PENDING_ID, PENDING_TYPE, PENDING_EID, PENDING_ATTEMPT = range(5)
 """Rows of ``pending``, int64[5, m].
 
@@ -93,7 +99,8 @@ class WalkTables(NamedTuple):
     table : ndarray of int64, shape (E * P, columns)
         Row e * P + p is that of edge type e at partition p; P is ``WalkParams.table_parts``.
         Columns of
-        `storaged.kernels.adjacency`, followed by those of `storaged.kernels.walks.bloom_filter`.
+        `storaged.kernels.adjacency`, followed by those of `storaged.kernels.walks.bloom_filter`, or
+        by `REJECTED_SLOTS` and `REJECTED_COUNT`.
     end_types : ndarray of int64, shape (2, E)
     local_parts : ndarray of bool, shape (P,)
         Whether this host holds each partition.
@@ -145,3 +152,5 @@ class WalkParams(NamedTuple):
     """Maximum number of turns of each walk per call, so that callers can check deadlines."""
     table_parts: np.int64
     """Rows of ``WalkTables.table`` per edge type: ``parts``, and one more with an overlay."""
+    rejects: bool
+    """True if draws reject edges that the table lists; only for walks that are not biased."""

@@ -429,18 +429,10 @@ def _draw_rejecting(
             probabilities=False,
         )
         wide_params = replaced(params, count=size)
-        type_indices, slots = (
-            array.reshape(-1, size)
-            for array in _draw_slots(
-                version,
-                drawn,
-                union,
-                as_kernel_array(tags[selected]),
-                wide_params,
-                scratch,
-                stop,
-            )
+        drawn_types, drawn_slots = _draw_slots(
+            version, drawn, union, as_kernel_array(tags[selected]), wide_params, scratch, stop
         )
+        type_indices, slots = drawn_types.reshape(-1, size), drawn_slots.reshape(-1, size)
         accepted = rejected.accepted_mask(union, located.parts, type_indices, slots)
         is_done = accepted.sum(axis=1) >= params.count
         sizes[group[~is_done]] *= 2

@@ -219,7 +219,7 @@ def _keep_accepted(
     assert drawn.eids is not None
     accepted = ~np.isin(drawn.eids, rejected_eids)
     rows = np.repeat(np.arange(drawn.sizes.size), drawn.sizes)
-    ranks = np.cumsum(accepted) - accepted
+    ranks: NDArray[np.int64] = np.cumsum(accepted) - accepted
     ends = np.cumsum(drawn.sizes)
     first_ranks = np.concatenate([ranks, [accepted.sum()]])[ends - drawn.sizes]
     kept = accepted & (ranks - first_ranks[rows] < count)

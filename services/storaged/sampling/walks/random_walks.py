@@ -48,7 +48,12 @@ from storaged.kernels.walks.state import (
 )
 from storaged.sampling.node_lookup import node_types, resolve_local_types
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
-from storaged.sampling.walks.walk_graph import WalkGraph, build_walk_graph, with_bloom_filters
+from storaged.sampling.walks.walk_graph import (
+    WalkGraph,
+    build_walk_graph,
+    with_bloom_filters,
+    with_rejected_edges,
+)
 from storaged.store.image import EMPTY_I64
 
 I64 = NDArray[np.int64]
@@ -344,6 +349,8 @@ def _run_kernels(
             (with_bloom_filters, edge_types, spec.direction, uniform),
             lambda: with_bloom_filters(*arguments),
         )
+    if version.rejected is not None:
+        walk_graph = with_rejected_edges(walk_graph, version.rejected)
     walkers = _walkers(version, spec, state, walk_graph)
     row_width = width if path_nodes is None else path_nodes.shape[1]
     steps_done, ids = (
@@ -371,7 +378,11 @@ def _run_kernels(
         keys=_keys(spec),
     )
     step_ids, cursor = ids, np.zeros(4, np.int64)
-    packed = walk_graph.is_packed(spec.uniform) and not (spec.want_types or spec.want_edge_ids)
+    packed = (
+        walk_graph.is_packed(spec.uniform)
+        and version.rejected is None
+        and not (spec.want_types or spec.want_edge_ids)
+    )
     if path_nodes is not None and (spec.is_biased or not packed):
         path_nodes[:, 0] = state.ids
     params = _walk_params(
@@ -509,6 +520,7 @@ def _walk_params(
         first_column=np.int64(first_column),
         rounds=np.int64(rounds),
         table_parts=np.int64(walk_graph.local_parts.size),
+        rejects=walk_graph.rejected_slots != (),
     )
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from storaged.kernels import adjacency
 from storaged.kernels.walks import bloom_filter
-from storaged.kernels.walks.state import LOCAL, REMOTE
+from storaged.kernels.walks.state import LOCAL, REJECTED_COUNT, REJECTED_SLOTS, REMOTE
 from storaged.sampling.node_lookup import address_table, end_types
+from storaged.sampling.rejected_edges import RejectedEdges
 from storaged.sampling.version import LocalVersion
 from storaged.sampling.walks.edge_filter import (
     build_bloom_filter,
@@ -37,6 +38,8 @@ class WalkGraph:
     ends: I64
     local_parts: NDArray[np.bool_]
     needs_lookup: bool
+    rejected_slots: tuple[I64, ...] = ()
+    """Slots of the edges that draws reject, by edge type and partition."""
 
     def is_packed(self, uniform: bool) -> bool:
         """Return whether all arrays that walks read have copies in the packed format.
@@ -88,6 +91,22 @@ def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction
         local_parts=as_kernel_array(local_parts),
         needs_lookup=needs_lookup,
     )
+
+
+def with_rejected_edges(walk_graph: WalkGraph, rejected: RejectedEdges) -> WalkGraph:
+    """Return the subgraph with the edges that draws reject."""
+    table_rows = np.zeros((walk_graph.table.shape[0], REJECTED_COUNT + 1), np.int64)
+    table_rows[:, : adjacency.COLUMNS] = walk_graph.table
+    pieces = []
+    for edge_type, edges in rejected.edges.items():
+        for part, slots in edges.slots_by_part():
+            table_row = table_rows[edge_type * walk_graph.local_parts.size + part]
+            table_row[REJECTED_SLOTS], table_row[REJECTED_COUNT] = (
+                addresses_of([slots])[0],
+                slots.size,
+            )
+            pieces.append(slots)
+    return replace(walk_graph, table=as_kernel_array(table_rows), rejected_slots=tuple(pieces))
 
 
 def with_bloom_filters(
