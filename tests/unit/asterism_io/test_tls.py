@@ -100,12 +100,12 @@ def test_a_certificate_for_clients_only_serves_no_port(authority: Authority) -> 
     files = authority.issue("client-only", usages=["client"])
     cert, key = str(files.cert), str(files.key)
     check_certificate(cert, key, name="tls_cert", purposes=["client"])
-    with pytest.raises(InvalidRequest, match="expected a certificate for a server.*serverAuth"):
+    with pytest.raises(InvalidRequest, match=r"expected a certificate for a server.*serverAuth"):
         check_certificate(cert, key, name="tls_cert", purposes=["server"])
     files = authority.issue("server-only", usages=["server"])
     cert, key = str(files.cert), str(files.key)
     check_certificate(cert, key, name="tls_cert", purposes=["server"])
-    with pytest.raises(InvalidRequest, match="expected a certificate for a client.*clientAuth"):
+    with pytest.raises(InvalidRequest, match=r"expected a certificate for a client.*clientAuth"):
         check_certificate(cert, key, name="tls_cert", purposes=["server", "client"])
 
 
