@@ -16,8 +16,8 @@ _HIDDEN_PREFIXES = ("_", ".")
 def folder_files(folder: Path, label: str) -> list[Path]:
     """Return the data files of a folder, sorted by name.
 
-    Files with names that begin with ``_`` or ``.`` hold no rows (markers, metadata, checksums) and are
-    skipped, and so are empty files if the folder has the marker of a finished job.
+    Files with names that begin with ``_`` or ``.`` hold no rows (markers, metadata, checksums) and
+    are skipped, and so are empty files if the folder has the marker of a finished job.
 
     Parameters
     ----------
