@@ -293,3 +293,46 @@ def test_a_catalog_of_another_format_is_not_read() -> None:
     store.write({b"1/format": b"2"})
     with pytest.raises(AsterismError, match="format"):
         Catalog(store, folder_uuid="m1")
+
+
+def test_version_is_retired_a_time_after_the_next_one() -> None:
+    metad = InProcessMetad(keep_versions=1, retire_after_s=60)
+    metad.heartbeat("s1")
+    metad.create()
+    for wait_s in (0, 3600):
+        metad.now_ms += 1000 * wait_s
+        metad.heartbeat("s1")
+        metad.load()
+        metad.submit()
+        metad.build("s1")
+    served = []
+    for _ in range(2):
+        metad.advance_clock(0)
+        served.append([manifest.version for manifest in metad.poll("s1").spaces[0].versions])
+        metad.now_ms += 60_000
+    assert served == [[1, 2], [2]]
+
+
+def test_restarted_graphd_may_route_by_an_older_version() -> None:
+    metad = InProcessMetad(keep_versions=1, retire_after_s=1)
+
+    def send_heartbeats(version: int, incarnation: int) -> None:
+        metad.heartbeat("s1")
+        metad.heartbeat(
+            "g1",
+            role=metad_pb.GRAPHD,
+            incarnation=incarnation,
+            held_versions=[metad_pb.HeldVersion(space_id=1, version=version)],
+        )
+
+    metad.heartbeat("s1")
+    metad.create()
+    for version in (1, 2):
+        metad.load()
+        metad.submit()
+        metad.build("s1")
+        send_heartbeats(version, 1)
+    for _ in range(70):
+        send_heartbeats(1, 2)
+        metad.advance_clock(1)
+    assert [manifest.version for manifest in metad.poll("s1").spaces[0].versions] == [1, 2]

@@ -342,3 +342,15 @@ def test_stopped_job_ends_once_heartbeats_omit_it(metad: InProcessMetad) -> None
     stopped = metad.job(job.job_id)
     assert stopped.state == common_pb.STOPPED
     assert stopped.cause == "stopped on request"
+
+
+def test_revision_above_the_current_one_is_not_awaited() -> None:
+    """It is of a store that is gone, so its holder needs the current state."""
+    asked: list[bool] = []
+
+    def is_active() -> bool:
+        asked.append(True)
+        return False
+
+    ChangeFeed(5).wait_for_change(9, time.monotonic() + HANG_S, is_active, lambda end: None)
+    assert asked == []

@@ -13,6 +13,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.catalog.history import MAX_TERMS, History, was_given_up
 from metad.model.hosts import CatalogPosition, HighestIds
+from metad.model.ids import HostId
 from metad.store import keys
 from metad.store.memory_store import MemoryStore
 from metad.store.revisions import RevisionedStore
@@ -344,3 +345,32 @@ def test_recovered_job_cancels_its_removal_orders() -> None:
     assert removal_kinds == [metad_pb.REMOVE_BUILD, metad_pb.REMOVE_LEFTOVERS]
     metad.ask("recover_job", metad_pb.JobRequest(job_id=job.job_id))
     assert [r for r in metad.poll("s1").removals if r.job_id == job.job_id] == []
+
+
+def test_removals_are_confirmed_by_their_own_hosts_only() -> None:
+    metad, _ = catalog_and_older_copy()
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="old"))
+    (order,) = metad.poll("s1").removals
+    removals = metad.components.catalog.removals
+    assert removals.acknowledge(HostId("s9"), [order.removal_id]) == []
+    assert len(removals.acknowledge(HostId("s1"), [order.removal_id])) == 1
+    assert removals.acknowledge(HostId("s1"), [order.removal_id]) == []
+
+
+def test_leftovers_of_a_recovered_job_are_removed_after_its_end() -> None:
+    metad, _ = catalog_and_older_copy()
+    metad.load("old")
+    job = metad.submit("old")
+
+    def stop_and_wait() -> int:
+        metad.ask("stop_job", metad_pb.JobRequest(job_id=job.job_id))
+        for uuid in ("s1", "s2"):
+            metad.heartbeat(uuid)
+        metad.advance_clock(2 * 86_400)
+        return len([r for r in metad.poll("s1").removals if r.job_id == job.job_id])
+
+    assert stop_and_wait() == 2
+    for uuid in ("s1", "s2"):
+        metad.heartbeat(uuid)
+    metad.ask("recover_job", metad_pb.JobRequest(job_id=job.job_id))
+    assert stop_and_wait() == 2

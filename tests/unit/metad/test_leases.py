@@ -206,3 +206,10 @@ def test_dropped_space_does_not_block_other_jobs(metad: InProcessMetad) -> None:
     assert [
         (route.space.name, route.versions[-1].version) for route in metad.poll("s1").spaces
     ] == [("other", 1), ("graph", 1)]
+
+
+def test_next_load_is_not_dead_yet(metad: InProcessMetad) -> None:
+    """A newer catalog than this one may have assigned it."""
+    load = metad.begin()
+    metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
+    assert metad.find_dead_loads("s1", load.load_id, load.load_id + 1) == [load.load_id]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from tests.kit.metad import InProcessMetad, edge_chunk, node_chunk
 
-from asterism_proto.errors import Conflict, InvalidRequest, NotFound
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
@@ -229,3 +229,59 @@ def test_unknown_load_is_refused_with_the_newest_id(metad: InProcessMetad, load_
     metad.begin()
     with pytest.raises(NotFound, match=f"load {load_id} does not exist; the newest is 1"):
         metad.ask("get_load", metad_pb.LoadRequest(load_id=load_id))
+
+
+def admit(metad: InProcessMetad, load: metad_pb.Load, host: str, **fields: int) -> int:
+    """Admit a host to write chunk 0 of a load; return the number of the admission."""
+    request = metad_pb.AdmitLoadRequest(
+        uuid=host, load_id=load.load_id, **{"space_id": 1, "chunk": 0, **fields}
+    )
+    return int(metad.report("admit_load", request).number)
+
+
+def test_hosts_are_admitted_to_registered_chunks_of_their_space(metad: InProcessMetad) -> None:
+    metad.create()
+    load = metad.begin()
+    metad.register(load, edge_chunk(0))
+    assert admit(metad, load, "s2") < admit(metad, load, "s1")
+    with pytest.raises(Conflict, match=r"load 1.*space"):
+        admit(metad, load, "s1", space_id=2)
+    with pytest.raises(InvalidRequest, match="chunk 1 of load 1"):
+        admit(metad, load, "s1", chunk=1)
+
+
+def test_load_is_committed_once_the_last_admission_is_sealed(metad: InProcessMetad) -> None:
+    metad.create()
+    load = metad.begin()
+    metad.register(load, edge_chunk(0), written=[0])
+    first = admit(metad, load, "s1")
+    last = admit(metad, load, "s1")
+    for number, state in ((first, metad_pb.OPEN), (last, metad_pb.COMMITTED)):
+        request = metad_pb.CommitLoadRequest(load_id=load.load_id)
+        request.seals.add(host="s1", number=number)
+        assert metad.ask("commit_load", request).state == state
+
+
+def test_different_blocks_of_one_partition_are_not_committed(metad: InProcessMetad) -> None:
+    metad.create()
+    load = metad.begin()
+    metad.register(load, edge_chunk(0), written=[0])
+    request = metad_pb.CommitLoadRequest(load_id=load.load_id)
+    for blocks, host in enumerate(("s1", "s2"), 1):
+        seal = request.seals.add(host=host, number=admit(metad, load, host))
+        seal.parts.add(part=3, blocks=blocks, checksum=bytes(16))
+    with pytest.raises(Corrupt, match="load 1, partition 3"):
+        metad.ask("commit_load", request)
+
+
+def test_commits_are_listed_after_the_known_one(metad: InProcessMetad) -> None:
+    metad.create()
+    for _ in range(3):
+        metad.load()
+    requests = [metad_pb.ListCommitsRequest(space="graph", after=after) for after in range(4)]
+    assert [list(metad.ask("list_commits", request).commits) for request in requests] == [
+        [1, 2, 3],
+        [2, 3],
+        [3],
+        [],
+    ]

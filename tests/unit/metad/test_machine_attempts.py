@@ -212,7 +212,10 @@ def test_absence_of_a_host_counts_from_the_job_start() -> None:
     scenario.advance_clock(100_000)
     job = scenario.submit()
     scenario.advance_clock(599)
-    assert scenario.job(job.job_id).state is JobState.RUNNING
+    assert (scenario.job(job.job_id).state, scenario.job(job.job_id).ending) == (
+        JobState.RUNNING,
+        None,
+    )
     scenario.advance_clock(1)
     assert scenario.job(job.job_id).ending is JobState.FAILED
     scenario.heartbeat(A)
@@ -226,3 +229,50 @@ def test_build_that_keeps_crashing_its_host_fails() -> None:
         scenario.host_seen(A, incarnation=incarnation)
     assert scenario.job(job.job_id).state is JobState.FAILED
     assert "was lost 3 times" in scenario.job(job.job_id).cause
+
+
+def test_finished_task_stays_if_its_host_returns_unrestarted() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    scenario.host_lost(A)
+    scenario.host_seen(A)
+    assert scenario.task(job, A).state is JobState.FINISHED
+
+
+def test_failures_before_a_recovery_do_not_count() -> None:
+    scenario = Scenario(JobPolicy(max_attempts=1))
+    job = scenario.submit(hosts=(A,))
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FAILED, cause="disk full"))
+    assert scenario.job(job.job_id).state is JobState.FAILED
+    scenario.state = replace(scenario.state, policy=JobPolicy(max_attempts=2))
+    scenario.recover(job)
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FAILED, cause="disk full"))
+    assert (scenario.job(job.job_id).state, scenario.task(job, A).failures) == (
+        JobState.RUNNING,
+        1,
+    )
+
+
+def test_recovered_task_has_no_outcome() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    scenario.stop(job)
+    scenario.heartbeat(B)
+    scenario.recover(job)
+    assert scenario.task(job, A).outcome is None
+
+
+def test_timeout_of_a_host_does_not_change_a_requested_stop() -> None:
+    scenario = Scenario(JobPolicy(away_limit_ms=1_000))
+    job = scenario.submit()
+    scenario.host_lost(B)
+    scenario.stop(job)
+    scenario.advance_clock(10)
+    assert scenario.job(job.job_id).ending is JobState.STOPPED
+    scenario.heartbeat(A)
+    assert (scenario.job(job.job_id).state, scenario.job(job.job_id).cause) == (
+        JobState.STOPPED,
+        "stopped on request",
+    )

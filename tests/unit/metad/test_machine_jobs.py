@@ -348,3 +348,25 @@ def test_handling_an_event_does_not_mutate_its_input_state() -> None:
     scenario.report_finished(job)
     scenario.host_seen(A, incarnation=9)
     assert before == copy
+
+
+def test_waiting_jobs_run_in_the_order_of_their_commits() -> None:
+    scenario = Scenario(hosts=(A,))
+    first = scenario.submit(watermark=4, hosts=(A,))
+    later, earlier = (scenario.submit(watermark=watermark, hosts=(A,)) for watermark in (9, 5))
+    scenario.report_finished(first, A)
+    assert [scenario.job(job.job_id).state for job in (later, earlier)] == [
+        JobState.QUEUE,
+        JobState.RUNNING,
+    ]
+
+
+def test_jobs_are_remembered_from_their_end_on() -> None:
+    scenario = Scenario(JobPolicy(keep_jobs_ms=60_000))
+    job = scenario.submit()
+    scenario.advance_clock(59)
+    scenario.report_finished(job)
+    scenario.advance_clock(59)
+    assert scenario.job(job.job_id).state is JobState.FINISHED
+    scenario.advance_clock(1)
+    assert job.job_id not in scenario.state.jobs

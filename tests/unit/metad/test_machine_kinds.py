@@ -13,6 +13,7 @@ from asterism_model.task_results import ExportedFile, PartUnits, TaskResult, Typ
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 from metad.jobs.progress import job_progress
 from metad.model import jobs as model
+from metad.model.ids import SpaceId
 from metad.model.job_kinds import KINDS, find_kind, normalize_options
 from metad.model.jobs import Job, JobPolicy, JobState
 from metad.model.task_outcomes import TaskOutcome
@@ -441,3 +442,49 @@ def test_exported_files_survive_a_storage_round_trip() -> None:
     )
     stored = TaskOutcome(result=TaskResult(folder="exports/a", files=(file,)))
     assert storage.decode_outcome(storage.encode_outcome(stored)) == stored
+
+
+def test_declared_indexes_are_in_every_version() -> None:
+    declared = Index(element=1, type_id=0, column="id", kind="range")
+    scenario = Scenario()
+    scenario.feed(
+        model.SubmitJob(
+            now_ms=scenario.now_ms,
+            space_id=SpaceId(1),
+            space="space-1",
+            kind="build",
+            watermark=1,
+            shares=(model.HostParts(host=A, parts=(0,)),),
+            paired=(),
+            declared=(declared,),
+        )
+    )
+    (job,) = scenario.state.jobs.values()
+    assert job.indexes == (declared,)
+
+
+def test_rate_starts_again_if_rows_decrease() -> None:
+    scenario = Scenario()
+    job = scenario.submit(hosts=(A,))
+    for rows_done, rate in ((1_000, 1_000.0), (100, 0.0), (300, 200.0)):
+        scenario.now_ms += 1_000
+        scenario.heartbeat(
+            A,
+            scenario.make_report(job, A, JobState.RUNNING, rows_done=rows_done, rows_total=10_000),
+        )
+        assert scenario.task(job, A).rows_per_s == rate
+
+
+def test_remaining_time_is_unknown_while_a_task_waits() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    for host in (A, B):
+        scenario.now_ms += 1_000
+        scenario.heartbeat(
+            host,
+            scenario.make_report(job, host, JobState.RUNNING, rows_done=100, rows_total=1_000),
+        )
+    assert job_progress(scenario.job(job.job_id)).eta_s is not None
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FAILED, cause="x"))
+    progress = job_progress(scenario.job(job.job_id))
+    assert (progress.has_total, progress.eta_s) == (True, None)

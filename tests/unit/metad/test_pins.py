@@ -194,3 +194,22 @@ def test_silent_graphd_after_a_restart_delays_retirement(metad: InProcessMetad) 
     assert [
         manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions
     ] == [2]
+
+
+def test_version_that_a_waiting_job_reads_stays(metad: InProcessMetad) -> None:
+    metad.load()
+    build = metad.submit()
+    metad.load()
+    next_build = metad.submit()
+    request = metad_pb.SubmitJobRequest(space="graph", kind="audit", version=1)
+    audit = metad.ask("submit_job", request)
+    metad.build("s1")
+    assert [metad.job(job.job_id).state for job in (build, next_build, audit)] == [
+        common_pb.FINISHED,
+        common_pb.RUNNING,
+        common_pb.QUEUE,
+    ]
+    for _ in range(3):
+        metad.advance_clock(1)
+        metad.heartbeat("s1")
+    assert 1 in served_versions(metad)
