@@ -174,6 +174,84 @@ def test_bidirect_steps_continue_from_either_end(graph: Graph) -> None:
     )
 
 
+LINKS = {
+    "to": ((0, 1, 2.0), (0, 0, 1.0), (2, 0, 3.0), (1, 2, 1.0)),
+    "by": ((0, 2, 1.0), (1, 0, 4.0), (2, 1, 0.5)),
+}
+"""(source, destination, weight) of each edge of two types; one joins node 0 to itself."""
+End = tuple[str, int, int]
+"""An edge as seen from one of its ends: (edge type, edge id, node at the other end)."""
+
+
+def incident_edges(node: int) -> list[tuple[End, float]]:
+    """Return the edges of a node in both directions; a loop is in both."""
+    out = [
+        ((name, e, dst), weight)
+        for name, rows in LINKS.items()
+        for e, (src, dst, weight) in enumerate(rows)
+        if src == node
+    ]
+    return out + [
+        ((name, e, src), weight)
+        for name, rows in LINKS.items()
+        for e, (src, dst, weight) in enumerate(rows)
+        if dst == node
+    ]
+
+
+def test_bidirect_steps_over_several_types_draw_successively(graph: Graph) -> None:
+    """Every pair of edges of the first step, with the edge after the first, has its frequency."""
+    n = 12_000
+    client = graph.client
+    edge_types = {f"n:{name}:n": {"weighted": True} for name in LINKS}
+    client.create_space(
+        "links", {"parts": 3, "direction": "both", "nodes": {"n": {}}, "edges": edge_types}
+    )
+    links = client.graph("links")
+    links.upsert_nodes([0, 1, 2], "n")
+    for name, rows in LINKS.items():
+        src, dst, weights = zip(*rows, strict=True)
+        links.upsert_edges(src, dst, name, weights=weights)
+    links.build()
+    result = links.query(
+        "GO 1 TO 2 STEPS FROM $a OVER * BIDIRECT WITHOUT REPLACEMENT SAMPLE [2, 1] SEED 3 "
+        "YIELD step, row, type, edge_id, probability",
+        {"a": np.zeros(n, np.int64)},
+    )
+    steps, rows, types, edge_ids, shares = (np.asarray(result[name]) for name in result.columns)
+    first = steps == 1
+    assert (rows[first] == np.repeat(np.arange(n), 2)).all()
+    assert (rows[~first] == np.arange(2 * n)).all()
+    edges = [(str(name).split(":")[1], int(e)) for name, e in zip(types, edge_ids, strict=True)]
+    chosen, after = edges[: 2 * n], edges[2 * n :]
+    observed = Counter(zip(chosen[::2], chosen[1::2], after[::2], strict=True))
+    expected: dict[Any, float] = {}
+    pair_shares: dict[Any, float] = {}
+    start = incident_edges(0)
+    total = sum(weight for _, weight in start)
+    for i, (one, one_weight) in enumerate(start):
+        for j, (two, two_weight) in enumerate(start):
+            if i == j:
+                continue
+            p = one_weight / total * two_weight / (total - one_weight)
+            pair_shares[one[:2], two[:2]] = p
+            reached = incident_edges(one[2])
+            for (name, e, _), weight in reached:
+                key = (one[:2], two[:2], (name, e))
+                share = p * weight / sum(weight for _, weight in reached)
+                expected[key] = expected.get(key, 0.0) + share
+    assert abs(sum(expected.values()) - 1) < 1e-12
+    assert set(observed) <= set(expected)
+    require_counts(
+        [observed[key] for key in expected], [n * p for p in expected.values()], "two steps"
+    )
+    assert np.allclose(
+        shares[first].reshape(n, 2).prod(axis=1),
+        [pair_shares[pair] for pair in zip(chosen[::2], chosen[1::2], strict=True)],
+        rtol=1e-12,
+    )
+
+
 def test_bidirect_without_sampling_returns_all_edges(graph: Graph) -> None:
     src, dst, _ = cases.edges()["cites"]
     frontier, edges = {3, 5}, []
