@@ -9,8 +9,8 @@ The model is GraphSAGE over learned vectors. It is trained on triplets (link, ne
 LinkLoader. Negatives are uniform pages, or pages by degree to the power 0.75 (Mikolov et al. 2013),
 a weight table of the graph. A tenth of the links is held out. Each of these is compared with a pair
 of the same page and a page that it does not like: a uniform one, or one by degree, as in a
-recommender. The links of a batch are removed from its messages. The folder has edges.csv. Needs
-`asterism-graph[pyg]`, and `asterism-graph[server]` for a folder."""
+recommender. The links of a batch, in both directions, are excluded from its samples. The folder has
+edges.csv. Needs `asterism-graph[pyg]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from asterism import Client, Graph
 from asterism.pyg import NeighborSampler, stores
 
 SPACE, DIM, FANOUT, NEGATIVES, BATCH = "links", 64, 10, 4, 4096
-TEST_FRACTION = 0.1
+TEST_FRACTION, LIKES = 0.1, ("page", "likes", "page")
 SCHEMA = {
     "parts": 4,
     "direction": "both",
@@ -129,7 +129,8 @@ def train(
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     loader = LinkLoader(
         stores(graph, {}),
-        NeighborSampler(graph, [FANOUT], negative_weight=negatives),
+        # The links of a batch are not sampled, nor are the same links in the other direction.
+        NeighborSampler(graph, [FANOUT], negative_weight=negatives, reverse_types={LIKES: LIKES}),
         edge_label_index=(None, links.train.t().contiguous()),
         neg_sampling=NegativeSampling("triplet", NEGATIVES),
         batch_size=BATCH,
@@ -138,18 +139,7 @@ def train(
     )
     for _ in range(epochs):
         for batch in loader:
-            positives, node_count = (
-                torch.stack([batch.src_index, batch.dst_pos_index]),
-                len(batch.n_id),
-            )
-            excluded_keys = torch.cat(
-                [positives[0] * node_count + positives[1], positives[1] * node_count + positives[0]]
-            )
-            messages = batch.edge_index[
-                :,
-                ~torch.isin(batch.edge_index[0] * node_count + batch.edge_index[1], excluded_keys),
-            ]
-            out = model(batch.n_id, messages)
+            out = model(batch.n_id, batch.edge_index)
             score = (out[batch.src_index] * out[batch.dst_pos_index]).sum(1)
             negative_scores = torch.einsum(
                 "pd,pnd->pn", out[batch.src_index], out[batch.dst_neg_index.view(-1, NEGATIVES)]

@@ -457,7 +457,10 @@ def _exclude_edges(version: sampling.LocalVersion) -> None:
         types=np.zeros(src.size, np.int32), src=src, dst=dst, eids=np.zeros(src.size, np.int64)
     )
     for direction in (_OUT, _IN):
-        sampling.exclude_edges(version, excluded, edge_types=[0, 1], direction=direction)
+        for rejection in (None, sampling.RejectionParams(uniform=False, above=0)):
+            sampling.exclude_edges(
+                version, excluded, edge_types=[0, 1], direction=direction, rejection=rejection
+            )
 
 
 def _induce(version: sampling.LocalVersion) -> None:

@@ -13,6 +13,7 @@ from asterism.cli.output import table
 from asterism.cli.sample_calls import run_sample_call
 from asterism.cli.sample_options import (
     EdgeTypes,
+    ExclusionOptions,
     InducedTypes,
     Nodes,
     SampleCallOptions,
@@ -61,6 +62,7 @@ def hgt(
     edge_types: EdgeTypes = None,
     induced_types: InducedTypes = None,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weights: WeightOptions,
     call_options: SampleCallOptions,
 ) -> None:
@@ -77,6 +79,7 @@ def hgt(
             edge_types or None,
             among=induced_types or None,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             **call_options.arguments(),
         )

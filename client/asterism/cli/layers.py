@@ -19,6 +19,7 @@ from asterism.cli.sample_options import (
     Count,
     Direction,
     EdgeTypes,
+    ExclusionOptions,
     Nodes,
     Replace,
     ReturnedWeight,
@@ -57,6 +58,7 @@ def layer(
         ),
     ] = "sum",
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weights: WeightOptions,
     replace: Replace = True,
     call_options: SampleCallOptions,
@@ -71,6 +73,7 @@ def layer(
             measure=measure,
             replace=replace,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             **call_options.arguments(),
         )

@@ -17,6 +17,7 @@ from asterism.cli.output import table
 from asterism.cli.sample_calls import run_read_call
 from asterism.cli.sample_options import (
     EdgeTypes,
+    ExclusionOptions,
     Nodes,
     TopK,
     TraversalOptions,
@@ -41,6 +42,7 @@ def top(
     edge_types: EdgeTypes = None,
     k: TopK = 10,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weight: Weight = "",
     where: Where = "",
     graph_version: GraphVersion = None,
@@ -53,6 +55,7 @@ def top(
             edge_types or None,
             k,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             weight=weight,
             where=where,
             edge_ids=True,
@@ -83,6 +86,7 @@ def pagerank(
         ),
     ] = 1e-4,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weights: WeightOptions,
     graph_version: GraphVersion = None,
 ) -> None:
@@ -99,6 +103,7 @@ def pagerank(
             alpha=alpha,
             epsilon=epsilon,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             version=graph_version,
         )
@@ -145,6 +150,7 @@ def all_neighbors(
         ),
     ] = None,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weight: Weight = "",
     where: Where = "",
     graph_version: GraphVersion = None,
@@ -156,6 +162,7 @@ def all_neighbors(
             parse_node_ids(graph, nodes),
             edge_types or None,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             weight=weight,
             where=where,
             sort=sort,
@@ -178,6 +185,7 @@ def degrees(
     *,
     edge_types: EdgeTypes = None,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weight: Annotated[
         str | None,
         typer.Option(
@@ -197,6 +205,7 @@ def degrees(
             parse_node_ids(graph, nodes),
             types,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             weight=weight,
             where=where,
             version=graph_version,

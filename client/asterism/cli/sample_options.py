@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli.node_ids import parse_node_ids
 from asterism.cli.option_groups import FormerName
 from asterism.cli.options import GraphVersion
 from asterism.cli.shell_completion import (
@@ -16,6 +17,9 @@ from asterism.cli.shell_completion import (
     complete_weights,
 )
 from asterism_proto.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from asterism import Graph
 
 Nodes = Annotated[
     list[str],
@@ -173,6 +177,64 @@ class TraversalOptions:
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of a sampling call."""
         return {"ntype": self.node_type, "direction": self.direction}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExclusionOptions:
+    """Edges that are as if they did not exist."""
+
+    exclude_edge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude-edge",
+            metavar="[TYPE=]SRC,DST",
+            help="Ignore all edges of TYPE from SRC to DST. Repeatable. TYPE is required if "
+            "several types are followed.",
+        ),
+    ] = None
+    reverse_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reverse-type",
+            metavar="TYPE=TYPE",
+            help="With --exclude-edge: ignore the edges back, of the second type, too. Repeatable.",
+        ),
+    ] = None
+
+    def arguments(self, graph: Graph) -> dict[str, Any]:
+        """Return the keyword arguments of a sampling call."""
+        reverse_types = dict(
+            _split_option("--reverse-type", text, "TYPE=TYPE", "=")
+            for text in self.reverse_type or ()
+        )
+        if reverse_types and not self.exclude_edge:
+            raise InvalidRequest("--reverse-type: expected --exclude-edge too; add --exclude-edge")
+        ends: dict[str, tuple[list[Any], list[Any]]] = {}
+        for text in self.exclude_edge or ():
+            edge_type, _, pair = text.rpartition("=")
+            sources, targets = ends.setdefault(edge_type, ([], []))
+            src, dst = _split_option("--exclude-edge", pair, "[TYPE=]SRC,DST", ",")
+            sources += parse_node_ids(graph, [src])
+            targets += parse_node_ids(graph, [dst])
+        if not ends:
+            return {}
+        exclude: Any = ends
+        if "" in ends:
+            if len(ends) > 1:
+                raise InvalidRequest(
+                    f"--exclude-edge={(self.exclude_edge or [''])[0]!r}: expected a type with "
+                    "every edge, or with none"
+                )
+            exclude = ends[""]
+        return {"exclude": exclude, "reverse_types": reverse_types or None}
+
+
+def _split_option(option: str, text: str, form: str, separator: str) -> tuple[str, str]:
+    """Return the two sides of an option's value."""
+    left, found, right = text.partition(separator)
+    if not found or not left or not right:
+        raise InvalidRequest(f"{option}={text!r}: expected {form}")
+    return left, right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from asterism.cli.output import table
 from asterism.cli.sample_calls import run_read_call, run_sample_call
 from asterism.cli.sample_options import (
     EdgeTypes,
+    ExclusionOptions,
     ExpandAllHops,
     Fanout,
     InducedTypes,
@@ -46,6 +47,7 @@ def subgraph(
     fanout: Fanout,
     edge_types: EdgeTypes = None,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     disjoint: Annotated[
         bool,
         typer.Option(
@@ -70,6 +72,7 @@ def subgraph(
             disjoint=disjoint or temporal.seed_time is not None,
             expand=_expand(expand_all_hops),
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             **temporal.arguments(len(nodes)),
             **call_options.arguments(),
@@ -90,6 +93,7 @@ def ego(
     edge_types: EdgeTypes = None,
     induced_types: InducedTypes = None,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     union: Annotated[
         bool,
         typer.Option(
@@ -115,6 +119,7 @@ def ego(
             disjoint=not union,
             expand=_expand(expand_all_hops),
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             **call_options.arguments(),
         )
@@ -138,6 +143,7 @@ def induced(
     *,
     edge_types: EdgeTypes = None,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weight: ReturnedWeight = "",
     where: Where = "",
     graph_version: GraphVersion = None,
@@ -153,6 +159,7 @@ def induced(
             weights=True,
             version=graph_version,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:
@@ -193,6 +200,7 @@ def labor(
     ],
     edge_types: EdgeTypes = None,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     importance: Annotated[
         int,
         typer.Option(
@@ -229,6 +237,7 @@ def labor(
             layer_dependency=layer_dependency,
             expand=_expand(expand_all_hops),
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             **call_options.arguments(),
         )

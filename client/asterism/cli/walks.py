@@ -19,6 +19,7 @@ from asterism.cli.sample_calls import run_read_call, run_sample_call
 from asterism.cli.sample_options import (
     Batches,
     Count,
+    ExclusionOptions,
     Nodes,
     SampleCallOptions,
     Seed,
@@ -121,6 +122,7 @@ def walk(
         typer.Option(metavar="X", help="Probability that a step returns to the start instead."),
     ] = 0.0,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weights: WeightOptions,
     call_options: SampleCallOptions,
 ) -> None:
@@ -138,6 +140,7 @@ def walk(
             walks=walks,
             first_step=first_step,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             **call_options.arguments(),
         )
@@ -178,6 +181,7 @@ def pinsage(
         ),
     ] = 0.5,
     traversal: TraversalOptions,
+    exclusion: ExclusionOptions,
     weights: WeightOptions,
     call_options: SampleCallOptions,
 ) -> None:
@@ -196,6 +200,7 @@ def pinsage(
             traversals=traversals,
             termination=termination,
             **traversal.arguments(),
+            **exclusion.arguments(graph),
             **weights.arguments(),
             **call_options.arguments(),
         )

@@ -13,6 +13,7 @@ from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
+from asterism.cli.sample_options import ExclusionOptions
 from asterism.training.batches import LinkEpochBatches
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -179,6 +180,29 @@ def test_batches_of_links_do_not_leak_their_targets(graph: Graph) -> None:
     assert _score(at_first, backward=False) == 0.5
     assert _score(at_first, backward=True) > 0.85
     assert _score(at_first, backward=True, reverse_types=REVERSE) == 0.5
+
+
+def test_the_command_takes_edges_as_options(graph: Graph) -> None:
+    options = ExclusionOptions(
+        exclude_edge=["buys=3,7", "user:buys:item=4,9"], reverse_type=["buys=bought_by"]
+    )
+    assert options.arguments(graph) == {
+        "exclude": {"buys": ([3], [7]), "user:buys:item": ([4], [9])},
+        "reverse_types": {"buys": "bought_by"},
+    }
+    assert ExclusionOptions(exclude_edge=["3,7", "4,9"]).arguments(graph) == {
+        "exclude": ([3, 4], [7, 9]),
+        "reverse_types": None,
+    }
+    assert ExclusionOptions().arguments(graph) == {}
+    for odd, message in (
+        (ExclusionOptions(exclude_edge=["3"]), "--exclude-edge='3': expected"),
+        (ExclusionOptions(exclude_edge=["3,7", "buys=3,7"]), "expected a type with every edge"),
+        (ExclusionOptions(exclude_edge=["3,x"]), "node='x': expected an integer"),
+        (ExclusionOptions(reverse_type=["a=b"]), "--reverse-type: expected --exclude-edge too"),
+    ):
+        with pytest.raises(InvalidRequest, match=message):
+            odd.arguments(graph)
 
 
 def test_batches_refuse_reverse_types_without_exclusions(graph: Graph) -> None:

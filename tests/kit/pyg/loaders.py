@@ -305,6 +305,8 @@ def test_links_come_with_binary_negatives(papers: Graph, disjoint: bool) -> None
         src, dst = batch.n_id[batch.edge_label_index]
         assert torch.equal(torch.stack([src, dst])[:, :100], links[:, batch.input_id])
         seen += batch.input_id.tolist()
+        sampled = set(zip(*batch.n_id[batch.edge_index].tolist(), strict=True))
+        assert not sampled & set(zip(*links[:, batch.input_id].tolist(), strict=True))
         assert len(set(src[100:].tolist())) > 80  # uniform samples of 2,708 papers rarely meet
         assert torch.equal(batch.x, papers_from_file()[0][batch.n_id])
     assert sorted(seen) == list(range(300))
