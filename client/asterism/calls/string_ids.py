@@ -64,7 +64,19 @@ def ids_and_names(
 ) -> tuple[Ids, contract.StringColumn | None]:
     """Return ids for a write, and the names if the ids were given as strings."""
     strings = as_string_array(argument, values)
+    if strings is None and schema.has_string_ids:
+        _check_not_bytes(argument, values)
     if strings is None:
         return validation.ids(argument, values), None
     validation.require_one_dimension(argument, strings)
     return hash_names(argument, strings, schema)
+
+
+def _check_not_bytes(argument: str, values: ArrayLike) -> None:
+    """Raise InvalidRequest if the first id is bytes, in a space of strings."""
+    array = np.asarray(values)
+    first = array.reshape(-1)[0] if array.size else None
+    if isinstance(first, bytes):
+        raise InvalidRequest(
+            f"{argument}[0]={bytes(first)!r}: expected a string, found bytes; decode them"
+        )

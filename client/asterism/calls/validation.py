@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asterism.number_ranges import overflow_mask
 from asterism.records.samples import (
     FeatureValue,
     Ids,
@@ -33,6 +34,8 @@ def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iu":
+        if array.dtype.kind == "f" and any(_is_large_integer(value) for value in _items(values)):
+            array = np.asarray(values, object)  # NumPy made floats of integers beyond int64
         position = _first_invalid_id(array)
         value = array[position]
         if _is_missing(value):
@@ -79,6 +82,8 @@ def as_array(argument: str, values: ArrayLike, description: str = "numbers") -> 
             reason = "found a tensor that requires grad; pass tensor.detach()"
         elif hasattr(values, "device"):
             reason = f"found a tensor on {values.device}; pass tensor.cpu()"
+        elif isinstance(error, OverflowError):
+            reason = "found an integer that is too large for any dtype"
         elif isinstance(values, Sequence):
             reason = f"found {_describe_rows(values)}; pass rows of one length"
         else:
@@ -124,6 +129,15 @@ def _first_invalid_id(array: NDArray[Any]) -> int:
 
 def _is_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _items(values: Any) -> Iterable[Any]:
+    """Return the elements of a Python sequence; none of an array."""
+    return values if isinstance(values, Sequence) else ()
+
+
+def _is_large_integer(value: object) -> bool:
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
 
 
 def _is_missing(value: object) -> bool:
@@ -189,7 +203,7 @@ def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> 
             f"weights: expected None, because type {owner.name!r} was declared without weights; "
             "leave them out, or declare the type with weight: true"
         )
-    raw = as_array("weights", values)
+    raw = _float_array("weights", as_array("weights", values))
     if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iuf"):
         raise InvalidRequest(
             f"weights of {raw.dtype}{list(raw.shape)}: expected {rows} numbers, shape [{rows}]"
@@ -224,7 +238,59 @@ def name_column(argument: str, column: Any, rows: int) -> RaggedColumn:
     return _ragged(Feature(name=f"{argument}_names", kind="bytes"), column, rows)
 
 
-def _cast(feature: Feature, values: Values) -> Values:
+def _float_array(argument: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of Python numbers as float64; other arrays unchanged."""
+    if values.dtype.kind != "O" or not all(map(_is_number, values.reshape(-1))):
+        return values
+    try:
+        return values.astype(np.float64)
+    except OverflowError as error:
+        raise InvalidRequest(
+            f"{argument}: expected numbers in the range of float64, found an integer beyond it"
+        ) from error
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _number_array(feature: Feature, column: Any) -> Values:
+    """Return a column of numbers as an array.
+
+    NumPy makes objects or floats of Python integers that fit no integer dtype together.
+    """
+    argument, target = f"feature {feature.name!r}", np.dtype(feature.dtype)
+    values = as_array(argument, column)
+    if values.dtype.kind == "f" and any(map(_is_large_integer, _items(column))):
+        values = np.asarray(column, object)
+    if values.dtype.kind != "O":
+        return values
+    items = values.reshape(-1).tolist()
+    missing = next((i for i, item in enumerate(items) if _is_missing(item)), None)
+    if missing is not None:
+        raise InvalidRequest(
+            f"{argument} with value {items[missing]} at position {missing}: expected a number, "
+            "found a missing value; drop or fill such rows"
+        )
+    if target.kind == "f":
+        return _float_array(argument, values)
+    if target.kind not in "iu" or not all(isinstance(item, int) for item in items):
+        return values
+    bounds = np.iinfo(target)
+    wrong = next((item for item in items if not bounds.min <= item <= bounds.max), None)
+    if wrong is not None:
+        raise InvalidRequest(
+            f"{argument} with value {wrong}: expected {bounds.min} to {bounds.max}, the range of "
+            f"{target}"
+        )
+    return values.astype(target)
+
+
+def _cast(feature: Feature, values: Values, indptr: Ids | None = None, first: int = 0) -> Values:
+    """Return values in the dtype of the schema.
+
+    For messages, ``indptr`` separates the values of rows, of which ``first`` is the first.
+    """
     target = np.dtype(feature.dtype)
     if values.dtype == target or values.size == 0:
         return values.astype(target, copy=False)
@@ -244,11 +310,21 @@ def _cast(feature: Feature, values: Values) -> Values:
                 f"expected {bounds.min} to {bounds.max}, the range of {target}"
             )
     with np.errstate(over="ignore"):
-        return values.astype(target)
+        cast: Values = values.astype(target)
+    overflow = overflow_mask(values, cast)
+    if overflow is not None:
+        row = int(np.argwhere(overflow)[0][0])
+        if indptr is not None:
+            row = int(np.searchsorted(indptr, row, side="right")) - 1
+        raise InvalidRequest(
+            f"feature {feature.name!r} with value {values[overflow][0]} in row {first + row}: "
+            f"expected a number in the range of {target}"
+        )
+    return cast
 
 
 def _dense(feature: Feature, column: Any, rows: int) -> Values:
-    values = as_array(f"feature {feature.name!r}", column)
+    values = _number_array(feature, column)
     if values.shape != (rows, *feature.shape):
         raise InvalidRequest(
             f"feature {feature.name!r} of shape {list(values.shape)}: expected shape "
@@ -289,7 +365,7 @@ def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
                 f"feature {feature.name!r} of {values.dtype}: expected uint8, for bytes"
             )
         return indptr, values.astype(np.uint8, copy=False)
-    return indptr, _cast(feature, values)
+    return indptr, _cast(feature, values, indptr)
 
 
 def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
@@ -300,11 +376,16 @@ def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
         values: Values = np.frombuffer(b"".join(pieces), np.uint8)
     else:
         arrays = [
-            as_array(f"feature {feature.name!r}, row {row}", value)
+            _cast(
+                feature,
+                as_array(f"feature {feature.name!r}, row {row}", value).reshape(-1),
+                np.zeros(1, np.int64),
+                row,
+            )
             for row, value in enumerate(rows)
         ]
         lengths = [array.size for array in arrays]
-        non_empty = [array.reshape(-1) for array in arrays if array.size]
+        non_empty = [array for array in arrays if array.size]
         values = np.concatenate(non_empty) if non_empty else np.zeros(0, feature.dtype)
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64), values
 

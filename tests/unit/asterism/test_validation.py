@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from asterism.calls import string_ids, validation
-from asterism_model.schema import Feature, NodeType
+from asterism_model.schema import Feature, NodeType, Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
 OWNER = NodeType(
@@ -51,6 +51,20 @@ def test_invalid_ids_are_refused_with_the_value(values: Any, said: str) -> None:
     ],
 )
 def test_a_missing_id_is_named_in_the_error(values: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        validation.ids("nodes", values)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1 << 63, -1], r"nodes\[0\]=9223372036854775808: expected an id below 2\^63"),
+        ([0.5, 1 << 70], r"nodes\[0\]=0.5: expected an integer"),
+        ([10**400], "expected an id below"),
+        ([5, 10**400, 0.5], "expected an id below|too large for any dtype"),
+    ],
+)
+def test_ids_that_numpy_makes_floats_are_named_as_given(values: Any, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         validation.ids("nodes", values)
 
@@ -154,6 +168,82 @@ def test_a_column_that_is_not_as_declared_is_refused(
 ) -> None:
     with pytest.raises(error, match=said):
         validation.features({name: column}, 2, OWNER)
+
+
+NUMBERS = NodeType(
+    name="numbers",
+    features=(
+        *(
+            Feature(name=dtype, dtype=dtype)
+            for dtype in ("float16", "float32", "float64", "int8", "int64", "uint64", "bool")
+        ),
+        Feature(name="vector", dtype="float16", shape=(2,)),
+        Feature(name="list", kind="ragged", dtype="float32"),
+        Feature(name="integers", kind="ragged", dtype="int64"),
+    ),
+)
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("float16", [1.0, 70000.0], "'float16' with value 70000.0 in row 1: expected a number in"),
+        ("float16", [1, 70000], "'float16' with value 70000 in row 1: expected a number in"),
+        ("float32", [1.0, -1e39], r"'float32' with value -1e\+39 in row 1: expected a number in"),
+        ("float32", [1, 1 << 200], r"'float32' with value .* in row 1: expected a number in"),
+        ("float64", [1, 10**400], "'float64': expected numbers in the range of float64"),
+        ("vector", [[1.0, 2.0], [3.0, 1e39]], "'vector' with value 1e.39 in row 1: expected a"),
+        ("int64", [1, 1 << 63], "'int64' with value 9223372036854775808: expected -9223372036854"),
+        ("int64", [-1, 1 << 63], "'int64' with value 9223372036854775808: expected -9223372036854"),
+        ("int64", [1, 1 << 70], "'int64' with value 1180591620717411303424: expected"),
+        ("int8", [1, 1 << 70], "'int8' with value 1180591620717411303424: expected -128 to 127"),
+        ("uint64", [1, -1], "'uint64' with value -1: expected 0 to 18446744073709551615"),
+        ("uint64", [1, 1 << 64], "'uint64' with value 18446744073709551616: expected 0 to"),
+        ("float32", [1.0, None], "'float32' with value None at position 1: .* a missing value"),
+        ("int64", [1, None], "'int64' with value None at position 1: .* a missing value"),
+        ("list", [[1.0], [2.0, 1e39]], r"'list' with value 1e\+39 in row 1: expected a number"),
+        ("integers", [[1], [1 << 63]], "'integers' with value 9223372036854775808: expected -"),
+    ],
+)
+def test_numbers_beyond_a_dtype_are_refused_with_their_row(
+    name: str, values: list[Any], said: str, as_list: bool
+) -> None:
+    column: Any = values
+    if not as_list and name == "list":
+        column = (np.cumsum([0, *map(len, values)]), np.array([v for row in values for v in row]))
+    elif not as_list and name != "integers":
+        column = np.array(values)
+        # NumPy makes floats of integers of both signs.
+        column = np.array(values, object) if "expected -" in said else column
+    with pytest.raises(InvalidRequest, match=f"feature {said}"):
+        validation.features({name: column}, 2, NUMBERS)
+
+
+def test_python_numbers_of_any_size_reach_the_dtype_that_holds_them() -> None:
+    def written(name: str, values: Any) -> list[Any]:
+        column = validation.features({name: values}, len(values), NUMBERS)[name]
+        assert isinstance(column, np.ndarray)
+        assert column.dtype == name
+        return list(column.tolist())
+
+    assert written("uint64", [(1 << 64) - 1, 1]) == [(1 << 64) - 1, 1]
+    assert written("float64", [1 << 70, 1]) == [2.0**70, 1]
+    assert written("float32", [float("inf"), float("nan")])[0] == float("inf")
+    assert written("float16", [65504, 1]) == [65504, 1]
+    assert written("int64", np.array([5, 6], object)) == [5, 6]
+    assert validation.weights([1 << 70, 1.0], 2, OWNER) is not None
+    with pytest.raises(InvalidRequest, match=r"weights\[1\]=1e\+39: expected a finite float32"):
+        validation.weights([1.0, 1e39], 2, OWNER)
+    with pytest.raises(InvalidRequest, match="weights: expected numbers in the range of float64"):
+        validation.weights([1.0, 10**400], 2, OWNER)
+
+
+def test_bytes_are_refused_as_names() -> None:
+    schema = Schema(node_types=(NodeType(name="n"),), ids="string")
+    for names in ([b"a"], np.array([b"a"]), np.array([b"a"], object)):
+        with pytest.raises(InvalidRequest, match=r"ids\[0\]=b'a': expected a string, found bytes"):
+            string_ids.ids_and_names("ids", names, schema)
 
 
 def test_columns_become_arrays_of_the_declared_types() -> None:
