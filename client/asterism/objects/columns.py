@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.foreign_names import as_name
+from asterism.number_ranges import number_fits
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import ArrayColumn
 from asterism.objects.typed_columns import ForeignColumn, objects_to_numbers, times_to_integers
@@ -26,6 +27,17 @@ class TypeAttributes:
 
     weights: ArrayColumn | None
     features: dict[str, ArrayColumn]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedNumbers:
+    """Numbers of which some are missing."""
+
+    values: NDArray[Any]
+    """Numbers; any value where one is missing."""
+    missing: NDArray[np.bool_]
+    stands_for_itself: bool = False
+    """True if the missing values are NaN, which stays without a replacement."""
 
 
 class AttributeReader:
@@ -90,7 +102,12 @@ class AttributeReader:
         weights = (
             None
             if chosen is None
-            else make_column(f"type {owner!r}: weight {chosen!r}", raw[chosen], rows, missing=1)
+            else make_column(
+                f"type {owner!r}: weight {chosen!r}",
+                raw[chosen],
+                rows,
+                missing=None if _is_nan_masked(raw[chosen]) else 1,
+            )
         )
         if weights is not None and (weights.shape or weights.dtype == "bytes"):
             raise InvalidRequest(
@@ -145,6 +162,10 @@ class AttributeReader:
                 )
 
 
+def _is_nan_masked(values: Any) -> bool:
+    return isinstance(values, MaskedNumbers) and values.stands_for_itself
+
+
 def make_column(
     description: str, values: Any, rows: int, *, missing: Any = None, unit: str | None = None
 ) -> ArrayColumn:
@@ -154,7 +175,7 @@ def make_column(
     ----------
     description : str
         Description of the values, for error messages.
-    values : tensor, array, sequence or ForeignColumn
+    values : tensor, array, sequence, MaskedNumbers or ForeignColumn
         Values of ``rows`` rows. None in a sequence is missing.
     rows : int
         Expected number of rows.
@@ -209,6 +230,8 @@ def _flat_values(
         return values.convert(description, missing, unit)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
         return times_to_integers(description, values, missing, unit)
+    if isinstance(values, MaskedNumbers):
+        return _filled_numbers(description, values, missing)
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OSU":
         return values
     items = values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -219,19 +242,13 @@ def _flat_values(
     if type(None) in kinds:
         if missing is None:
             row = next(i for i, value in enumerate(items) if value is None)
-            raise InvalidRequest(
-                f"{description}, row {row}: expected a value, found a missing one "
-                f"({items.count(None) - 1} more); pass a replacement with `fill`"
-            )
+            raise _missing_value(description, row, items.count(None))
         items = [missing if value is None else value for value in items]
         kinds = set(map(type, items))
     if kinds and all(issubclass(kind, str | bytes) for kind in kinds):
-        return encode_texts(items)
+        return _encode_attribute(description, items)
     if all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in kinds):
-        array = np.asarray(items)
-        if array.dtype.kind == "O":
-            raise InvalidRequest(f"{description}: expected integers of 64 bits; {_REMEDY}")
-        return array
+        return _number_array(description, items, kinds)
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds) or all(
         map(is_tensor, items)
     ):
@@ -246,6 +263,66 @@ def _flat_values(
         f"{description}, row {odd}, value {items[odd]!r:.80}: expected values of one type, found "
         f"{', '.join(sorted(kind.__name__ for kind in kinds))}; {_REMEDY}"
     )
+
+
+def _missing_value(description: str, row: int, count: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"{description}, row {row}: expected a value, found a missing one "
+        f"({count - 1} more); pass a replacement with `fill`"
+    )
+
+
+def _filled_numbers(description: str, column: MaskedNumbers, missing: Any) -> NDArray[Any]:
+    """Return numbers in their dtype, with the replacement where one is missing."""
+    values, mask = column.values, column.missing
+    if not mask.any() or (missing is None and column.stands_for_itself):
+        return values
+    if missing is None:
+        raise _missing_value(description, int(np.argmax(mask)), int(mask.sum()))
+    if not isinstance(missing, bool | int | float | np.number | np.bool_) or not number_fits(
+        missing.item() if isinstance(missing, np.generic) else missing, values.dtype.name
+    ):
+        raise InvalidRequest(
+            f"{description}: fill={missing!r}: expected a value of {values.dtype.name}, the dtype "
+            "of the column; pass such a value, or convert the column"
+        )
+    values = values.copy()
+    values[mask] = missing
+    return values
+
+
+def _number_array(description: str, items: list[Any], kinds: set[type]) -> NDArray[Any]:
+    """Return Python numbers as an array; raise InvalidRequest for integers beyond 64 bits."""
+    if items and all(issubclass(kind, int | np.integer) for kind in kinds):
+        low, high = min(items), max(items)
+        if low < -(1 << 63) or high >= (1 << 63 if low < 0 else 1 << 64):
+            row = items.index(low if low < -(1 << 63) else high)
+            raise InvalidRequest(
+                f"{description}: expected integers of 64 bits, found {items[row]} in row {row}; "
+                f"{_REMEDY}"
+            )
+        if high >= 1 << 63:  # NumPy would make floats of large and small ones
+            return np.array(items, np.uint64)
+    try:
+        array = np.asarray(items)
+    except OverflowError:
+        array = np.empty(0, object)
+    if array.dtype.kind == "O":
+        raise InvalidRequest(f"{description}: expected integers of 64 bits; {_REMEDY}")
+    return array
+
+
+def _encode_attribute(
+    description: str, items: list[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    try:
+        return encode_texts(items)
+    except UnicodeEncodeError as error:
+        row = next(i for i, value in enumerate(items) if value is error.object)
+        raise InvalidRequest(
+            f"{description}, row {row}, value {items[row]!r:.80}: expected text in Unicode, found "
+            "a lone surrogate"
+        ) from error
 
 
 def _stack_vectors(description: str, items: list[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ _WEIGHT = ("edge_weight", "weight")
 
 def read(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """Convert PyG data to tables; edges come from ``edge_index`` or ``adj_t``."""
+    # PyG remembers each answer about an attribute in the object, and later ones follow from it.
+    data = copy.copy(data)
     if hasattr(data, "node_types"):
         return _read_hetero(data, options, attributes)
     raw: dict[str, dict[str, Any]] = {"nodes": {}, "edges": {}}
@@ -24,7 +27,7 @@ def read(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphT
     for name, value in data.to_dict().items():
         if name in _TOPOLOGY:
             continue
-        kind = "edges" if data.is_edge_attr(name) else "nodes" if data.is_node_attr(name) else None
+        kind = _row_kind(data, name)
         if kind is None or not _has_rows(
             value, data.num_edges if kind == "edges" else data.num_nodes
         ):
@@ -39,6 +42,17 @@ def read(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphT
         edges=(edges,) if edges is not None else (),
         left_out=tuple(left_out),
     )
+
+
+def _row_kind(data: Any, name: str) -> str | None:
+    """Return "nodes" or "edges" for an attribute with a row for each, or None.
+
+    If there are as many nodes as edges, the name decides, as in PyG for tensors: one with "edge" in
+    it belongs to edges.
+    """
+    checks = {"nodes": data.is_node_attr, "edges": data.is_edge_attr}
+    order = ("edges", "nodes") if "edge" in name else ("nodes", "edges")
+    return next((kind for kind in order if checks[kind](name)), None)
 
 
 def _read_hetero(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:

@@ -50,10 +50,21 @@ def read(matrices: Any, options: ReadOptions, attributes: AttributeReader) -> Gr
     return GraphTables(source_name="SciPy sparse matrix", nodes=nodes, edges=tuple(edges))
 
 
+def _widened(matrix: Any) -> Any:
+    """Return the matrix with a dtype in which the sums of duplicate entries do not overflow.
+
+    Booleans stay: SciPy adds them with `or`.
+    """
+    dtype = matrix.dtype
+    if dtype.kind in "iu":
+        return matrix.astype(np.int64 if dtype.itemsize < 8 else np.float64)
+    return matrix
+
+
 def _read_edges(
     triple: tuple[str, str, str], matrix: Any, attributes: AttributeReader
 ) -> EdgeTable:
-    rows = matrix.tocsr()
+    rows = _widened(matrix).tocsr()
     if matrix.format in _PADDED or not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

@@ -113,8 +113,24 @@ class EdgeTable:
 
     def ends(self, start: int, stop: int) -> tuple[Ids, Ids]:
         """Return sources and destinations of rows ``start`` to ``stop`` - 1 as arrays of int64."""
-        src, dst = to_array(self.src[start:stop]), to_array(self.dst[start:stop])
-        return src.astype(np.int64, copy=False), dst.astype(np.int64, copy=False)
+        return (
+            self._end_ids("source", self.src, start, stop),
+            self._end_ids("destination", self.dst, start, stop),
+        )
+
+    def _end_ids(self, end: str, values: Any, start: int, stop: int) -> Ids:
+        ids = to_array(values[start:stop])
+        if ids.dtype.kind not in "iu":
+            raise InvalidRequest(
+                f"edge type {self.name!r}: {end}s of {ids.dtype}: expected integers"
+            )
+        if ids.dtype == np.uint64 and len(ids) and ids.max() > np.iinfo(np.int64).max:
+            row = int(np.argmax(ids))
+            raise InvalidRequest(
+                f"edge type {self.name!r}, row {start + row}, {end} {ids[row]}: expected an id "
+                "below 2^63"
+            )
+        return ids.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

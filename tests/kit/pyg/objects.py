@@ -155,3 +155,32 @@ def test_invalid_values_are_rejected_with_their_row(service: Client) -> None:
             "refused", Data(x=torch.ones(8, dtype=torch.complex64), edge_index=index)
         )
     assert "refused" not in [space.name for space in service.spaces()]
+
+
+def test_with_as_many_nodes_as_edges_names_decide(service: Client) -> None:
+    """PyG remembers its answers in the object, and they depend on which question came first."""
+    ring = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
+    data = Data(
+        edge_index=ring,
+        title=list("abcde"),
+        number=torch.arange(5),
+        edge_title=list("vwxyz"),
+        edge_number=torch.arange(5),
+        num_nodes=5,
+    )
+    before = set(data._store.__dict__)
+    service.load_graph("ring", data, build=True)
+    schema = service.graph("ring").schema
+    assert [f.name for f in schema.node_types[0].features] == ["title", "number"]
+    assert [f.name for f in schema.edge_types[0].features] == ["edge_title", "edge_number"]
+    assert set(data._store.__dict__) == before, "the caller's object is as it was"
+    assert data.is_node_attr("title")
+    hetero = HeteroData()
+    hetero["a"].title = list("abcde")
+    hetero["a"].num_nodes = 5
+    hetero["a", "e", "a"].edge_index = ring
+    hetero["a", "e", "a"].word = list("vwxyz")
+    service.load_graph("hetero_ring", hetero, build=True)
+    kinds = service.graph("hetero_ring").schema
+    assert [f.name for f in kinds.node_types[0].features] == ["title"]
+    assert [f.name for f in kinds.edge_types[0].features] == ["word"]
