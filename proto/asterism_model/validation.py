@@ -85,6 +85,18 @@ def as_mapping(label: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
+FLAG_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+"""Words of YAML 1.1 for booleans, accepted where only a boolean is possible."""
+
+
+def as_flag(label: str, value: Any) -> bool:
+    """Return a boolean, which may be a word of YAML 1.1; raise InvalidRequest otherwise."""
+    flag = FLAG_WORDS.get(value.lower()) if isinstance(value, str) else value
+    if flag is None or flag not in (0, 1):
+        raise InvalidRequest(f"{label}={value!r}: expected true or false")
+    return bool(flag)
+
+
 def check_keys(label: str, data: Mapping[str, Any], allowed: set[str]) -> None:
     """Raise InvalidRequest for an unknown key."""
     for key in data:

@@ -65,23 +65,24 @@ def is_small_file(source: Path) -> bool:
 
 def _read_mapping(file: Path) -> Mapping[str, Any]:
     """Return the content of a YAML or JSON file."""
+    from asterism.json_objects import unique_object
+    from asterism.yaml_files import parse_yaml
+
     try:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{file}: not a text file; a schema is YAML or JSON") from error
     if file.suffix == ".json":
         import json
 
         try:
-            data: Any = json.loads(text)
-        except json.JSONDecodeError as error:
+            data: Any = json.loads(text, object_pairs_hook=unique_object)
+        except (ValueError, RecursionError) as error:
             raise InvalidRequest(f"{file}: not JSON: {error}") from error
     else:
-        import yaml
-
         try:
-            data = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+            data = parse_yaml(text)
+        except ValueError as error:
             raise InvalidRequest(f"{file}: not YAML: {error}") from error
     if not isinstance(data, dict):
         raise InvalidRequest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -24,32 +25,41 @@ from asterism.formats.schema_file import FeatureSpec
 from asterism.formats.tables import RowBatch
 from asterism_graphkit.arrays.siphash import compute_string_ids
 from asterism_model import string_ids
+from asterism_model.schema import time_columns
 from asterism_model.string_ids import StringColumn
 from asterism_proto.errors import InvalidRequest
 
 T = TypeVar("T")
 
+_INTEGER = re.compile(columns.INTEGER_PATTERN)
+_FLOAT = re.compile(columns.FLOAT_PATTERN)
+
 
 def id_error(value: str) -> str:
     """Return the reason why a text is not an id."""
-    try:
-        number = int(value)
-    except ValueError:
+    if not _INTEGER.match(value.strip()):
         return "an id is an integer" if value else "the id is missing"
-    return "an id is not negative" if number < 0 else "an id is below 2^63"
+    return "an id is not negative" if value.strip()[0] == "-" else "an id is below 2^63"
 
 
 def weight_error(value: str) -> str:
     """Return the reason why a text is not a weight."""
-    try:
-        number = float(value)
-    except ValueError:
+    if not _FLOAT.match(value.strip()):
         return "a weight is a number" if value else "the weight is missing"
+    number = float(value)
     return (
         "a weight is not negative"
         if number < 0 and np.isfinite(number)
         else "a weight is finite and fits float32"
     )
+
+
+def number_error(value: str, dtype: str) -> str:
+    """Return the reason why a text is not a number of a dtype."""
+    if not value:
+        return "the value is missing; `fill` says what it is then"
+    is_overflow = np.dtype(dtype).kind == "f" and _FLOAT.match(value.strip())
+    return f"expected {dtype}" + ("; the number exceeds its range" if is_overflow else "")
 
 
 class BadRowCollector:
@@ -58,20 +68,13 @@ class BadRowCollector:
     def __init__(self, batch: RowBatch) -> None:
         self.batch = batch
         self.bad: Mask | None = None
-        self._notes: list[tuple[str, Ids, Callable[[str], str], Array | None]] = []
+        self._notes: list[tuple[str, Ids, Callable[[str], str]]] = []
         self._external: list[BadRow] = []
 
-    def record(
-        self,
-        column: str,
-        mask: Mask | None,
-        reason_of: Callable[[str], str],
-        values: Array | None = None,
-    ) -> None:
+    def record(self, column: str, mask: Mask | None, reason_of: Callable[[str], str]) -> None:
         """Mark the rows in ``mask`` as bad because of ``column``.
 
-        ``reason_of`` gives the reason for a value. The values are those of the batch, or ``values``
-        if they come from another file.
+        ``reason_of`` gives the reason for a value of the batch.
         """
         if mask is None:
             return
@@ -79,7 +82,7 @@ class BadRowCollector:
             self.bad = np.zeros(self.batch.rows, np.bool_)
         new = np.flatnonzero(mask & ~self.bad)
         self.bad[new] = True
-        self._notes.append((column, new, reason_of, values))
+        self._notes.append((column, new, reason_of))
 
     def record_external(self, ordinals: Ids, bad_rows: tuple[BadRow, ...]) -> None:
         """Mark rows as bad because of another file, with that file's records.
@@ -117,15 +120,9 @@ class BadRowCollector:
     def bad_rows(self) -> tuple[BadRow, ...]:
         """Return a record of each bad row, sorted by row."""
         batch, bad_rows = self.batch, [*self.batch.bad, *self._external]
-        for column, rows, reason_of, values in self._notes:
+        for column, rows, reason_of in self._notes:
             for row in rows.tolist():
-                value = (
-                    str(values[row])
-                    if values is not None
-                    else batch.display_value(column, row)
-                    if column in batch.columns
-                    else ""
-                )
+                value = batch.display_value(column, row) if column in batch.columns else ""
                 cell = "" if value in batch.null_texts else value
                 bad_rows.append(
                     BadRow(
@@ -185,10 +182,23 @@ def _read_column(collector: BadRowCollector, column: str, read: Callable[[column
 
 
 def read_features(
-    collector: BadRowCollector, specs: tuple[FeatureSpec, ...]
+    collector: BadRowCollector, specs: tuple[FeatureSpec, ...], time: str = ""
 ) -> dict[str, FeatureValue]:
-    """Read the features of a type for the rows of the batch."""
-    return {spec.feature.name: _read_feature(collector, spec) for spec in specs}
+    """Read the features of a type for the rows of the batch.
+
+    ``time`` names the feature whose values are times; those that are none are recorded.
+    """
+    features = {spec.feature.name: _read_feature(collector, spec) for spec in specs}
+    times = features.get(time)
+    if isinstance(times, np.ndarray):
+        mask = time_columns.invalid_times(times)
+        (column,) = (spec.columns[0] for spec in specs if spec.feature.name == time)
+        collector.record(
+            column,
+            mask if mask.any() else None,
+            lambda value: "a time is a number, and not the minimum of int64",
+        )
+    return features
 
 
 def _read_feature(collector: BadRowCollector, spec: FeatureSpec) -> FeatureValue:
@@ -210,7 +220,9 @@ def _read_feature(collector: BadRowCollector, spec: FeatureSpec) -> FeatureValue
     name = spec.columns[0]
     if feature.kind == "ragged":
         indptr, values, bad_mask = _read_column(
-            collector, name, lambda column: columns.parse_lists(column, dtype, spec.split)
+            collector,
+            name,
+            lambda column: columns.parse_lists(column, dtype, spec.split, spec.fill),
         )
         collector.record(name, bad_mask, lambda value: f"expected a list of {feature.dtype}")
         return indptr, values
@@ -243,14 +255,13 @@ def _number_error(spec: FeatureSpec, column: columns.Column) -> Callable[[str], 
     is_time = isinstance(column, pa.Array) and arrow_types.is_time(
         arrow_types.value_type(column.type)
     )
-    unit = f" in the unit {spec.unit!r}; choose another `unit`" if is_time else ""
-
-    def reason(value: str) -> str:
-        if not value:
-            return "the value is missing; `fill` says what it is then"
-        return f"expected {spec.feature.dtype}{unit}"
-
-    return reason
+    if not is_time:
+        return lambda value: number_error(value, spec.feature.dtype)
+    return lambda value: (
+        f"expected {spec.feature.dtype} in the unit {spec.unit!r}; choose another `unit`"
+        if value
+        else number_error(value, spec.feature.dtype)
+    )
 
 
 def _read_vectors(
@@ -259,7 +270,7 @@ def _read_vectors(
     """Read lists or split text that must have the length of the schema's shape."""
     feature = spec.feature
     indptr, values, bad_mask = _read_column(
-        collector, name, lambda column: columns.parse_lists(column, dtype, spec.split)
+        collector, name, lambda column: columns.parse_lists(column, dtype, spec.split, spec.fill)
     )
     width = int(np.prod(feature.shape))
     wrong_length = np.diff(indptr) != width

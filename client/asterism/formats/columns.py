@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from asterism import arrow_types
 from asterism.formats.chunks import Array, Ids, Mask
+from asterism.number_ranges import overflow_mask
 from asterism_model import string_ids as contract
 from asterism_model.string_ids import StringColumn
 from asterism_proto.errors import InvalidRequest
@@ -22,11 +23,12 @@ from asterism_proto.errors import InvalidRequest
 Column: TypeAlias = Any
 """NumPy array of shape (n, ...) or ``pyarrow.Array``."""
 
-_INTEGER = r"^[+-]?[0-9]+$"
-_FLOAT = (
+INTEGER_PATTERN = r"^[+-]?[0-9]+$"
+FLOAT_PATTERN = (
     r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
     r"|^[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 )
+_INFINITE = r"^[+-]?[iI][nN][fF]"
 _TRUE = pa.array(["1", "true", "True", "TRUE"])
 _FALSE = pa.array(["0", "false", "False", "FALSE"])
 
@@ -57,7 +59,8 @@ def parse_numbers(
     column : Column
         Numbers, booleans or text.
     dtype : numpy.dtype
-        Dtype of the result. Integers must be integral and in range; floats may be NaN or infinite.
+        Dtype of the result. Integers must be integral and in range. Floats may be NaN or infinite,
+        but no finite number may become infinite.
     fill : float, optional
         Value of nulls. Without it, a null is a bad row.
     unit : str, optional
@@ -145,7 +148,11 @@ def _numbers_from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mas
     if bad_mask is not None:
         values = np.where(bad_mask, values.dtype.type(0), values)
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values.astype(dtype)), bad_mask
+        numbers: Array = np.ascontiguousarray(values.astype(dtype))
+    overflow = overflow_mask(values, numbers)
+    if overflow is not None:
+        numbers[overflow] = 0
+    return numbers, union_masks(bad_mask, overflow)
 
 
 def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
@@ -156,14 +163,19 @@ def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mas
         ok = pc.or_(is_true, pc.is_in(text, value_set=_FALSE))
         return np.asarray(is_true), _mask_or_none(~np.asarray(ok))
     ok = pc.fill_null(
-        pc.match_substring_regex(text, _FLOAT if dtype.kind == "f" else _INTEGER), False
+        pc.match_substring_regex(text, FLOAT_PATTERN if dtype.kind == "f" else INTEGER_PATTERN),
+        False,
     )
     if dtype.kind == "f":
         parsed = pc.if_else(ok, text, pa.scalar("0", text.type)).cast(
             pa.float32() if dtype.itemsize < 8 else pa.float64()
         )
-        values, _ = _numbers_from_array(parsed.to_numpy(zero_copy_only=False), dtype)
-        return values, _mask_or_none(~np.asarray(ok))
+        numbers = parsed.to_numpy(zero_copy_only=False)
+        values, outside = _numbers_from_array(numbers, dtype)
+        if np.isinf(numbers).any():
+            written = pc.fill_null(pc.match_substring_regex(text, _INFINITE), False)
+            outside = union_masks(outside, np.isinf(numbers) & ~np.asarray(written))
+        return values, union_masks(_mask_or_none(~np.asarray(ok)), outside)
     digits = pc.replace_substring_regex(text, r"^\+", "")
     digits = pc.replace_substring_regex(digits, r"^(-?)0+([0-9])", r"\1\2")
     wide_type, max_text = (
@@ -208,6 +220,8 @@ def to_utf8(column: Column) -> Column:
 
 def parse_ids(column: Column) -> tuple[Ids, Mask | None]:
     """Parse a column as ids: int64, shape (n,), at least 0."""
+    if pa.types.is_boolean(column.type) if isinstance(column, pa.Array) else column.dtype == bool:
+        raise InvalidRequest("column of bool: expected integers or text, for ids")
     values, bad = parse_numbers(column, np.dtype(np.int64))
     if len(values) and values.min() < 0:
         bad = union_masks(bad, values < 0)
@@ -278,7 +292,10 @@ def parse_strings(column: Column, rows: int) -> tuple[Ids, Array]:
 
 
 def parse_lists(
-    column: Column, dtype: np.dtype[Any], separator: str | None = None
+    column: Column,
+    dtype: np.dtype[Any],
+    separator: str | None = None,
+    fill: float | None = None,
 ) -> tuple[Ids, Array, Mask | None]:
     """Parse a column of lists, or of text to split.
 
@@ -290,6 +307,8 @@ def parse_lists(
         Dtype of the values.
     separator : str, optional
         Separator of the values in text. Consecutive separators count once.
+    fill : float, optional
+        Value of nulls within lists. Without it, a null makes the row bad.
 
     Returns
     -------
@@ -314,6 +333,8 @@ def parse_lists(
         if not is_text(column):
             column = column.cast(pa.string())
         column = pc.split_pattern(to_utf8(column), pattern=separator)
+    elif pa.types.is_null(column.type):
+        column = column.cast(pa.list_(pa.null()))
     kind = column.type
     if not (arrow_types.is_list(kind) or pa.types.is_fixed_size_list(kind)):
         raise InvalidRequest(
@@ -335,7 +356,7 @@ def parse_lists(
             items = items.filter(pa.array(non_empty))
     indptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
-    values, bad_items = parse_numbers(items, dtype)
+    values, bad_items = parse_numbers(items, dtype, fill)
     if bad_items is None:
         return indptr, values, None
     counts = np.concatenate((np.zeros(1, np.int64), np.cumsum(bad_items)))

@@ -7,29 +7,28 @@ separate bad rows from good ones.
 from __future__ import annotations
 
 import codecs
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from asterism.formats import csv_lines
 from asterism.formats.chunks import BadRow, Ids
-from asterism.formats.columns import Column
+from asterism.formats.columns import Column, is_text
 from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
-from asterism.formats.text_files import input_position, open_text
+from asterism.formats.text_files import UTF8_NAMES, TextFile
 from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 8 << 20
 MAX_ROW_BYTES = 64 << 20
 _USUAL_DELIMITERS = ("\t", ",", ";", "|", " ")
-_UTF8 = ("utf-8", "utf-8-sig", "ascii")
 UNIT_SEPARATOR = "\x1f"
 """Replacement for multi-byte delimiters, which the parser does not support."""
+_RETURN_REASON = "a carriage return (CR) within the line and outside of quotes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +51,16 @@ class CsvOptions:
     """True if quoted fields may contain line ends."""
 
     def __post_init__(self) -> None:
-        if not self.delimiter or "\n" in self.delimiter or self.delimiter == self.quote:
+        if (
+            not self.delimiter
+            or set(self.delimiter) & set("\r\n")
+            or (self.quote and self.quote in self.delimiter)
+        ):
             raise InvalidRequest(
                 f"delimiter={self.delimiter!r}: expected one or more characters, no line "
                 "end, not the quote"
             )
-        if len(self.quote) > 1 or not self.quote.isascii():
+        if len(self.quote) > 1 or not self.quote.isascii() or self.quote in tuple("\r\n"):
             raise InvalidRequest(
                 f"quote={self.quote!r}: expected one ASCII character, or an empty string for none"
             )
@@ -67,7 +70,7 @@ class CsvOptions:
                     f"encoding={self.encoding!r}: expected one in which a line end is the "
                     "byte 10, such as utf-8 or latin-1"
                 )
-        except LookupError as error:
+        except (LookupError, ValueError) as error:
             raise InvalidRequest(
                 f"encoding={self.encoding!r}: expected an encoding of Python, such as utf-8"
             ) from error
@@ -75,6 +78,12 @@ class CsvOptions:
             raise InvalidRequest(
                 "columns: expected the names of the columns, because the CSV file has no header"
             )
+        for name in self.columns:
+            if self.columns.count(name) > 1:
+                raise InvalidRequest(
+                    f"columns={list(self.columns)}: expected different names, {name!r} is there "
+                    "twice"
+                )
 
 
 class CsvTable:
@@ -122,8 +131,8 @@ class CsvTable:
         return ColumnDescription(kind="text")
 
     def _first_line(self, path: Path, label: str) -> str:
-        with open_text(path, label) as file:
-            line = _header_line(file, self._options)
+        with TextFile(path, label, self._options.encoding) as file:
+            line = file.read_line()
         return line.decode(self._options.encoding, errors="replace").rstrip("\r\n")
 
     def _check_delimiter(self, label: str, line: str, names: list[str], column: str) -> None:
@@ -152,26 +161,15 @@ class CsvTable:
         """Return the column names of a file."""
         if self._options.columns:
             return list(self._options.columns)
-        with open_text(path, label) as file:
-            line = _header_line(file, self._options)
-        if len(line) >= MAX_ROW_BYTES:
-            raise InvalidRequest(
-                f"{label}: expected a header line of less than {MAX_ROW_BYTES} bytes; name the "
-                "`columns` if the file has no header"
-            )
+        with TextFile(path, label, self._options.encoding) as file:
+            line = file.read_line()
         if not line.strip():
             raise InvalidRequest(f"{label}: expected a header line, found none")
-        text = line.decode(self._options.encoding, errors="replace").rstrip("\r\n")
-        if len(self._options.delimiter) > 1:
-            text = text.replace(self._options.delimiter, UNIT_SEPARATOR)
-        delimiter = UNIT_SEPARATOR if len(self._options.delimiter) > 1 else self._options.delimiter
-        quotes = self._options.quote
-        reader = (
-            csv.reader([text], delimiter=delimiter, quotechar=quotes)
-            if quotes
-            else csv.reader([text], delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        names = _split_header(
+            label,
+            line.decode(self._options.encoding, errors="replace").rstrip("\r\n"),
+            self._options,
         )
-        names = next(reader)
         for name in names:
             if names.count(name) > 1:
                 raise InvalidRequest(
@@ -199,18 +197,16 @@ class CsvTable:
         names: list[str],
         column_types: Mapping[str, pa.DataType | None],
     ) -> Iterator[_Block]:
-        with open_text(path, label) as file:
+        with TextFile(path, label, self._options.encoding) as file:
             consumed = 0
-            line, skipped = 1, 0
+            line, skipped = 1, file.mark_bytes
             if self._options.header:
-                skipped = len(_header_line(file, self._options))
+                skipped += len(file.read_line())
                 line = 2
-            else:
-                _skip_byte_order_mark(file, self._options)
             incomplete = b""
             while True:
                 new_data = file.read(self._block_bytes)
-                position = input_position(file)
+                position = file.input_position
                 data = incomplete + new_data if incomplete else new_data
                 end = _row_end(data, self._options) if new_data else len(data)
                 if not end and new_data:
@@ -250,20 +246,48 @@ class CsvTable:
                     return
 
 
-def _skip_byte_order_mark(file: BinaryIO, options: CsvOptions) -> None:
-    """Skip a UTF-8 byte order mark."""
-    if codecs.lookup(options.encoding).name.startswith("utf-8") and file.read(3) != codecs.BOM_UTF8:
-        file.seek(0)
+def _split_header(label: str, text: str, options: CsvOptions) -> list[str]:
+    """Return the column names in a header line; quotes have the meaning of `csv.reader`."""
+    delimiter, quote = options.delimiter, options.quote
+    names: list[str] = []
+    start = 0
+    while True:
+        name, end = "", start
+        if quote and text.startswith(quote, start):
+            name, end = _quoted_text(label, text, start, quote)
+        stop = text.find(delimiter, end)
+        stop = len(text) if stop < 0 else stop
+        unquoted = text[end:stop]
+        if "\r" in unquoted:
+            raise InvalidRequest(
+                f"{label}: column name {unquoted!r}: expected lines that end with LF or CR LF, "
+                "found CR within the header; convert the line ends, or set `columns`"
+            )
+        names.append(name + unquoted)
+        if stop == len(text):
+            return names
+        start = stop + len(delimiter)
 
 
-def _header_line(file: BinaryIO, options: CsvOptions) -> bytes:
-    _skip_byte_order_mark(file, options)
-    return file.readline(MAX_ROW_BYTES)
+def _quoted_text(label: str, text: str, start: int, quote: str) -> tuple[str, int]:
+    """Return the text within the quotes that open at ``start``, and the end of the quotes."""
+    pieces: list[str] = []
+    begin = start + 1
+    while (end := text.find(quote, begin)) >= 0:
+        pieces.append(text[begin:end])
+        if not text.startswith(quote, end + 1):
+            return "".join(pieces), end + 1
+        pieces.append(quote)
+        begin = end + 2
+    raise InvalidRequest(
+        f"{label}: a quote is left open in the header; close it, or set `quote: ''` if quotes "
+        "have no meaning there"
+    )
 
 
 def _row_end(data: bytes, options: CsvOptions) -> int:
     """Return the number of bytes of ``data`` that form complete rows."""
-    if not options.multiline or options.quote.encode() not in data:
+    if not options.multiline or not options.quote or options.quote.encode() not in data:
         return data.rfind(b"\n") + 1
     ends = csv_lines.row_ends(data[: data.rfind(b"\n") + 1], options.quote)
     return int(ends[-1]) + 1 if len(ends) else 0
@@ -300,12 +324,21 @@ class _Block:
     """Bytes of a compressed file that the block accounts for; None for a plain file."""
     text_checked: bool = False
     """True if the parser can report every row that is too short or too long."""
+    returns_checked: bool = False
+    """True if no CR is left that the parser would take for the end of a row."""
     replaced_rows: Mapping[int, BadRow] = field(default_factory=dict)
     """Bad rows by line number.
     Their lines hold placeholders with a wrong number of columns."""
 
     def batches(self, limit: int) -> Iterator[RowBatch]:
         """Yield the rows, typed if possible."""
+        if not self.returns_checked:
+            returns = csv_lines.lines_with_returns(
+                self.data, self.options.quote, multiline=self.options.multiline
+            ).tolist()
+            if returns:
+                yield from self._without_returns(returns).batches(limit)
+                return
         if not self.text_checked and not self._is_text():
             yield from self._without_misshapen_rows().batches(limit)
             return
@@ -329,9 +362,23 @@ class _Block:
 
     def _parsed(self) -> tuple[_ParsedBlock, bool]:
         try:
-            return self._parse(typed=True), True
+            parsed = self._parse(typed=True)
         except pa.ArrowInvalid:
             return self._parse(typed=False), False
+        return (self._parse(typed=False), False) if self._needs_text(parsed) else (parsed, True)
+
+    def _needs_text(self, parsed: _ParsedBlock) -> bool:
+        """Return True if typed columns hide what the text was.
+
+        The parser takes 1e39 for an infinite float32, and 0xFF for an integer.
+        """
+        kinds = [column.type for column in parsed.columns.values()]
+        if any(map(pa.types.is_integer, kinds)) and (b"0x" in self.data or b"0X" in self.data):
+            return True
+        return any(
+            pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py()
+            for column in parsed.columns.values()
+        )
 
     def _row_count_agrees(self, size: int) -> bool:
         """Return True if the parser found one row per nonblank line.
@@ -343,29 +390,46 @@ class _Block:
             or len(csv_lines.row_lines(self.data, csv_lines.line_ends(self.data))) == size
         )
 
+    def _without_returns(self, lines: list[int]) -> _Block:
+        """Replace lines with a CR outside of quotes, where the parser would end a row."""
+        if self.options.multiline:
+            raise InvalidRequest(
+                f"{self.file}: line {self.first_line + lines[0]}: {_RETURN_REASON}"
+            )
+        return replace(self._without(lines, [_RETURN_REASON] * len(lines)), returns_checked=True)
+
     def _without_open_quotes(self) -> _Block:
         """Replace lines with an open quote.
 
         The parser would take everything after the quote as one field.
         """
-        lines = csv_lines.open_quotes(self.data, self.options.quote).tolist()
+        lines = (
+            csv_lines.open_quotes(self.data, self.options.quote).tolist()
+            if self.options.quote
+            else []
+        )
         lines = [line for line in lines if self.first_line + line not in self.replaced_rows]
+        if lines:
+            return self._without(
+                lines,
+                ["a quote is left open; `multiline: true` allows line ends within quotes"]
+                * len(lines),
+            )
+        # A CR after a quote within a field, which opens nothing.
+        lines = csv_lines.lines_with_returns(self.data, "", multiline=False).tolist()
         if not lines:
             raise InvalidRequest(
-                f"{self.file}: the rows from line {self.first_line} on cannot be "
-                "separated; set `quote: ''` if quotes have no meaning there"
+                f"{self.file}: the rows from line {self.first_line} on cannot be separated; set "
+                "`quote: ''` if quotes have no meaning there"
             )
-        return self._without(
-            lines,
-            ["a quote is left open; `multiline: true` allows line ends within quotes"] * len(lines),
-        )
+        return self._without(lines, [_RETURN_REASON] * len(lines))
 
     def _is_text(self) -> bool:
         """Return True if the block is valid text.
 
         The parser passes rejected rows to a callback as text, and invalid text would abort it.
         """
-        if self.data.isascii() or codecs.lookup(self.options.encoding).name not in _UTF8:
+        if self.data.isascii() or codecs.lookup(self.options.encoding).name not in UTF8_NAMES:
             return True
         try:
             self.data.decode()
@@ -451,6 +515,8 @@ class _Block:
                 f"{self.file}: the rows from line {self.first_line} on are no CSV ({error})"
             ) from error
         columns = {name: _combined_array(table.column(name), types[name]) for name in types}
+        if delimiter != self.options.delimiter:
+            columns = {name: self._with_delimiter(column) for name, column in columns.items()}
         return _ParsedBlock(
             columns=columns,
             rows=table.num_rows,
@@ -459,10 +525,18 @@ class _Block:
             bad_texts=[(column_count, text) for _, column_count, text in bad_rows],
         )
 
+    def _with_delimiter(self, column: Column) -> Column:
+        """Return text with the delimiter where it stood within quotes."""
+        if not is_text(column):
+            return column
+        return pc.replace_substring(
+            column, pattern=UNIT_SEPARATOR, replacement=self.options.delimiter
+        )
+
     def _parser_input(self) -> tuple[bytes, str]:
         """Return the data as UTF-8 with a single-byte delimiter."""
         data, delimiter = self.data, self.options.delimiter
-        if codecs.lookup(self.options.encoding).name not in _UTF8:
+        if codecs.lookup(self.options.encoding).name not in UTF8_NAMES:
             try:
                 data = data.decode(self.options.encoding).encode()
             except UnicodeDecodeError as error:

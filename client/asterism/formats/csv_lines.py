@@ -51,6 +51,28 @@ def open_quotes(data: bytes, quote: str) -> Ids:
     return lines
 
 
+def lines_with_returns(data: bytes, quote: str, *, multiline: bool) -> Ids:
+    """Return the lines, from 0, that have a CR outside of quotes and before their end.
+
+    ``multiline`` allows quotes to span lines.
+    """
+    if data.count(b"\r") == data.count(b"\r\n") + data.endswith(b"\r"):
+        return np.zeros(0, np.int64)
+    array = np.frombuffer(data, np.uint8)
+    returns = np.flatnonzero(array[:-1] == _CR)
+    following = array[returns + 1]
+    returns = returns[(following != _LF) & (following != _CR)]
+    lines: Ids = np.searchsorted(line_ends(data), returns)
+    if quote:
+        quotes = np.flatnonzero(array == ord(quote))
+        before = np.searchsorted(quotes, returns)
+        if not multiline:
+            starts = np.concatenate((np.zeros(1, np.int64), line_ends(data) + 1))
+            before = before - np.searchsorted(quotes, starts[lines])
+        lines = lines[before % 2 == 0]
+    return np.unique(lines)
+
+
 def replace_lines(data: bytes, lines: Iterable[int], text: bytes) -> tuple[bytes, list[bytes]]:
     """Replace some lines, in ascending order, by a text.
 

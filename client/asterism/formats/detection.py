@@ -9,8 +9,10 @@ from pathlib import Path
 from asterism.formats.chunks import CHUNK_ROWS, GraphSource
 from asterism.formats.dgl.source import ChunkedSource
 from asterism.formats.euler.source import EulerSource
+from asterism.formats.file_names import expand_home, is_file, is_folder
 from asterism.formats.pglbox.source import PglboxSource, is_config
 from asterism.formats.tabular import TabularSource
+from asterism.formats.text_files import TextFile
 from asterism_proto.errors import InvalidRequest
 
 _EULER_2_PATTERN = re.compile(rb'"(nodes|edges)"\s*:\s*\[')
@@ -64,14 +66,14 @@ def open_source(
     InvalidRequest
         The path has none of these formats, or its description contradicts its files.
     """
-    path = Path(path)
+    path = expand_home(path)
     if chunk_rows < 1:
         raise InvalidRequest(f"chunk_rows={chunk_rows}: expected 1 or more")
-    if path.is_dir() and (path / "metadata.json").is_file():
+    if is_folder(path) and is_file(path / "metadata.json"):
         path = path / "metadata.json"
-    elif path.is_dir() and (path / "graph.json").is_file():
+    elif is_folder(path) and is_file(path / "graph.json"):
         path = path / "graph.json"
-    if path.is_file() and path.suffix == ".json" and (euler := _euler_version(path)):
+    if is_file(path) and path.suffix == ".json" and (euler := _euler_version(path)):
         if weights or root is not None:
             raise InvalidRequest(
                 f"{path}: expected no weights and root, because Euler's JSON states the weights "
@@ -79,7 +81,7 @@ def open_source(
                 "names no files; leave them out"
             )
         return EulerSource(path, chunk_rows=chunk_rows, rename=rename or {}, blocks=euler == 1)
-    if path.is_file() and path.suffix == ".json":
+    if is_file(path) and path.suffix == ".json":
         if root is not None:
             raise InvalidRequest(
                 f"{path}: expected no root, because the paths of a chunked graph start from its "
@@ -89,7 +91,7 @@ def open_source(
         return ChunkedSource(
             path, chunk_rows=chunk_rows, weights=weights or {}, rename=rename or {}
         )
-    if path.is_file() and path.suffix in (".yaml", ".yml"):
+    if is_file(path) and path.suffix in (".yaml", ".yml"):
         if weights or rename:
             raise InvalidRequest(
                 f"{path}: expected no weights and rename, because a schema file states them "
@@ -98,9 +100,11 @@ def open_source(
             )
         if is_config(path):
             return PglboxSource(
-                path, root=None if root is None else Path(root), chunk_rows=chunk_rows
+                path, root=None if root is None else expand_home(root), chunk_rows=chunk_rows
             )
-        return TabularSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
+        return TabularSource(
+            path, root=None if root is None else expand_home(root), chunk_rows=chunk_rows
+        )
     raise InvalidRequest(
         f"{path}: expected a folder with metadata.json (DGL's chunked graph format), Euler's "
         "graph.json, a YAML schema file, "
@@ -113,6 +117,6 @@ def _euler_version(path: Path) -> int:
 
     Files of 2.0 begin with a list of nodes or edges, files of 1.x with a block.
     """
-    with path.open("rb") as file:
+    with TextFile(path, str(path)) as file:
         head = file.read(_HEAD_BYTES)
     return 1 if _EULER_1_PATTERN.match(head) else 2 if _EULER_2_PATTERN.search(head) else 0

@@ -13,6 +13,7 @@ from asterism.formats import bad_rows
 from asterism.formats.bad_rows import BadRowCollector, read_batch
 from asterism.formats.chunks import (
     Array,
+    BadRow,
     EdgeChunk,
     ExistsCheck,
     Features,
@@ -175,7 +176,7 @@ def _row_reader(
     def read_columns(batch: RowBatch, collector: BadRowCollector) -> EdgeColumns:
         weights, features = (
             bad_rows.read_weights(collector, edge.weight),
-            bad_rows.read_features(collector, edge.features),
+            bad_rows.read_features(collector, edge.features, edge.time),
         )
         if salt is not None:
             (src, src_names), (dst, dst_names) = (
@@ -340,16 +341,33 @@ def _aggregate(
         .sort_by([("src", "ascending"), ("dst", "ascending")])
     )
     src, dst, weight = (table.column(name).to_numpy() for name in ("src", "dst", "weight_sum"))
+    with np.errstate(over="ignore"):
+        weights = weight.astype(np.float32)
+    overflow = np.isinf(weights)
     for start, stop in spans(len(src), source.chunk_rows):
         if stop > start:
-            yield EdgeChunk(
+            chunk = EdgeChunk(
                 etype=edge.name,
                 file=f"{file} (aggregated)",
                 first_row=start,
                 src=src[start:stop],
                 dst=dst[start:stop],
-                weights=weight[start:stop].astype(np.float32),
+                weights=weights[start:stop],
             )
+            bad = tuple(
+                BadRow(
+                    file=chunk.file,
+                    row=row,
+                    column=str(edge.weight),
+                    value=str(weight[row]),
+                    reason=(
+                        f"the sum of the weights from {edge.src} {src[row]} to {edge.dst} "
+                        f"{dst[row]}: a weight is finite and fits float32"
+                    ),
+                )
+                for row in (start + np.flatnonzero(overflow[start:stop])).tolist()
+            )
+            yield replace(filter_chunk(chunk, ~overflow[start:stop]), bad=bad) if bad else chunk
 
 
 def _self_loop_chunks(source: EdgeContext, edge: EdgeSpec, existing: Ids) -> Iterator[EdgeChunk]:

@@ -29,7 +29,13 @@ def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
 
 
 def describe_field(label: str, field: pa.Field) -> ColumnDescription:
-    """Describe a column of an Arrow type as a feature."""
+    """Describe a column of an Arrow type as a feature.
+
+    A column of nulls, as is written where all values are missing, is described as "text": any
+    feature can be read from it.
+    """
+    if _is_without_type(field.type):
+        return ColumnDescription(kind="text")
     try:
         kind, dtype, shape = arrow_types.describe_type(field.type)
     except arrow_types.UnsupportedTypeError as error:
@@ -38,6 +44,26 @@ def describe_field(label: str, field: pa.Field) -> ColumnDescription:
             f"times or strings; {error}"
         ) from error
     return ColumnDescription(kind=kind, dtype=dtype, shape=shape)
+
+
+def _is_without_type(kind: pa.DataType) -> bool:
+    """Return True for nulls and lists of nulls."""
+    kind = arrow_types.value_type(kind)
+    return pa.types.is_null(kind) or (
+        arrow_types.is_list(kind) and pa.types.is_null(kind.value_type)
+    )
+
+
+def find_column(label: str, schema: pa.Schema, column: str) -> pa.Field:
+    """Return a column of a file; raise InvalidRequest if there is none of this name, or several."""
+    positions = schema.get_all_field_indices(column)
+    if not positions:
+        raise missing_column_error(label, column, schema.names)
+    if len(positions) > 1:
+        raise InvalidRequest(
+            f"{label}: expected one column {column!r}, it has {len(positions)}; rename them"
+        )
+    return schema.field(positions[0])
 
 
 class ParquetTable:
@@ -67,20 +93,22 @@ class ParquetTable:
 
     def describe(self, column: str) -> ColumnDescription:
         """Return the description of a column; see `TableReader.describe`."""
-        kinds = []
+        first = ColumnDescription(kind="text")
         for path, label in self._files:
             schema = open_parquet(path, label).schema_arrow
-            if column not in schema.names:
-                raise missing_column_error(label, column, schema.names)
-            kinds.append(describe_field(label, schema.field(column)))
-            if kinds[-1] != kinds[0]:
+            kind = describe_field(label, find_column(label, schema, column))
+            if kind.kind == "text":
+                continue
+            if first.kind == "text":
+                first = kind
+            if kind != first:
                 raise mismatch_error(
                     label,
-                    f"{kinds[0].kind} {kinds[0].dtype}{list(kinds[0].shape)}",
-                    f"{kinds[-1].kind} {kinds[-1].dtype}",
+                    f"{first.kind} {first.dtype}{list(first.shape)}",
+                    f"{kind.kind} {kind.dtype}",
                     "as in the first file",
                 )
-        return kinds[0]
+        return first
 
     def batches(
         self, column_types: Mapping[str, pa.DataType | None], limit: int
@@ -89,8 +117,7 @@ class ParquetTable:
         for path, label in self._files:
             file = open_parquet(path, label)
             for column in column_types:
-                if column not in file.schema_arrow.names:
-                    raise missing_column_error(label, column, file.schema_arrow.names)
+                find_column(label, file.schema_arrow, column)
             total, size, row = max(file.metadata.num_rows, 1), path.stat().st_size, 0
             for batch in read_batches(file, label, list(column_types), limit):
                 next_row = row + batch.num_rows

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from asterism.formats.chunks import display_path
+from asterism.formats.compressed_files import COMPRESSION_SUFFIXES, format_suffix
 from asterism.formats.csv_files import CsvOptions
-from asterism.formats.output_folders import folder_files
-from asterism.formats.text_files import COMPRESSION_SUFFIXES, format_suffix
+from asterism.formats.file_names import Files, expand_home, find_files, without_repeats
+from asterism.number_ranges import number_fits
 from asterism.time_units import DEFAULT_UNIT, check_unit
+from asterism.yaml_files import read_yaml
 from asterism_model.schema import Feature, index_columns
 from asterism_model.schema.features import RESERVED_NAMES
 from asterism_model.schema.weight_tables import WeightTable, tables_from_dict
+from asterism_model.validation import FLAG_WORDS
 from asterism_proto.errors import InvalidRequest
 
-Files = tuple[tuple[Path, str], ...]
 _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -160,16 +158,16 @@ def read_spec(path: Path, root: Path | None = None) -> SpaceSpec:
     InvalidRequest
         The file is invalid. The message names the first invalid key or value.
     """
-    try:
-        text = path.read_text()
-        data = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidRequest(f"{path}: cannot be read ({error})") from error
+    text, data = read_yaml(path)
     try:
         data = _mapping(
             "the schema file", data, {"space", *_SETTINGS, "root", "csv", "nodes", "edges"}
         )
-        root = root or path.parent / str(data.get("root", "."))
+        root = (
+            path.parent / expand_home(str(_root(data.get("root"))))
+            if root is None
+            else expand_home(root)
+        )
         csv = _mapping("csv", data.get("csv"), _CSV_KEYS)
         nodes = tuple(
             _node(str(name), spec, root, csv)
@@ -234,6 +232,12 @@ def _mapping(context: str, value: Any, allowed: set[str] | None = None) -> Mappi
     return value
 
 
+def _root(value: Any) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        raise InvalidRequest(f"root={value!r}: expected the name of a folder")
+    return "." if value is None else value
+
+
 def _text(
     context: str, spec: Mapping[str, Any], key: str, allowed: tuple[str, ...] = ()
 ) -> str | None:
@@ -243,12 +247,20 @@ def _text(
     ):
         raise InvalidRequest(
             f"{context}: {key}={value!r}: expected {' or '.join(allowed) or 'a name'}"
+            f"{_quoting_hint(value)}"
         )
     return value
 
 
+def _quoting_hint(*values: Any) -> str:
+    """Return the remedy for values that YAML takes for numbers or booleans."""
+    odd = next((value for value in values if isinstance(value, int | float)), None)
+    return "" if odd is None else f"; put it in quotes if it is the text {str(odd).lower()!r}"
+
+
 def _flag(context: str, spec: Mapping[str, Any], key: str, default: bool = False) -> bool:
     value = spec.get(key, default)
+    value = FLAG_WORDS.get(value.lower(), value) if isinstance(value, str) else value
     if not isinstance(value, bool):
         raise InvalidRequest(f"{context}: {key}={value!r}: expected true or false")
     return value
@@ -261,7 +273,10 @@ def _names(context: str, value: Any) -> tuple[str, ...]:
         or not names
         or not all(isinstance(name, str) and name for name in names)
     ):
-        raise InvalidRequest(f"{context}={value!r}: expected a name or a list of names")
+        raise InvalidRequest(
+            f"{context}={value!r}: expected a name or a list of names"
+            f"{_quoting_hint(*(names if isinstance(names, list) else [names]))}"
+        )
     return tuple(names)
 
 
@@ -348,7 +363,7 @@ def _edge(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> EdgeSpec
 
 def _table(context: str, spec: Mapping[str, Any], root: Path, csv: Mapping[str, Any]) -> TableSpec:
     file_entry = spec["files"]
-    resolved = (
+    resolved: Mapping[str, Files] = (
         {
             str(column): _resolve_files(f"{context}: files of {column!r}", names, root)
             for column, names in file_entry.items()
@@ -356,6 +371,7 @@ def _table(context: str, spec: Mapping[str, Any], root: Path, csv: Mapping[str, 
         if isinstance(file_entry, Mapping)
         else {"": _resolve_files(context, file_entry, root)}
     )
+    resolved = without_repeats(resolved)
     first = next(iter(resolved.values()), ())
     if not first:
         raise InvalidRequest(f"{context}: files: expected at least one")
@@ -427,25 +443,12 @@ def _default_delimiter(context: str, files: Files) -> str:
 
 
 def _resolve_files(context: str, names: Any, root: Path) -> Files:
-    """Return the files for names, patterns and folders; those of each are sorted by name."""
-    files: list[tuple[Path, str]] = []
-    for name in _names(f"{context}: files", names):
-        path = root / name
-        matches = sorted(map(Path, glob.glob(str(path)))) if glob.has_magic(name) else [path]
-        if not matches:
-            raise InvalidRequest(f"{context}: {name}: no such file")
-        for match in matches:
-            label = display_path(match, root)
-            if match.is_dir():
-                files.extend(
-                    (file, display_path(file, root))
-                    for file in folder_files(match, f"{context}: {label}")
-                )
-                continue
-            if not match.is_file():
-                raise InvalidRequest(f"{context}: {label}: no such file under {root}")
-            files.append((match, label))
-    return tuple(files)
+    """Return the files for names and patterns; a pattern yields its files sorted by name."""
+    return tuple(
+        file
+        for name in _names(f"{context}: files", names)
+        for file in find_files(context, name, root)
+    )
 
 
 def _features(
@@ -519,6 +522,18 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     return FeatureSpec(
         feature=feature, columns=columns, declared=index_columns, split=split, fill=fill, unit=unit
     )
+
+
+def check_fill(context: str, spec: FeatureSpec) -> FeatureSpec:
+    """Return the feature; raise InvalidRequest if its dtype cannot hold the value of nulls."""
+    feature = spec.feature
+    if (
+        spec.fill is not None
+        and feature.kind != "bytes"
+        and not number_fits(spec.fill, feature.dtype)
+    ):
+        raise InvalidRequest(f"{context}: fill={spec.fill!r}: expected a value of {feature.dtype}")
+    return spec
 
 
 def resolve_feature(

@@ -15,6 +15,9 @@ from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column
 from asterism_proto.errors import InvalidRequest
 
+_MAX_NAMES_CHARS = 1000
+"""Characters of the existing names in an error about a missing column."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBatch:
@@ -140,6 +143,7 @@ def spans(rows: int, limit: int) -> Iterator[tuple[int, int]]:
 
 def missing_column_error(file: str, column: str, existing: list[str]) -> InvalidRequest:
     """Return the error for a column that a file does not have."""
-    return InvalidRequest(
-        f"{file}: expected a column {column!r}, it has {', '.join(existing) or 'none'}"
-    )
+    names = ", ".join(existing) or "none"
+    if len(names) > _MAX_NAMES_CHARS:
+        names = f"{len(existing)} others, from {existing[0][:_MAX_NAMES_CHARS]!r} on"
+    return InvalidRequest(f"{file}: expected a column {column!r}, it has {names}")

@@ -35,6 +35,7 @@ from asterism.formats.schema_file import (
     FeatureSpec,
     NodeSpec,
     TableSpec,
+    check_fill,
     read_spec,
     resolve_feature,
 )
@@ -189,14 +190,10 @@ class TabularSource:
         resolved = []
         for spec in features:
             kinds = [self.tables[owner].describe(column) for column in spec.columns]
-            is_typed = kinds[0].kind != "text"
-            resolved.append(
-                resolve_feature(
-                    spec, f"type {owner!r}", kinds[0].kind, kinds[0].dtype, kinds[0].shape
-                )
-                if is_typed
-                else spec
-            )
+            kind = next((kind for kind in kinds if kind.kind != "text"), kinds[0])
+            if kind.kind != "text":
+                spec = resolve_feature(spec, f"type {owner!r}", kind.kind, kind.dtype, kind.shape)
+            resolved.append(check_fill(f"type {owner!r}: feature {spec.feature.name!r}", spec))
         return tuple(resolved)
 
     def _check_columns(self, owner: str, columns: list[str | None]) -> None:
@@ -403,7 +400,10 @@ class TabularSource:
                 return (
                     ids,
                     bad_rows.read_weights(collector, node.weight),
-                    {ID_COLUMN: string_ids, **bad_rows.read_features(collector, node.features)},
+                    {
+                        ID_COLUMN: string_ids,
+                        **bad_rows.read_features(collector, node.features, node.time),
+                    },
                 )
             if node.id is not None:
                 ids = bad_rows.read_ids(collector, node.id)
@@ -415,7 +415,7 @@ class TabularSource:
             return (
                 ids,
                 bad_rows.read_weights(collector, node.weight),
-                bad_rows.read_features(collector, node.features),
+                bad_rows.read_features(collector, node.features, node.time),
             )
 
         return read_columns

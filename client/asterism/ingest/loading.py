@@ -17,6 +17,7 @@ from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS, BadRow
+from asterism.formats.file_names import expand_home
 from asterism.formats.tabular import TabularSource
 from asterism.graph import Client
 from asterism.ingest.pipeline import ReadAhead
@@ -199,7 +200,7 @@ def load(
         report = _already_loaded_report(open_load, time.monotonic() - started)
         return dataclasses.replace(report, notes=notes)
     rejects_file = RejectsFile(
-        Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None
+        expand_home(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None
     )
     writer = _LoadWriter(open_load, opened_source, rejects_file, progress or (lambda _: None))
     commit = _write_and_commit(writer, open_load, rejects_file, source)
@@ -410,7 +411,15 @@ class RejectsFile:
                 f"{rows[0]}{more}; repair the input, or leave such rows out with on_bad_rows='skip'"
             )
         if self._file is None:
-            self._file = self.path.open("w", newline="", encoding="utf-8")
+            try:
+                self._file = self.path.open(
+                    "w", newline="", encoding="utf-8", errors="backslashreplace"
+                )
+            except OSError as error:
+                raise InvalidRequest(
+                    f"rejects={str(self.path)!r}: expected a file that can be written "
+                    f"({error.strerror}); name another file"
+                ) from error
             self._writer = csv.writer(self._file)
             self._writer.writerow(REJECTS_COLUMNS)
         self._writer.writerows(

@@ -42,15 +42,16 @@ def is_float(dtype: str) -> bool:
     return dtype.startswith("float")
 
 
+def invalid_times(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the values that are not times: NaN or `MIN_TIME`."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    return values == MIN_TIME if values.dtype == np.int64 else np.zeros(len(values), np.bool_)
+
+
 def check_time_values(name: str, values: NDArray[Any]) -> None:
     """Raise InvalidRequest for the first value that is not a time: NaN or `MIN_TIME`."""
-    invalid = (
-        np.isnan(values)
-        if values.dtype.kind == "f"
-        else values == MIN_TIME
-        if values.dtype == np.int64
-        else np.zeros(len(values), np.bool_)
-    )
+    invalid = invalid_times(values)
     if invalid.any():
         index = int(np.argmax(invalid))
         raise InvalidRequest(

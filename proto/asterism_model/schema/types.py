@@ -30,7 +30,13 @@ from asterism_model.schema.weight_tables import (
     tables_to_dict,
     tables_to_proto,
 )
-from asterism_model.validation import check_distinct, check_keys, enum_name, validate_name
+from asterism_model.validation import (
+    as_flag,
+    check_distinct,
+    check_keys,
+    enum_name,
+    validate_name,
+)
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 
@@ -295,7 +301,7 @@ def _columns_from_dict(label: str, spec: Any, extra_keys: set[str]) -> dict[str,
         raise InvalidRequest(f"{label}: expected a mapping, found {type(spec).__name__}")
     check_keys(label, spec, {"weighted", "features", "tables", "index"} | extra_keys)
     return {
-        "weighted": bool(spec.get("weighted", False)),
+        "weighted": as_flag(f"{label}: weighted", spec.get("weighted") or False),
         "features": features_from_dict(label, spec.get("features")),
         "tables": tables_from_dict(label, spec.get("tables")),
         "index": column_names(label, spec.get("index")),

@@ -266,7 +266,7 @@ def test_bad_edges_are_dropped_with_their_features(tmp_path: Path) -> None:
     assert bad_rows[:3] == [
         ("likes-0.csv", 2, "", "1,2,3"),
         ("likes-0.csv", 3, "src", "-1"),
-        ("likes-0.csv", 4, "w", "-4.0"),
+        ("w-0.csv", 4, "w", "-4.0"),
     ]
     assert bad_rows[3][:2] == ("w-0.csv", 6)
     assert bad_rows[3][3] == "much"

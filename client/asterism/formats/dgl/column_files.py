@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,25 @@ from asterism.formats.parquet_files import ParquetTable, open_parquet, read_batc
 from asterism.formats.parquet_files import describe_field as described_parquet
 from asterism.formats.schema_file import FeatureSpec
 from asterism.formats.tables import ColumnDescription, RowBatch, TableReader
-from asterism.formats.text_files import open_text
+from asterism.formats.text_files import TextFile
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
 _PROBE_BYTES = 1 << 20
 """Bytes of a CSV file that determine whether its values are integers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """File of a piece's values from some position on, up to the next origin."""
+
+    start: int
+    """Position of the first value within the piece; negative if it lies before the piece."""
+    file: str
+    first_row: int
+    """Row number of the value at ``start``."""
+    lines: Ids | None = None
+    """Row numbers of the values from ``start`` on; None if they are consecutive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +51,22 @@ class ColumnPiece:
     values: Array
     bad_positions: Ids
     bad: tuple[BadRow, ...]
+    origins: tuple[Origin, ...]
+    """Files of the values, by ascending position."""
     nbytes: int = 0
+
+    def bad_row(self, position: int, column: str, reason: Callable[[str], str]) -> BadRow:
+        """Return the record of a value that is unusable, with the file that holds it."""
+        origin = next(o for o in reversed(self.origins) if o.start <= position)
+        offset = position - origin.start
+        value = str(self.values[position].reshape(-1)[0])
+        return BadRow(
+            file=origin.file,
+            row=origin.first_row + offset if origin.lines is None else int(origin.lines[offset]),
+            column=column,
+            value=value,
+            reason=reason(value),
+        )
 
 
 class ColumnFiles:
@@ -137,6 +165,9 @@ class ColumnFiles:
             values=values,
             bad_positions=collector.bad_positions(),
             bad=collector.bad_rows(),
+            origins=(
+                Origin(start=0, file=batch.file, first_row=batch.first_row, lines=batch.lines),
+            ),
             nbytes=batch.nbytes,
         )
 
@@ -154,8 +185,8 @@ def _describe_parquet(path: Path, label: str) -> tuple[tuple[str, ...], ColumnDe
     schema, names = file.schema_arrow, tuple(file.schema_arrow.names)
     if not names:
         raise InvalidRequest(f"{label}: expected at least one column")
-    kinds = [described_parquet(label, schema.field(name)) for name in names]
-    if any(kind.kind == "bytes" for kind in kinds) or (
+    kinds = [described_parquet(label, field) for field in schema]
+    if any(kind.kind in ("bytes", "text") for kind in kinds) or (
         len(kinds) > 1 and any(kind.kind != "dense" or kind.shape for kind in kinds)
     ):
         raise InvalidRequest(
@@ -188,8 +219,8 @@ def _describe_csv(path: Path, label: str, delimiter: str) -> tuple[CsvOptions, C
 
     The dtype is int64 if the first block holds only integers, otherwise float32.
     """
-    with open_text(path, label) as file:
-        line = file.readline(_PROBE_BYTES)
+    with TextFile(path, label) as file:
+        line = file.read_line()
         block = line + file.read(_PROBE_BYTES)
     if len(block) >= _PROBE_BYTES:
         block = block[: block.rfind(b"\n") + 1]
@@ -249,6 +280,7 @@ class ColumnReader:
         values: list[Array] = []
         bad_positions: list[Ids] = []
         bad: list[BadRow] = []
+        origins: list[Origin] = []
         rows_read = nbytes = 0
         while rows_read < rows:
             piece = self._buffered.pop(0)
@@ -259,6 +291,7 @@ class ColumnReader:
             values.append(piece.values)
             bad_positions.append(piece.bad_positions + rows_read)
             bad.extend(piece.bad)
+            origins.extend(_shifted(piece.origins, rows_read))
             nbytes += piece.nbytes
             rows_read += row_count
         self._count -= rows
@@ -272,6 +305,7 @@ class ColumnReader:
             values=joined,
             bad_positions=np.concatenate([np.zeros(0, np.int64), *bad_positions]),
             bad=tuple(bad),
+            origins=tuple(origins),
             nbytes=nbytes,
         )
 
@@ -295,12 +329,18 @@ def _split_piece(piece: ColumnPiece, rows: int) -> tuple[ColumnPiece, ColumnPiec
             values=piece.values[:rows],
             bad_positions=piece.bad_positions[:split_at],
             bad=piece.bad[:split_at],
+            origins=piece.origins,
             nbytes=nbytes,
         ),
         ColumnPiece(
             values=piece.values[rows:],
             bad_positions=piece.bad_positions[split_at:] - rows,
             bad=piece.bad[split_at:],
+            origins=_shifted(piece.origins, -rows),
             nbytes=piece.nbytes - nbytes,
         ),
     )
+
+
+def _shifted(origins: tuple[Origin, ...], offset: int) -> tuple[Origin, ...]:
+    return tuple(replace(origin, start=origin.start + offset) for origin in origins)

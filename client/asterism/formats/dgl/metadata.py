@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.formats.chunks import display_path
+from asterism.json_objects import unique_object
 from asterism_proto.errors import InvalidRequest
 
 
@@ -40,12 +41,12 @@ class Metadata:
 def read_metadata(path: Path) -> Metadata:
     """Read and validate a metadata.json; raise InvalidRequest if it is invalid."""
     try:
-        text = path.read_text()
-        document = json.loads(text)
+        text = path.read_text(encoding="utf-8-sig")
+        document = json.loads(text, object_pairs_hook=unique_object)
         if not isinstance(document, dict):
             raise InvalidRequest(f"expected an object, found {type(document).__name__}")
         return _parse_metadata(document, path.parent, text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"{path}: not a metadata.json ({error})") from error
     except InvalidRequest as error:
         raise InvalidRequest(f"{path}: {error}") from error

@@ -272,10 +272,10 @@ class ChunkedSource:
         values, bad_mask = columns.parse_weights(pieces[name].values.reshape(-1))
         if bad_mask is not None:
             row = int(np.argmax(bad_mask))
-            value = str(pieces[name].values.reshape(-1)[row])
+            bad_row = pieces[name].bad_row(row, name, bad_rows.weight_error)
             raise InvalidRequest(
-                f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: "
-                f"{bad_rows.weight_error(value)}; repair the file"
+                f"weight {name!r} of {ntype!r}, row {start + row}, value {bad_row.value!r}: "
+                f"{bad_row.reason}; repair {bad_row.file}"
             )
         return values
 
@@ -357,7 +357,7 @@ class ChunkedSource:
             name: piece.values if ordinals is None else piece.values[ordinals]
             for name, piece in pieces.items()
         }
-        weights = self._edge_weights(etype, collector, values)
+        weights = self._edge_weights(etype, collector, values, pieces)
         good = collector.good_mask
         features: dict[str, FeatureValue] = {
             self._rename.get(name, name): value
@@ -377,14 +377,26 @@ class ChunkedSource:
         )
 
     def _edge_weights(
-        self, etype: str, collector: BadRowCollector, values: Mapping[str, Array]
+        self,
+        etype: str,
+        collector: BadRowCollector,
+        values: Mapping[str, Array],
+        pieces: Mapping[str, ColumnPiece],
     ) -> Weights | None:
         name = self._weights.get(etype)
         if name is None:
             return None
-        column = values[name].reshape(-1)
-        weights, bad_mask = columns.parse_weights(column)
-        collector.record(name, bad_mask, bad_rows.weight_error, column)
+        weights, bad_mask = columns.parse_weights(values[name].reshape(-1))
+        if bad_mask is not None:
+            rows, ordinals = np.flatnonzero(bad_mask), collector.batch.ordinals
+            positions = rows if ordinals is None else ordinals[rows]
+            collector.record_external(
+                positions,
+                tuple(
+                    pieces[name].bad_row(position, name, bad_rows.weight_error)
+                    for position in positions.tolist()
+                ),
+            )
         return weights
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from asterism.formats.euler.json_arrays import MAX_ELEMENT, ArrayElement
 from asterism.formats.euler.metadata import EulerMeta
 from asterism.formats.euler.rows import BadRowError
+from asterism.json_objects import parse_constant, unique_object
 from asterism_proto.errors import InvalidRequest
 
 FEATURE_KINDS = {"uint64": "sparse", "float": "dense", "binary": "binary"}
@@ -19,6 +20,8 @@ COLUMN_NAMES = {
     "edges": {"src": "src_id", "dst": "dst_id", "type": "edge_type"},
 }
 """Names in blocks for the columns of 2.0."""
+_MAX_DIGITS = 20
+"""Largest number of digits of a number that is read; an id has at most 19."""
 _METAS = ("{}_meta.json", "meta.json", "meta")
 
 
@@ -106,7 +109,9 @@ class EulerBlocks:
                 if text.isspace():
                     continue
                 try:
-                    block = json.loads(text, object_pairs_hook=_unique_object)
+                    block = json.loads(
+                        text, object_pairs_hook=unique_object, parse_constant=parse_constant
+                    )
                 except UnicodeDecodeError as error:
                     raise InvalidRequest(
                         f"{self._path}, line {line}: the file is not UTF-8 ({error})"
@@ -156,7 +161,7 @@ class EulerBlocks:
                 )
                 continue
             for key, weight in neighbors.items():
-                weights[kind, int(key) if key.isdecimal() else key] = weight
+                weights[kind, int(key) if is_number(key) else key] = weight
         edge_objects = block.get("edge") or []
         if not isinstance(edge_objects, list):
             yield BadRowError("edge", edge_objects, "expected a list")
@@ -167,7 +172,7 @@ class EulerBlocks:
         for (kind, dst), weight in weights.items():
             yield self._checked_edge(
                 {
-                    "edge_type": int(kind) if kind.isdecimal() else kind,
+                    "edge_type": int(kind) if is_number(kind) else kind,
                     "dst_id": dst,
                     "weight": weight,
                 },
@@ -240,7 +245,7 @@ class EulerBlocks:
                 raise BadRowError(column, values, "expected an object of features by their numbers")
             for number, value in values.items():
                 feature_count = self._limits.get(f"{element}_{column}_num")
-                if not number.isdecimal() or (
+                if not is_number(number) or (
                     feature_count is not None and int(number) >= feature_count
                 ):
                     raise BadRowError(
@@ -259,16 +264,9 @@ class EulerBlocks:
         return features
 
 
-def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object; raise ValueError for a repeated name, as one value would be lost."""
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(
-            f"{next(name for name in names if names.count(name) > 1)!r} is repeated; expected "
-            f"each name once"
-        )
-    return result
+def is_number(text: str) -> bool:
+    """Return True for decimal digits, few enough to be an id."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _read_meta(path: Path) -> dict[str, int]:
@@ -278,8 +276,8 @@ def _read_meta(path: Path) -> dict[str, int]:
         f"{element}_{kind}_feature_num" for element in ("node", "edge") for kind in FEATURE_KINDS
     ]
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_object)
-    except (OSError, ValueError) as error:
+        document = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique_object)
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"{path}: expected a meta file of Euler 1.x ({error})") from error
     missing = [
         name

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asterism.json_objects import parse_constant, unique_object
 from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 1 << 20
@@ -19,7 +20,7 @@ _NUMBER_TAIL = 4
 """Number of characters after a value that may still belong to it.
 If the buffer ends within 1e+5, for example before the +, the decoder takes only the 1."""
 _WHITESPACE = " \t\r\n"
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_object, parse_constant=parse_constant)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,10 @@ class _TextWindow:
         self.line = position.line
         self.offset = position.offset
         self._file = path.open("rb")
-        self._file.seek(position.offset)
+        # A byte order mark is read as text of the first window only.
+        start = 3 if not position.offset and self._file.read(3) == codecs.BOM_UTF8 else 0
+        self._file.seek(position.offset + start)
+        self.offset += start
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._buffer = ""
         self._cursor = 0

@@ -11,6 +11,7 @@ import numpy as np
 from asterism.foreign_names import as_name
 from asterism.formats.bad_rows import id_error, weight_error
 from asterism.formats.chunks import Array, FeatureValue, Ids, Weights
+from asterism.json_objects import Infinity
 from asterism_model.schema import Feature
 
 FEATURE_KINDS = {"sparse": "ragged", "dense": "dense", "binary": "bytes"}
@@ -36,7 +37,13 @@ def parse_head(row: Any, id_columns: Sequence[str]) -> tuple[tuple[int, ...], st
     for column in id_columns:
         value = row.get(column, "")
         if type(value) is not int or not 0 <= value <= _MAX_ID:
-            raise BadRowError(column, value, id_error(str(value)))
+            raise BadRowError(
+                column,
+                value,
+                id_error(str(value))
+                if type(value) is int or value == ""
+                else "an id is an integer",
+            )
         ids.append(value)
     kind = row.get("type", "")
     if not isinstance(kind, str | int) or kind == "":
@@ -66,7 +73,13 @@ def parse_weight(row: Mapping[str, Any]) -> float:
     """Return the weight of a row; raise `BadRowError` if invalid."""
     weight = row.get("weight", "")
     if type(weight) not in (int, float) or not 0 <= weight <= _MAX_FLOAT32:
-        raise BadRowError("weight", weight, weight_error(str(weight)))
+        raise BadRowError(
+            "weight",
+            weight,
+            weight_error(str(weight))
+            if type(weight) in (int, float, Infinity) or weight == ""
+            else "a weight is a number",
+        )
     return float(weight)
 
 
@@ -87,7 +100,7 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
                 value,
                 "expected UTF-8, it has a lone surrogate",
             ) from error
-    allowed = {int} if kind == "ragged" else {int, float}
+    allowed = {int} if kind == "ragged" else {int, float, Infinity}
     if not isinstance(value, list) or not set(map(type, value)) <= allowed:
         raise BadRowError(
             feature.name,
@@ -109,8 +122,8 @@ def check_feature(feature: Feature, kind: str, value: Any) -> Any:
 
 
 def _exceeds_float32(number: float) -> bool:
-    """Return True if a finite number exceeds the range of float32."""
-    return -np.inf < number < np.inf and abs(number) > _MAX_FLOAT32
+    """Return True if a number that is not written as infinity exceeds the range of float32."""
+    return type(number) is not Infinity and abs(number) > _MAX_FLOAT32
 
 
 class RowBuffer:

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from asterism.calls.metapaths import Metapath
-from asterism_model.validation import validate_name
+from asterism.formats.file_names import expand_home
+from asterism.yaml_files import read_yaml
+from asterism_model.validation import FLAG_WORDS, validate_name
 from asterism_proto.errors import InvalidRequest
 
 DEFAULT_RELATION = "to"
@@ -57,16 +57,19 @@ IGNORED: Mapping[str, str] = {
 """Keys without effect here, with the component that they configure."""
 
 
-def _whole(minimum: int) -> Callable[[Any], Any]:
+def _whole(minimum: int, maximum: int = (1 << 31) - 1) -> Callable[[Any], Any]:
     def parse(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
             raise ValueError(f"an integer, {minimum} or more")
+        if value > maximum:
+            raise ValueError(f"an integer, {minimum} to {maximum}")
         return value
 
     return parse
 
 
 def _flag(value: Any) -> bool:
+    value = FLAG_WORDS.get(value.lower(), value) if isinstance(value, str) else value
     if not isinstance(value, bool):
         raise ValueError("True or False")
     return value
@@ -88,7 +91,8 @@ def _counts(value: Any) -> tuple[int, ...]:
 
 def _names(value: Any) -> tuple[str, ...]:
     if value is not None and (
-        not isinstance(value, list) or not all(isinstance(name, str | int) for name in value)
+        not isinstance(value, list)
+        or not all(isinstance(name, str | int) and not isinstance(name, bool) for name in value)
     ):
         raise ValueError("a list of names")
     return tuple(map(str, value or ()))
@@ -110,6 +114,8 @@ def _time(value: Any) -> datetime | None:
 
 
 def _features(value: Any) -> tuple[tuple[str, str, str], ...]:
+    if value is not None and not isinstance(value, list):
+        raise ValueError(f"a list of [node type, name, {' or '.join(_KINDS)}, length]")
     features = []
     for entry in value or ():
         if (
@@ -164,7 +170,7 @@ _READ: Mapping[str, tuple[Callable[[Any], Any], Any]] = {
     "train_mode": (_mode, "train"),
     "start_time": (_time, None),
     "newest_time": (_time, None),
-    "time_delta": (_whole(1), 24),
+    "time_delta": (_whole(1, 1_000_000), 24),
 }
 """Keys with an effect: the parser and the default value of each."""
 
@@ -257,12 +263,8 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
     InvalidRequest
         A key is unknown (the message names the closest known one) or has an invalid value.
     """
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidRequest(f"{path}: cannot be read ({error})") from error
+    path = expand_home(path)
+    text, document = read_yaml(path)
     if not isinstance(document, dict):
         raise InvalidRequest(f"{path}: expected keys and values, as in PGLBox's configurations")
     try:
@@ -275,8 +277,14 @@ def _build_config(
     path: Path, text: str, document: Mapping[Any, Any], root: str | Path | None
 ) -> Config:
     values = {key: default for key, (_, default) in _READ.items()}
+    given: dict[str, str] = {}
     for key, value in document.items():
         name = _ALIASES.get(key, key)
+        if given.setdefault(name, key) != key:
+            raise InvalidRequest(
+                f"{key}={value!r}: expected {given[name]} or {key}, not both, because they are "
+                "two names of one key"
+            )
         if name not in _READ and name not in IGNORED:
             close_matches = difflib.get_close_matches(str(key), [*KEYS, *IGNORED], n=1)
             raise InvalidRequest(
@@ -292,10 +300,15 @@ def _build_config(
                 values[name] = _READ[name][0](value)
             except ValueError as error:
                 raise InvalidRequest(f"{key}={value!r}: expected {error}") from error
-    edge_files = {
-        _parse_triple(name): files
-        for name, files in _parse_files("etype2files", values["etype2files"]).items()
-    }
+    edge_files: dict[tuple[str, str, str], str] = {}
+    for name, files in _parse_files("etype2files", values["etype2files"]).items():
+        triple = _parse_triple(name)
+        if triple in edge_files:
+            raise InvalidRequest(
+                f"etype2files: {name!r}: expected each edge type once, {_format_triple(triple)!r} "
+                "is there twice"
+            )
+        edge_files[triple] = files
     node_files = {
         validate_name("node type", name): files
         for name, files in _parse_files("ntype2files", values["ntype2files"]).items()
@@ -336,7 +349,7 @@ def _build_config(
 
 def _data_root(path: Path, values: Mapping[str, Any], root: str | Path | None) -> Path:
     if root is not None:
-        return Path(root)
+        return expand_home(root)
     config_key = (
         "graph_data_hdfs_path"
         if values["train_mode"] == "online_train" and values["graph_data_hdfs_path"]
@@ -349,7 +362,7 @@ def _data_root(path: Path, values: Mapping[str, Any], root: str | Path | None) -
             f"pass their "
             "folder as `root`"
         )
-    return path.parent / location
+    return path.parent / expand_home(location)
 
 
 def _parse_files(key: str, text: str) -> dict[str, str]:

@@ -20,13 +20,16 @@ from asterism.formats.bad_rows import id_error
 from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
 from asterism.formats.csv_files import BLOCK_BYTES, MAX_ROW_BYTES
 from asterism.formats.pglbox.config import Config
-from asterism.formats.text_files import open_text
+from asterism.formats.text_files import TextFile
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
 _NAME_SEPARATOR = r"[:\x20]"
 """Separator of a slot's name and its values."""
 _VALUE_SEPARATOR = r"[,\x20]+"
+_PAIRS_FIELD = "s"
+"""Field of Graph4Rec with the values of all slots, as ``s 1:583,2:697``."""
+_PAIRS = r"^[^:,\s]+:-?[0-9]+(,[^:,\s]+:-?[0-9]+)*,?$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,16 @@ def slots_of(config: Config) -> tuple[Slot, ...]:
         )
         slots.append(Slot(name=name, ntype=ntype, feature=feature))
     return tuple(slots)
+
+
+def _has_pairs_field(slots: tuple[Slot, ...]) -> bool:
+    """Return True if values of the configuration's ``slots`` may stand in Graph4Rec's field.
+
+    They do not if a slot has the field's name, or the field is declared as numbers.
+    """
+    return any(not slot.ntype for slot in slots) and all(
+        slot.name != _PAIRS_FIELD or (slot.ntype and slot.feature.kind == "bytes") for slot in slots
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +133,7 @@ class NodeLines:
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         """Yield blocks of complete lines, with the number of the first line."""
         line, incomplete = 1, b""
-        with open_text(self._path, self._label) as file:
+        with TextFile(self._path, self._label) as file:
             while True:
                 new_data = file.read(BLOCK_BYTES)
                 data = incomplete + new_data
@@ -215,6 +228,13 @@ class NodeLines:
                 slot_texts,
                 lambda value: "expected slot:value after the id, separated by tabs",
             )
+            if _has_pairs_field(slots):
+                record(
+                    _PAIRS_FIELD,
+                    fields.unpack(declared=any(slot.name == _PAIRS_FIELD for slot in slots)),
+                    slot_texts,
+                    lambda value: "expected slot:value pairs, separated by commas",
+                )
             for slot in slots:
                 features[slot.feature.name], bad_mask = fields.feature(slot)
                 record(
@@ -249,15 +269,35 @@ class _SlotFields:
         fields, parents = split.flatten(), pc.list_parent_indices(split).to_numpy()
         non_empty = np.flatnonzero(np.asarray(pc.not_equal(fields, "")))
         fields, self._parents = fields.take(pa.array(non_empty)), parents[non_empty]
-        pairs = pc.split_pattern_regex(fields, _NAME_SEPARATOR, max_splits=1)
-        item_counts = pc.list_value_length(pairs).to_numpy(zero_copy_only=False)
-        starts, flat = np.cumsum(item_counts) - item_counts, pairs.flatten()
-        self._names = flat.take(pa.array(starts))
-        self._values = flat.take(pa.array(np.where(item_counts == 2, starts + 1, starts)))
-        self.has_unpaired: Mask | None = None
-        if (item_counts < 2).any():
-            self.has_unpaired = np.zeros(self.rows, np.bool_)
-            self.has_unpaired[self._parents[item_counts < 2]] = True
+        self._names, self._values, unpaired = _split_pairs(fields, _NAME_SEPARATOR)
+        self.has_unpaired = self._rows_of(unpaired)
+
+    def _rows_of(self, fields: Mask | None) -> Mask | None:
+        """Return a mask of the rows of some fields."""
+        if fields is None or not fields.any():
+            return None
+        mask = np.zeros(self.rows, np.bool_)
+        mask[self._parents[fields]] = True
+        return mask
+
+    def unpack(self, *, declared: bool) -> Mask | None:
+        """Add the pairs of Graph4Rec's field as fields; return a mask of rows that have others.
+
+        Without a declaration of the field in the configuration, other content is passed over.
+        """
+        is_field = np.asarray(pc.equal(self._names, _PAIRS_FIELD))
+        has_pairs = np.asarray(pc.match_substring_regex(self._values, _PAIRS)) & is_field
+        selected = np.flatnonzero(has_pairs)
+        pairs = pc.split_pattern(self._values.take(pa.array(selected)), ",")
+        names, values, _ = _split_pairs(pairs.flatten(), ":")
+        bad_mask = self._rows_of(is_field & ~has_pairs) if declared else None
+        parents = self._parents[selected][pc.list_parent_indices(pairs).to_numpy()]
+        # In a row, values of a slot keep their order; rows stay in order for `feature`.
+        order = np.argsort(np.concatenate((self._parents, parents)), kind="stable")
+        self._names = pa.concat_arrays([self._names, names]).take(pa.array(order))
+        self._values = pa.concat_arrays([self._values, values]).take(pa.array(order))
+        self._parents = np.concatenate((self._parents, parents))[order]
+        return bad_mask
 
     def feature(self, slot: Slot) -> tuple[FeatureValue, Mask | None]:
         """Return the values of one slot in row order, and a mask of rows with invalid values."""
@@ -274,6 +314,18 @@ class _SlotFields:
             bad_mask = np.zeros(self.rows, np.bool_)
             bad_mask[np.repeat(parents, lengths)[bad_items]] = True
         return (_row_starts(np.bincount(parents, lengths, self.rows)), numbers), bad_mask
+
+
+def _split_pairs(fields: pa.Array, separator: str) -> tuple[pa.Array, pa.Array, Mask]:
+    """Return the names and values of fields, and a mask of fields without a separator."""
+    pairs = pc.split_pattern_regex(fields, separator, max_splits=1)
+    item_counts = pc.list_value_length(pairs).to_numpy(zero_copy_only=False)
+    starts, flat = np.cumsum(item_counts) - item_counts, pairs.flatten()
+    return (
+        flat.take(pa.array(starts)),
+        flat.take(pa.array(np.where(item_counts == 2, starts + 1, starts))),
+        item_counts < 2,
+    )
 
 
 def _row_starts(lengths: Any) -> Ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,13 +22,21 @@ from asterism.formats.chunks import (
     split_to_limit,
 )
 from asterism.formats.csv_files import CsvOptions, CsvTable
+from asterism.formats.file_names import (
+    Files,
+    expand_home,
+    find_files,
+    is_file,
+    is_folder,
+    without_repeats,
+)
 from asterism.formats.node_ids import StringIdIndex
 from asterism.formats.pglbox.config import DONE_MARKER, Config, read_config
 from asterism.formats.pglbox.edge_parts import PartFilesTable
 from asterism.formats.pglbox.nodes import NodeLines, Slot, slots_of
-from asterism.formats.schema_file import EdgeSpec, FeatureSpec, Files, TableSpec
+from asterism.formats.schema_file import EdgeSpec, FeatureSpec, TableSpec
 from asterism.formats.tables import TableReader
-from asterism.formats.text_files import open_text
+from asterism.formats.text_files import TextFile
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 
@@ -39,7 +48,7 @@ _ENDS = ("src", "dst")
 def is_config(path: Path) -> bool:
     """Return True if a YAML file is a configuration of PGLBox or Graph4Rec."""
     try:
-        return _CONFIG_PATTERN.search(path.read_text(encoding="utf-8")) is not None
+        return _CONFIG_PATTERN.search(path.read_text(encoding="utf-8-sig")) is not None
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -201,14 +210,17 @@ class PglboxSource:
 
 
 def list_files(config: Config, description: str, location: str) -> Files:
-    """Return a file, or the files of a folder by name.
+    """Return a file, or the files of a folder or a pattern by name.
 
     Files with names that begin with ``_`` or ``.`` are skipped, because they hold no rows.
     """
-    path = config.root / location
-    if path.is_file():
+    path = config.root / expand_home(location)
+    if is_file(path):
         return ((path, display_path(path, config.root)),)
-    if not path.is_dir():
+    if glob.has_magic(location) and not is_folder(path):
+        files = find_files(f"{config.path}: {description}", location, config.root)
+        return tuple(without_repeats({"": files})[""])
+    if not is_folder(path):
         raise InvalidRequest(
             f"{config.path}: {description}: {location}: no such file or folder under {config.root}"
         )
@@ -226,8 +238,8 @@ def list_files(config: Config, description: str, location: str) -> Files:
 
 def _count_columns(path: Path) -> int:
     """Return the number of columns of the first nonblank line."""
-    with open_text(path, path.name) as file:
-        for line in file:
+    with TextFile(path, path.name) as file:
+        while line := file.read_line():
             if line.strip():
                 return line.rstrip(b"\r\n").count(b"\t") + 1
     return len(_ENDS)
