@@ -186,7 +186,7 @@ def read_features(
 ) -> dict[str, FeatureValue]:
     """Read the features of a type for the rows of the batch.
 
-    ``time`` names the feature whose values are times; those that are none are recorded.
+    ``time`` names the feature with times; values that are none are recorded.
     """
     features = {spec.feature.name: _read_feature(collector, spec) for spec in specs}
     times = features.get(time)

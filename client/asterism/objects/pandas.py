@@ -209,8 +209,8 @@ def _integers(description: str, labels: list[Any]) -> list[int] | None:
             )
     if bool in kinds or not all(issubclass(kind, _NUMBERS) for kind in kinds):
         return None
-    floats = [label for label in labels if isinstance(label, float | np.floating)]
-    if not all(float(label).is_integer() for label in floats):
+    floats = [float(label) for label in labels if isinstance(label, float | np.floating)]
+    if not all(label.is_integer() for label in floats):
         return None
     if any(abs(label) >= _EXACT_FLOATS for label in floats):
         raise InvalidRequest(

@@ -44,9 +44,14 @@ def is_float(dtype: str) -> bool:
 
 def invalid_times(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the values that are not times: NaN or `MIN_TIME`."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    return values == MIN_TIME if values.dtype == np.int64 else np.zeros(len(values), np.bool_)
+    mask: NDArray[np.bool_] = (
+        np.isnan(values)
+        if values.dtype.kind == "f"
+        else values == MIN_TIME
+        if values.dtype == np.int64
+        else np.zeros(len(values), np.bool_)
+    )
+    return mask
 
 
 def check_time_values(name: str, values: NDArray[Any]) -> None:

@@ -218,8 +218,8 @@ def list_files(config: Config, description: str, location: str) -> Files:
     if is_file(path):
         return ((path, display_path(path, config.root)),)
     if glob.has_magic(location) and not is_folder(path):
-        files = find_files(f"{config.path}: {description}", location, config.root)
-        return tuple(without_repeats({"": files})[""])
+        matches = find_files(f"{config.path}: {description}", location, config.root)
+        return without_repeats({"": matches})[""]
     if not is_folder(path):
         raise InvalidRequest(
             f"{config.path}: {description}: {location}: no such file or folder under {config.root}"
