@@ -21,6 +21,7 @@ from tests.distributions.checks.basis import (
 from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
+from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
@@ -62,13 +63,19 @@ def two_type_graph(parts: int) -> draw.LocalVersion:
 def draws_by_index_match_the_stream(scale: float) -> None:
     """Draws requested by number, for any subset, equal those of the stream.
 
-    A draw can be limited to one type.
+    A draw can be limited to one type; its stream is that of the seed of the type.
     """
     n = int(max(200, 3000 * scale))
     version = two_type_graph(3)
     streams = [
         draw.sample_nodes(
-            version, types=[t], parts=range(3), seed=5, start=0, count=n, uniform=False
+            version,
+            types=[t],
+            parts=range(3),
+            seed=rng.seed_of_type(5, t),
+            start=0,
+            count=n,
+            uniform=False,
         ).ids
         for t in (0, 1)
     ]

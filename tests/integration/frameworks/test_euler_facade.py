@@ -76,6 +76,18 @@ def test_1_sample_node_draws_by_weight_from_a_type_or_all(tf_euler: Euler) -> No
         assert_follows_weights(tf_euler.sample_node(MANY, everything, seed=3), np.arange(7))
 
 
+def test_operators_equal_the_calls_that_they_stand_for(tf_euler: Euler, graph: Graph) -> None:
+    assert tf_euler.sample_node(9, "0", seed=1).tolist() == (
+        graph.sample_nodes(9, "_0", seed=1).nodes.tolist()
+    )
+    walks = tf_euler.random_walk([3, 1], [["0"], ["1"]], seed=1)
+    assert walks.tolist() == (
+        graph.random_walk(
+            [3, 1], [["_1:_0:_0"], ["_1:_1:_1", "_0:_1:_1"]], 2, seed=1
+        ).nodes.tolist()
+    )
+
+
 def test_2_sample_node_with_src_draws_from_each_nodes_type(tf_euler: Euler) -> None:
     samples = tf_euler.sample_node_with_src([1, 2], MANY, seed=4)
     assert samples.shape == (2, MANY)

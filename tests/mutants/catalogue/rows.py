@@ -143,8 +143,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "Euler",
         PACKED_WALK,
         (
-            "edge, key = (steps[step % steps.shape[0], 0], keys[SLOT_KEY, step])",
-            "edge, key = (steps[step % steps.shape[0], 0], keys[SLOT_KEY, 0])",
+            "key = keys[SLOT_KEY, step] + node_offset(",
+            "key = keys[SLOT_KEY, 0] + node_offset(",
         ),
         check="packed_rows_draw_what_tables_do",
     ),
@@ -477,13 +477,13 @@ MUTANTS: tuple[Mutant, ...] = (
         DRAW_NUMBERED,
         (
             (
-                "draws = draw_local_nodes(entries, seed, 0, places.size, "
+                "draws = draw_local_nodes(entries, source_seed, 0, places.size, "
                 "draw_indices=draw_indices[places], uniform=uniform, "
                 "want_probabilities=want_probabilities)"
             ),
             (
-                "draws = draw_local_nodes(entries, seed, 0, places.size, draw_indices=places, "
-                "uniform=uniform, want_probabilities=want_probabilities)"
+                "draws = draw_local_nodes(entries, source_seed, 0, places.size, "
+                "draw_indices=places, uniform=uniform, want_probabilities=want_probabilities)"
             ),
         ),
         check="draws_by_index_match_the_stream",

@@ -17,12 +17,12 @@ MUTANTS: tuple[Mutant, ...] = (
         VISITS,
         (
             (
-                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + row))) < termination):"
+                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(derive_mixed("
+                "keys[t], tag), np.uint64(0))) < termination):"
             ),
             (
-                "if end_nodes[row, t] < 0 or (t >= 0 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + row))) < termination):"
+                "if end_nodes[row, t] < 0 or (t >= 0 and unit_float(word(derive_mixed("
+                "keys[t], tag), np.uint64(0))) < termination):"
             ),
         ),
         check="visit_counts_match_the_walks",
@@ -33,12 +33,12 @@ MUTANTS: tuple[Mutant, ...] = (
         VISITS,
         (
             (
-                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + row))) < termination):"
+                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(derive_mixed("
+                "keys[t], tag), np.uint64(0))) < termination):"
             ),
             (
-                "if end_nodes[row, t] < 0 or (t > 1 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + row))) < termination):"
+                "if end_nodes[row, t] < 0 or (t > 1 and unit_float(word(derive_mixed("
+                "keys[t], tag), np.uint64(0))) < termination):"
             ),
         ),
         check="visit_counts_match_the_walks",
@@ -49,13 +49,13 @@ MUTANTS: tuple[Mutant, ...] = (
         VISITS,
         (
             (
-                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + row))) < termination):\n"
+                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(derive_mixed("
+                "keys[t], tag), np.uint64(0))) < termination):\n"
                 "                    break"
             ),
             (
-                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + row))) < termination):\n"
+                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(derive_mixed("
+                "keys[t], tag), np.uint64(0))) < termination):\n"
                 "                    continue"
             ),
         ),
@@ -66,14 +66,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         VISITS,
         (
-            (
-                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + row))) < termination):"
-            ),
-            (
-                "if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(keys[t], "
-                "np.uint64(first_walk + i))) < termination):"
-            ),
+            "tag = node_tag(np.uint64(first_walk + row), start_nodes[i], np.int64(0))",
+            "tag = node_tag(np.uint64(first_walk + i), start_nodes[i], np.int64(0))",
         ),
         check="visit_counts_match_the_walks",
     ),
