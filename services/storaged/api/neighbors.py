@@ -39,6 +39,7 @@ def draw_neighbors(
         )
         if can_reject and temporal_filter is None
         else None,
+        alias_tables=not head.uniform,
     )
     arguments: dict[str, Any] = {
         **node_arguments(request),

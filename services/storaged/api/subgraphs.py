@@ -200,6 +200,7 @@ def _expanded_version(
         )
         if draws
         else None,
+        alias_tables=expansion.labor is None and not expansion.uniform,
     )
 
 

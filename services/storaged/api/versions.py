@@ -108,6 +108,8 @@ class RequestVersions:
         edge_types: Sequence[int],
         call: CallContext,
         rejection: sampling.RejectionParams | None = None,
+        *,
+        alias_tables: bool = False,
     ) -> sampling.LocalVersion:
         """Return a version without the edges that a request excludes.
 
@@ -121,6 +123,8 @@ class RequestVersions:
         call : CallContext
         rejection : RejectionParams, optional
             Parameters of the request's draws, if they can reject edges. By default, they cannot.
+        alias_tables : bool
+            The request draws by weight. Default False.
         """
         excluded = ExcludedEdges.from_sections(request.arrays, len(version.schema.edge_types))
         if excluded is None:
@@ -131,6 +135,7 @@ class RequestVersions:
             edge_types=edge_types,
             direction=request.head.direction,
             rejection=rejection,
+            alias_tables=alias_tables,
             checkpoint=call.remaining,
         )
 

@@ -33,6 +33,7 @@ def walk(
         edge_types,
         call,
         None if spec.is_biased else sampling.RejectionParams(uniform=spec.uniform),
+        alias_tables=not spec.uniform,
     )
     if head.paths:
         walk_paths = sampling.sample_paths(

@@ -89,6 +89,7 @@ def exclude_edges(
     edge_types: Sequence[int],
     direction: int,
     rejection: RejectionParams | None = None,
+    alias_tables: bool = True,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> LocalVersion:
     """Return the version without the excluded edges, as one request reads it.
@@ -106,6 +107,8 @@ def exclude_edges(
     rejection : RejectionParams, optional
         If given, nodes of many edges are not copied, and draws must reject their excluded edges
         (`LocalVersion.rejected`). By default, all nodes are copied.
+    alias_tables : bool
+        Build the alias tables of copied rows, for draws by weight. Default True.
     checkpoint : callable
         Called while rows are copied; may raise.
 
@@ -156,7 +159,14 @@ def exclude_edges(
             if found is not None and rejected is not None:
                 found = found.at_nodes(type_ids)
             sides[edge_type] = _copy_rows(
-                version, type_ids, found, edge_type, direction, budget, stop
+                version,
+                type_ids,
+                found,
+                edge_type,
+                direction,
+                budget,
+                stop,
+                alias_tables=alias_tables,
             )
             budget -= sides[edge_type].nbr.size
             checkpoint()
@@ -300,6 +310,8 @@ def _copy_rows(
     direction: int,
     budget: int,
     stop: StopFlag,
+    *,
+    alias_tables: bool,
 ) -> AdjacencyImage:
     """Return the rows of nodes along an edge type, without the excluded edges.
 
@@ -346,6 +358,7 @@ def _copy_rows(
         columns.eid[:size],
         columns.weights[:size],
         columns.when[:size],
+        alias_tables=alias_tables,
     )
 
 
@@ -355,6 +368,8 @@ def _adjacency(
     eid: NDArray[np.int64],
     weights: NDArray[np.float32],
     when: NDArray[np.int64],
+    *,
+    alias_tables: bool,
 ) -> AdjacencyImage:
     """Return an adjacency with the tables of its rows.
 
@@ -362,8 +377,12 @@ def _adjacency(
     """
     side = AdjacencyImage(indptr=indptr, nbr=nbr, eid=eid)
     if weights.size:
-        thresholds, fractions, sums = alias.build_rows(indptr, weights)
-        side = replace(side, weights=weights, sums=sums, hot=thresholds, cold=fractions)
+        side = replace(side, weights=weights, sums=np.empty(indptr.size - 1, np.float64))
+        if alias_tables:
+            thresholds, fractions, sums = alias.build_rows(indptr, weights)
+            side = replace(side, sums=sums, hot=thresholds, cold=fractions)
+        else:
+            alias.row_sums(indptr, weights, side.sums)
     if when.size:
         rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
         order = np.lexsort((np.arange(when.size), when, rows)).astype(np.uint32)
