@@ -174,7 +174,8 @@ def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mas
         values, outside = _numbers_from_array(numbers, dtype)
         if np.isinf(numbers).any():
             written = pc.fill_null(pc.match_substring_regex(text, _INFINITE), False)
-            outside = union_masks(outside, np.isinf(numbers) & ~np.asarray(written))
+            overflow = np.isinf(numbers) & ~np.asarray(written)
+            outside = union_masks(outside, _mask_or_none(overflow))
         return values, union_masks(_mask_or_none(~np.asarray(ok)), outside)
     digits = pc.replace_substring_regex(text, r"^\+", "")
     digits = pc.replace_substring_regex(digits, r"^(-?)0+([0-9])", r"\1\2")
