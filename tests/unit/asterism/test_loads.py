@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.calls.loads import _slice_columns, chunk_digest, row_ranges
-from asterism_proto.errors import InvalidRequest
+from asterism.calls import loads
+from asterism.calls.loads import Load, _slice_columns, chunk_digest, row_ranges
+from asterism.calls.writes import WriteRows
+from asterism.transport.waiting import THREAD_WAITER
+from asterism_proto.errors import InvalidRequest, Unavailable
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 
 def columns(rows: int, lengths: list[int]) -> dict[str, object]:
@@ -56,3 +65,84 @@ def test_digest_distinguishes_all_written_content() -> None:
     ]
     assert len(set(digests)) == len(digests)
     assert chunk_digest(1, 0, dict(reversed(base.items()))) == chunk_digest(1, 0, base)
+
+
+class RecordingSession:
+    """A session of which metad assigns edge ids from 100; it can lose a commit."""
+
+    def __init__(self) -> None:
+        self.waiter = THREAD_WAITER
+        self.writes: list[graphd_pb.WriteRequest] = []
+        self.registered: list[metad_pb.Chunk] = []
+        self.commits: list[list[int]] = []
+        self.fails = False
+
+    def catalog(self, name: str, request: Any) -> Any:
+        if name == "register_chunks":
+            (chunk,) = request.chunks
+            self.registered.append(chunk)
+            reply = metad_pb.Chunk(
+                index=chunk.index, digest=chunk.digest, first_edge_id=100, rows=chunk.rows
+            )
+            return metad_pb.RegisterChunksReply(chunks=[reply])
+        self.commits.append(list(request.written))
+        if self.fails:
+            raise Unavailable("metad is away")
+        return metad_pb.Load(commit=1)
+
+    def graph(self, name: str, head: graphd_pb.WriteRequest, arrays: Any) -> None:
+        self.writes.append(head)
+
+
+@pytest.fixture
+def session() -> RecordingSession:
+    return RecordingSession()
+
+
+@pytest.fixture
+def load(session: RecordingSession) -> Load:
+    return Load(session, metad_pb.Load(load_id=1, space="g"))  # type: ignore[arg-type]
+
+
+def edge_rows(src: list[int]) -> WriteRows:
+    return WriteRows(
+        kind=storaged_pb.OUT_EDGES,
+        element=common_pb.EDGE,
+        type_id=0,
+        count=len(src),
+        columns={"src": np.array(src), "dst": np.arange(len(src))},
+        is_idempotent=True,
+    )
+
+
+def test_pieces_of_a_chunk_have_own_numbers_and_edge_ids(
+    session: RecordingSession, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loads, "row_ranges", lambda rows, columns: [(0, 2), (2, 4), (4, 5)])
+    load.write_rows(3, edge_rows([1, 2, 3, 4, 5]))
+    assert [(head.chunk - 3 * loads.PIECES, head.first_edge_id) for head in session.writes] == [
+        (0, 100),
+        (1, 102),
+        (2, 104),
+    ]
+
+
+def test_acknowledgements_are_sent_again_after_a_failure(
+    session: RecordingSession, load: Load
+) -> None:
+    load.write_rows(0, edge_rows([1]))
+    session.fails = True
+    with pytest.raises(Unavailable):
+        load.commit()
+    session.fails = False
+    assert load.commit() == 1
+    assert session.commits == [[0], [0]]
+
+
+def test_other_content_of_a_chunk_is_registered_too(session: RecordingSession, load: Load) -> None:
+    """metad compares it with what is registered, and refuses it."""
+    load.write_rows(0, edge_rows([1]))
+    load.write_rows(0, edge_rows([1]))
+    assert len(session.registered) == len(session.writes) == 1
+    load.write_rows(0, edge_rows([2]))
+    assert len({chunk.digest for chunk in session.registered}) == 2

@@ -15,7 +15,7 @@ from tests.kit import cases
 from tests.kit.waiting import let_pass, wait_until
 
 from asterism import Client, Graph
-from asterism.calls.pins import Lease
+from asterism.calls.pins import Lease, pin_version
 from asterism.client_state import Session
 from asterism.records.samples import PinInfo, SpaceInfo
 from asterism_model.schema import Schema
@@ -227,3 +227,30 @@ def test_lease_recovers_when_renewal_succeeds_again(transport: RecordingTranspor
         lease.check()
     finally:
         lease.stop()
+
+
+class SlowTransport(RecordingTransport):
+    """A transport with a clock that moves while a pin is granted or renewed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived_at: list[float] = []
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Any:
+        arrived_at = time.monotonic()
+        reply = super().call(method, request, timeout_s)
+        while time.monotonic() <= arrived_at + 1e-4:
+            pass
+        self.arrived_at.append(arrived_at)
+        return reply
+
+
+def test_lease_ends_a_term_after_its_request() -> None:
+    """metad counts the term from the arrival of a request, before its reply."""
+    transport = SlowTransport()
+    with pin_version(Session(transport, 10.0), "g", 7, owner="me") as lease:
+        first_end, granted = lease._expires_at, transport.arrived_at[0]
+        wait_until(lambda: lease._expires_at != first_end, "the lease is renewed")
+        renewed_end, renewed = lease._expires_at, transport.arrived_at[1]
+    assert first_end <= granted + 0.3
+    assert renewed_end <= renewed + 0.3
