@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,4 +276,26 @@ time_t time(time_t *into) {
     clock_gettime(CLOCK_REALTIME, &t);
     if (into) *into = t.tv_sec;
     return t.tv_sec;
+}
+
+/* Waits end at a time of the shifted clock, and the kernel has the other one: a time in its past would end each
+   wait at once, and a thread that waits in a loop would spin. Times of the monotonic clock count from the boot. */
+static struct timespec unshifted(const struct timespec *until) {
+    struct timespec t = *until;
+    if (t.tv_sec > 1000000000) t.tv_sec -= offset();
+    return t;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
+    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    if (!real) real = (int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    if (!real) real = (int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *))dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+    struct timespec t = unshifted(until);
+    return real(condition, mutex, &t);
+}
+
+int sem_timedwait(sem_t *semaphore, const struct timespec *until) {
+    REAL(int, "sem_timedwait", sem_t *, const struct timespec *);
+    struct timespec t = unshifted(until);
+    return real(semaphore, &t);
 }
