@@ -27,10 +27,10 @@ PARTS = 10
 SEED = 99
 
 
-def schema(placement: str = "mix64") -> dict[str, Any]:
+def schema(placement: str = "mix64", *, parts: int = PARTS) -> dict[str, Any]:
     """Return the schema: people (sparse ids) write papers (dense ids), papers cite papers."""
     return {
-        "parts": PARTS,
+        "parts": parts,
         "placement": placement,
         "direction": "both",
         "nodes": {
@@ -87,9 +87,9 @@ def edges() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     }
 
 
-def load(client: Client, space: str, placement: str = "mix64") -> Graph:
+def load(client: Client, space: str, placement: str = "mix64", *, parts: int = PARTS) -> Graph:
     """Write the graph in six chunks and build it."""
-    client.create_space(space, schema(placement))
+    client.create_space(space, schema(placement, parts=parts))
     people, rng = person_ids(), np.random.default_rng(3)
     weights = np.concatenate(
         [[4e4], rng.random(PEOPLE - 1)]
@@ -538,8 +538,10 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
             replace=False,
             seed=SEED,
         ),
-        "scan of nodes by name": lambda: list(graph.scan_nodes("person", weight="aged", rows=13)),
-        "scan of edges by name": lambda: list(graph.scan_edges("writes", weight="recent", rows=37)),
+        "scan of nodes by name": lambda: list(graph.scan_nodes("person", weight="aged", rows=23)),
+        "scan of edges by name": lambda: list(
+            graph.scan_edges("writes", weight="recent", rows=101)
+        ),
         "the same again": lambda: graph.replay(
             graph.sample_neighbors(people, "writes", 3, seed=SEED).token, people
         ),
@@ -587,8 +589,8 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
             "writes", np.arange(WRITES // 2)[::-7].copy(), weight="recent"
         ),
         "nodes by place": lambda: graph.nodes_at("person", np.arange(PEOPLE)[::-3].copy()),
-        "scan of nodes": lambda: list(graph.scan_nodes("person", ["name"], rows=13)),
-        "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=37)),
+        "scan of nodes": lambda: list(graph.scan_nodes("person", ["name"], rows=23)),
+        "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=101)),
         "scan of plain edges": lambda: list(graph.scan_edges("by")),
     }
     calls_by_name |= _filtered_calls(graph, people, papers, mixed, types)

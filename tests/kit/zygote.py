@@ -9,6 +9,8 @@ interpreter, are executed instead (`Daemon.cold`).
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.util
 import json
 import os
 import runpy
@@ -140,6 +142,19 @@ class Zygote:
             self._ensure_started()
             self._is_shared = True
 
+    def preload(self, *modules: str) -> None:
+        """Import more modules, for the processes that are forked from now on."""
+        with self._lock:
+            self._ensure_started()
+            assert self._socket is not None
+            own_end, other_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with own_end:
+                with other_end:
+                    request = json.dumps({"modules": modules}).encode()
+                    socket.send_fds(self._socket, [request], [other_end.fileno()])
+                if not own_end.recv(64):
+                    raise RuntimeError(f"the zygote has ended while it imported {modules}")
+
     def can_fork(self, environment: Mapping[str, str]) -> bool:
         """Return whether a process with this environment may be forked.
 
@@ -205,8 +220,6 @@ class Zygote:
 
 def preload() -> None:
     """Import what daemons import, and load their kernels."""
-    import importlib.util
-
     spec = importlib.util.spec_from_file_location("faultpoints", POINTS / "sitecustomize.py")
     assert spec is not None
     assert spec.loader is not None
@@ -265,11 +278,7 @@ def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) 
 def serve() -> None:
     """Fork the processes requested on stdin, and report their exits, until stdin is closed."""
     preload()
-    if threading.active_count() != 1:  # threads of BLAS and allocators restart after a fork
-        raise RuntimeError(
-            f"{threading.enumerate()} run: a process that was forked from here would lack "
-            "all but one"
-        )
+    _require_one_thread()
     requests = socket.socket(fileno=os.dup(0))
     wake_read, wake_write = os.pipe()
     for fd in (wake_read, wake_write):
@@ -287,16 +296,32 @@ def serve() -> None:
             data, fds, _, _ = socket.recv_fds(requests, _MAX_MESSAGE, 3)
             if not data:
                 return
+            request = json.loads(data)
+            if "modules" in request:
+                for name in request["modules"]:
+                    importlib.import_module(name)
+                _require_one_thread()
+                os.write(fds[0], b"1")
+                os.close(fds[0])
+                continue
             output, errors, exit_fd = fds
             pid = os.fork()
             if pid == 0:
                 for child_socket in running.values():
                     child_socket.close()
                 requests.close()
-                _run(json.loads(data), output, errors, exit_fd)
+                _run(request, output, errors, exit_fd)
             os.close(output)
             os.close(errors)
             running[pid] = socket.socket(fileno=exit_fd)
+
+
+def _require_one_thread() -> None:
+    if threading.active_count() != 1:  # threads of BLAS and allocators restart after a fork
+        raise RuntimeError(
+            f"{threading.enumerate()} run: a process that was forked from here would lack "
+            "all but one"
+        )
 
 
 def _reap(running: dict[int, socket.socket]) -> None:
@@ -314,22 +339,25 @@ def _reap(running: dict[int, socket.socket]) -> None:
 ZYGOTE = Zygote()
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, added_environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Fork ``python -m arguments...``, wait for its end and return its stdout and stderr."""
-    environment = dict(os.environ)  # noqa: TID251 - a child inherits it
+    texts = [str(argument) for argument in arguments]
+    environment = {**os.environ, **(added_environment or {})}  # noqa: TID251 - a child inherits it
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         if ZYGOTE.can_fork(environment):
             status = ZYGOTE.fork(
-                arguments, environment=environment, output=output.fileno(), errors=errors.fileno()
+                texts, environment=environment, output=output.fileno(), errors=errors.fileno()
             ).wait(HANG_S)
         else:
-            command = [sys.executable, "-m", *arguments]
+            command = [sys.executable, "-m", *texts]
             status = subprocess.run(
                 command, stdout=output, stderr=errors, env=environment, timeout=HANG_S, check=False
             ).returncode
         output.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(arguments, status, output.read(), errors.read())
+        return subprocess.CompletedProcess(texts, status, output.read(), errors.read())
 
 
 if __name__ == "__main__":
