@@ -9,6 +9,7 @@ interpreter, are executed instead (`Daemon.cold`).
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import json
@@ -49,6 +50,9 @@ _PRELOADED = (
     "storaged.build.__main__",
     "storaged.version_tasks.__main__",
     "asterism_standalone.app",
+    # Libraries import these when a daemon opens its ports.
+    *("encodings.idna", "grpc._channel", "grpc._server", "pydantic.v1", "uvicorn.lifespan.off"),
+    *("uvicorn.loops.auto", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
 )
 _COMMAND = "asterism.cli.app"
 """Module of the command line, which is an extra and not installed everywhere."""
@@ -279,6 +283,7 @@ def serve() -> None:
     """Fork the processes requested on stdin, and report their exits, until stdin is closed."""
     preload()
     _require_one_thread()
+    gc.freeze()  # a collection in a forked process then copies none of these objects
     requests = socket.socket(fileno=os.dup(0))
     wake_read, wake_write = os.pipe()
     for fd in (wake_read, wake_write):
