@@ -12,6 +12,8 @@ from typing import Any
 import grpc
 
 from asterism_daemonkit.calls import OUT_OF_TIME, PendingCall, TrafficCallback, ignore_traffic
+from asterism_io.tls import TlsClient, tls_mismatch
+from asterism_io.tls_options import TlsRemedies
 from asterism_io.unix_sockets import grpc_target
 from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
 from asterism_proto.grpc_status import error_from_rpc
@@ -30,6 +32,13 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
 """Channel options. Keepalive matches what `asterism_daemonkit.grpc_server` permits."""
+_TLS_CHANNEL_OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000),)
+"""Longer time for a connection with TLS: a handshake takes several round trips."""
+_TLS_REMEDIES = TlsRemedies(
+    enable="set tls_cert, tls_key and tls_ca of this daemon",
+    disable="set tls_cert and tls_key of all daemons, or of none",
+    identify="set tls_cert and tls_key of this daemon",
+)
 MAX_CONCURRENT_CALLS = 64
 """Concurrent calls of one process; further calls queue, within their deadlines."""
 
@@ -87,6 +96,8 @@ class RemoteTransport:
     options : sequence of (str, int)
         Further options of the channel, such as
         `asterism_daemonkit.grpc_server.FIXED_WINDOW_OPTIONS`.
+    tls : TlsClient, optional
+        TLS of the connections. Default: none.
 
     Notes
     -----
@@ -99,18 +110,22 @@ class RemoteTransport:
         *,
         role: str = "",
         options: Sequence[tuple[str, int]] = (),
+        tls: TlsClient | None = None,
     ) -> None:
         self.address = address
+        self._tls = tls
         self._peer = f"{role} at {address}" if role else address
-        self._options = (*CHANNEL_OPTIONS, *options)
+        tls_options = _TLS_CHANNEL_OPTIONS if tls is not None else ()
+        self._options = tuple(dict((*CHANNEL_OPTIONS, *tls_options, *options)).items())
         self._on_traffic = on_traffic
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._pid = 0
         self._stubs: dict[str, Any] = {}
         self._closed = False
-        self._target = address
-        """Target of the channel: the address, or a Unix socket on this host."""
+        self._target: tuple[str, int] = (address, 0)
+        """Target of the channel: the address, or a Unix socket on this host. With TLS, also the
+        version of the certificates."""
         self._old_channels: list[grpc.Channel] = []
         """Channels that may have running calls, or that belong to the parent of a forked process.
 
@@ -129,11 +144,16 @@ class RemoteTransport:
                 raise Unavailable(
                     f"the connection to {self._peer} is closed: this process is stopping"
                 )
-            if self._channel is None or self._pid != os.getpid():
+            renewed = self._tls is not None and self._target[1] != self._tls.version()
+            if self._channel is None or self._pid != os.getpid() or renewed:
                 if self._channel is not None:
                     self._old_channels.append(self._channel)
-                self._target = grpc_target(self.address)
-                self._channel = grpc.insecure_channel(self._target, options=self._options)
+                self._target = self._find_target()
+                self._channel = (
+                    grpc.insecure_channel(self._target[0], options=self._options)
+                    if self._tls is None
+                    else self._tls.channel(self._target[0], self._options)
+                )
                 self._pid, self._stubs = os.getpid(), {}
             stub = self._stubs.get(path)
             if stub is None:
@@ -159,6 +179,17 @@ class RemoteTransport:
             reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
         except grpc.RpcError as error:
             asterism_error = error_from_rpc(error, self._peer)
+            if isinstance(asterism_error, Unavailable):
+                asterism_error = (
+                    tls_mismatch(
+                        error.details() or "",
+                        peer=self._peer,
+                        address=self.address,
+                        tls=self._tls,
+                        remedies=_TLS_REMEDIES,
+                    )
+                    or asterism_error
+                )
             if type(asterism_error) is Unavailable:
                 self._check_target()
             raise asterism_error from error
@@ -167,9 +198,14 @@ class RemoteTransport:
     def _check_target(self) -> None:
         """Drop the channel if the target has changed, as after a restart of the daemon."""
         with self._lock:
-            if self._channel is not None and self._target != grpc_target(self.address):
+            if self._channel is not None and self._target != self._find_target():
                 self._old_channels.append(self._channel)
                 self._channel = None
+
+    def _find_target(self) -> tuple[str, int]:
+        if self._tls is not None:
+            return self.address, self._tls.version()
+        return grpc_target(self.address), 0
 
     def close(self) -> None:
         """Close the channel; running calls end with Unavailable."""

@@ -23,6 +23,7 @@ from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.listening import listen, listen_error
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
+from asterism_daemonkit.tls import DaemonTls
 from asterism_io.unix_sockets import socket_name
 from asterism_proto.errors import (
     CALLER_KEY,
@@ -223,6 +224,8 @@ class GrpcServer:
         Counts calls.
     options : sequence of (str, int)
         Further options of the connections, such as `FIXED_WINDOW_OPTIONS`.
+    tls : DaemonTls, optional
+        Certificates of the port. Default: the port is not encrypted.
     """
 
     def __init__(
@@ -234,8 +237,9 @@ class GrpcServer:
         queue: int = 256,
         metrics: Metrics | None = None,
         options: Sequence[tuple[str, int]] = (),
+        tls: DaemonTls | None = None,
     ) -> None:
-        self._address = address
+        self._address, self._tls = address, tls
         self._metrics = metrics
         self._pool = _FairPool(workers, queue)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
@@ -264,10 +268,15 @@ class GrpcServer:
         """Open the port and return its number; Unavailable if it is taken."""
         listen(self._address).close()  # gRPC would explain a taken port in its own log alone
         try:
-            port: int = self._server.add_insecure_port(self._address)
+            port: int = (
+                self._server.add_insecure_port(self._address)
+                if self._tls is None
+                else self._server.add_secure_port(self._address, self._tls.grpc_credentials())
+            )
         except RuntimeError as error:
             raise listen_error(self._address, str(error)) from error
-        self._open_unix_socket(port)
+        if self._tls is None:  # nothing is reachable without TLS, on this host either
+            self._open_unix_socket(port)
         self._server.start()
         return port
 

@@ -23,6 +23,7 @@ from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.http_errors import add_error_handlers, error_response, handle_error
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.tls import DaemonTls
 from asterism_model import unicode_text
 from asterism_proto.errors import InvalidRequest
 
@@ -297,6 +298,8 @@ class HttpServer:
         Host names under which the server may be called.
     routers : sequence of APIRouter
         Further routes.
+    tls : DaemonTls, optional
+        Certificates of the port. Default: the port is not encrypted.
     """
 
     def __init__(
@@ -310,6 +313,7 @@ class HttpServer:
         metrics: Metrics,
         allowed_hosts: AllowedHosts,
         routers: Sequence[APIRouter] = (),
+        tls: DaemonTls | None = None,
     ) -> None:
         self._address = address
         self.app = create_app(
@@ -322,16 +326,18 @@ class HttpServer:
             routers=routers,
         )
         logging.getLogger("uvicorn.error").addFilter(_name_invalid_request)
-        self._server = _UvicornServer(
-            uvicorn.Config(
-                _DateHeader(self.app),
-                log_config=None,
-                access_log=False,
-                date_header=False,
-                lifespan="off",
-                timeout_graceful_shutdown=2,
-            )
+        config = uvicorn.Config(
+            _DateHeader(self.app),
+            log_config=None,
+            access_log=False,
+            date_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
         )
+        if tls is not None:
+            config.load()
+            config.ssl = tls.http_context()
+        self._server = _UvicornServer(config)
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
 

@@ -23,11 +23,12 @@ import contextlib
 import logging
 import os
 import socket
+import ssl
 import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -43,6 +44,7 @@ from asterism_daemonkit.calls import (
 from asterism_daemonkit.liveness_probe import PING_TIMEOUT_S, PROBE_AFTER_S, LivenessProbe
 from asterism_daemonkit.settings import split_address
 from asterism_io import buffer_pool, unix_sockets
+from asterism_io.tls import TlsClient
 from asterism_proto import framing
 from asterism_proto.errors import (
     AsterismError,
@@ -78,6 +80,8 @@ _MAX_IDLE = 64
 _GRPC_FALLBACK_S = 10.0
 """Seconds for which calls use gRPC after the endpoint could not be reached."""
 _CONNECT_TIMEOUT_S = 5.0
+_TLS_RECORD_BYTES = 16 << 10
+"""Maximum bytes of a record of TLS."""
 _UNACKED_LIMIT_MS = 25_000
 """Milliseconds without acknowledgement of sent data after which a connection ends.
 
@@ -145,15 +149,38 @@ def send(
     OSError
         If the connection is broken.
     """
-    buffers = [memoryview(piece) for piece in pieces]
+    is_tls = isinstance(connection, ssl.SSLSocket)  # has no sendmsg
+    buffers = [memoryview(piece) for piece in (_join_small(pieces) if is_tls else pieces)]
     while buffers:
         sent = _wait_for_io(
-            connection, deadline, on_wait, partial(connection.sendmsg, buffers[:512])
+            connection,
+            deadline,
+            on_wait,
+            partial(connection.send, buffers[0])
+            if is_tls
+            else partial(connection.sendmsg, buffers[:512]),
         )
         while buffers and sent >= len(buffers[0]):
             sent -= len(buffers.pop(0))
         if sent:
             buffers[0] = buffers[0][sent:]
+
+
+def _join_small(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield all pieces, with small neighbors joined: each piece becomes a record of TLS."""
+    small: list[bytes | memoryview] = []
+    size = 0
+    for piece in pieces:
+        if size + len(piece) > _TLS_RECORD_BYTES and small:
+            yield b"".join(small)
+            small, size = [], 0
+        if len(piece) >= _TLS_RECORD_BYTES:
+            yield piece
+        elif len(piece):
+            small.append(piece)
+            size += len(piece)
+    if small:
+        yield b"".join(small)
 
 
 def receive(
@@ -337,11 +364,19 @@ class TcpTransport:
         Carries calls over gRPC.
     on_traffic : callable
         Called after each completed call over the endpoint.
+    tls : TlsClient, optional
+        TLS of the connections. Default: none.
     """
 
     def __init__(
-        self, address: str, grpc: ConcurrentTransport, on_traffic: TrafficCallback = ignore_traffic
+        self,
+        address: str,
+        grpc: ConcurrentTransport,
+        on_traffic: TrafficCallback = ignore_traffic,
+        *,
+        tls: TlsClient | None = None,
     ) -> None:
+        self._tls = tls
         self.address = address
         self.peer = f"storaged at {address}"
         """Name of the daemon in messages."""
@@ -500,12 +535,18 @@ class TcpTransport:
         return True
 
     def _dial(self, endpoint: TcpEndpoint, seconds: float) -> socket.socket:
-        """Connect to an endpoint, by its Unix socket if that is on this host."""
-        connection = unix_sockets.connect(endpoint.socket_name, seconds)
-        if connection is None:
-            connection = socket.create_connection((self._host, endpoint.port), timeout=seconds)
+        """Connect to an endpoint; without TLS, by its Unix socket if that is on this host."""
+        if self._tls is None:
+            connection = unix_sockets.connect(endpoint.socket_name, seconds)
+            if connection is not None:
+                return connection
+        started_at = time.monotonic()
+        connection = socket.create_connection((self._host, endpoint.port), timeout=seconds)
         configure_socket(connection)
-        return connection
+        if self._tls is None:
+            return connection
+        remaining_s = max(started_at + seconds - time.monotonic(), 1e-3)
+        return self._tls.wrap(connection, self._host, remaining_s)
 
     def _open(self, endpoint: TcpEndpoint, deadline: float) -> socket.socket:
         connect_deadline = min(deadline, time.monotonic() + _CONNECT_TIMEOUT_S)

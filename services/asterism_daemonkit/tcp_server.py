@@ -9,6 +9,7 @@ import logging
 import secrets
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,7 @@ from asterism_daemonkit.tcp_client import (
     receive,
     send,
 )
+from asterism_daemonkit.tls import DaemonTls
 from asterism_io import unix_sockets
 from asterism_proto import framing
 from asterism_proto.errors import (
@@ -67,6 +69,8 @@ class TcpServer:
         Calls that may wait for their turn; a further call is Busy.
     metrics : Metrics, optional
         Counts calls.
+    tls : DaemonTls, optional
+        Certificates of the port. Default: the port is not encrypted.
     """
 
     def __init__(
@@ -78,8 +82,9 @@ class TcpServer:
         workers: int,
         queue: int,
         metrics: Metrics | None = None,
+        tls: DaemonTls | None = None,
     ) -> None:
-        self._address = address
+        self._address, self._tls = address, tls
         self._methods = {
             method_id(method.path): (method, handlers[method.path])
             for method in methods.values()
@@ -102,9 +107,12 @@ class TcpServer:
         """Open the port and return its number; Unavailable if it is taken."""
         self._listeners = [listen(self._address)]
         self.port = self._listeners[0].getsockname()[1]
+        # With TLS, nothing is reachable without it, on this host either.
         if (
-            unix_listener := unix_sockets.listen(f"asterism-streams:{secrets.token_hex(8)}")
-        ) is not None:
+            self._tls is None
+            and (unix_listener := unix_sockets.listen(f"asterism-streams:{secrets.token_hex(8)}"))
+            is not None
+        ):
             self._listeners.append(unix_listener)
             self.socket_name = unix_listener.getsockname()[1:].decode()
         for listener in self._listeners:
@@ -127,7 +135,8 @@ class TcpServer:
             connections = list(self._connections)
         for connection in connections:
             with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+                # not SSLSocket.shutdown, which would let the connection's thread read plain bytes
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def _accept(self, listener: socket.socket) -> None:
         while not self._stopping:
@@ -163,6 +172,8 @@ class TcpServer:
         try:
             configure_socket(connection)
             deadline = time.monotonic() + _GREETING_TIMEOUT_S
+            if self._tls is not None:
+                connection = self._encrypt(connection, self._tls)
             magic, _, key = GREETING.unpack(receive(connection, GREETING.size, deadline))
             authenticated = magic == MAGIC and key == self.key
             send(connection, [GREETING.pack(MAGIC, 0, self.key if authenticated else 0)], deadline)
@@ -174,9 +185,29 @@ class TcpServer:
         except MemoryError as error:
             logger.warning("memory_exhausted", extra={"cause": str(error)})
         finally:
-            with self._lock:
-                self._connections.discard(connection)
-            connection.close()
+            self._discard(connection)
+
+    def _encrypt(self, connection: socket.socket, tls: DaemonTls) -> ssl.SSLSocket:
+        """Return the connection after a handshake, which its own thread waits for."""
+        context = tls.server_context()
+        connection.settimeout(_GREETING_TIMEOUT_S)
+        with self._lock:
+            self._connections.discard(connection)
+            encrypted = context.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
+            self._connections.add(encrypted)
+        try:
+            encrypted.do_handshake()
+        except BaseException:
+            self._discard(encrypted)
+            raise
+        return encrypted
+
+    def _discard(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._connections.discard(connection)
+        connection.close()
 
     def _answer(self, connection: socket.socket) -> bool:
         """Serve the next request; return whether another may follow on this connection."""
@@ -265,6 +296,9 @@ def _has_hung_up(connection: socket.socket) -> bool:
     # not select(), which supports only the first 1024 file descriptors of a process
     poller = select.poll()
     try:
+        if isinstance(connection, ssl.SSLSocket):  # cannot look at bytes without taking them
+            poller.register(connection, select.POLLRDHUP)
+            return bool(poller.poll(0))
         poller.register(connection, select.POLLIN)
         return bool(poller.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
     except (OSError, ValueError):

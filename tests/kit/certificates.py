@@ -70,7 +70,8 @@ class Authority:
     ) -> Certificate:
         """Write a certificate for some names and addresses, valid between two times from now.
 
-        ``usages`` limits it to ``"server"`` or ``"client"``. An issued certificate of the same name is replaced, as a renewal does: each file at once.
+        ``usages`` limits it to ``"server"`` or ``"client"``. An issued certificate of the same name
+        is replaced, as a renewal does: each file at once.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

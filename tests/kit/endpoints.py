@@ -14,6 +14,7 @@ from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import TcpEndpoint, TcpTransport
 from asterism_daemonkit.tcp_server import TcpServer
+from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import Internal
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
@@ -59,6 +60,7 @@ def endpoints(
     queue: int = 8,
     metrics: Metrics | None = None,
     local: bool = False,
+    tls: DaemonTls | None = None,
 ) -> Iterator[Endpoints]:
     transports_used: list[str] = []
     announced: list[TcpEndpoint] = []
@@ -86,14 +88,17 @@ def endpoints(
         workers=workers,
         queue=queue,
         metrics=metrics,
+        tls=tls,
     )
     grpc = GrpcServer(
         address="127.0.0.1:0",
         services={METHOD.service: (STORE, {**handlers, METHOD.path: handler_for("grpc")})},
+        tls=tls,
     )
     announced.append(TcpEndpoint(stream.start(), stream.key, stream.socket_name if local else ""))
     address = f"127.0.0.1:{grpc.start()}"
-    transport = TcpTransport(address, RemoteTransport(address))
+    client_tls = None if tls is None else tls.client
+    transport = TcpTransport(address, RemoteTransport(address, tls=client_tls), tls=client_tls)
     try:
         yield Endpoints(stream, grpc, transport, transports_used, announced)
     finally:
