@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from asterism import euler, ops, records
     from asterism.calls.loads import Load
     from asterism.graph import Client, Graph
+    from asterism.transport.tls import Tls
+    from asterism_io.tls_options import TlsOptions
     from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "NotReady",
     "Schema",
     "Stale",
+    "TlsOptions",
     "Unavailable",
     "__version__",
     "connect",
@@ -72,6 +75,7 @@ _HOMES = {
     "Load": "asterism.calls.loads",
     "NodeType": "asterism_model.schema",
     "Schema": "asterism_model.schema",
+    "TlsOptions": "asterism_io.tls_options",
 }
 
 
@@ -112,6 +116,7 @@ def connect(
     timeout_s: float = 30.0,
     hedge: float | str | None = None,
     direct: bool = False,
+    tls: Tls = None,
 ) -> Client: ...
 
 
@@ -123,6 +128,7 @@ def connect(
     timeout_s: float = 30.0,
     hedge: float | str | None = None,
     direct: bool = False,
+    tls: Tls = None,
 ) -> Graph: ...
 
 
@@ -133,6 +139,7 @@ def connect(
     timeout_s: float = 30.0,
     hedge: float | str | None = None,
     direct: bool = False,
+    tls: Tls = None,
 ) -> Client | Graph:
     """Connect to a running service and return a client, or the graph in one of its spaces.
 
@@ -156,6 +163,13 @@ def connect(
         graphd. This is faster, and trainers do not share a graphd's cores; the arrays are the same.
         It needs ``asterism-graph[server]`` and network access to the storageds. Requests that
         storageds do not serve go through the graphds.
+    tls : TlsOptions, bool or path, optional
+        TLS of the connections: the file of the certificate authorities that sign the service's
+        certificates; True for those that this system trusts; or `TlsOptions`, which also name the
+        certificate of this client. False: no TLS. None: as the environment says
+        (``ASTERISM_TLS_CA``, ``ASTERISM_TLS_CERT``, ``ASTERISM_TLS_KEY``,
+        ``ASTERISM_TLS_SERVER_NAME``); without these variables, no TLS. Changed files are used for
+        new connections.
 
     Returns
     -------
@@ -179,11 +193,11 @@ def connect(
     from asterism.graph import Client
     from asterism.transport.direct import DirectTransport
     from asterism.transport.grpc import GrpcTransport
+    from asterism.transport.tls import tls_options
 
     unicode_text.check("addresses", addresses)
-    transport = (
-        DirectTransport(addresses, hedge=hedge) if direct else GrpcTransport(addresses, hedge=hedge)
-    )
+    transport_class = DirectTransport if direct else GrpcTransport
+    transport = transport_class(addresses, hedge=hedge, tls=tls_options(tls))
     client = Client(transport, timeout_s=timeout_s)
     return client if space is None else client.graph(space)
 

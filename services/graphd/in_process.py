@@ -19,6 +19,7 @@ from asterism_daemonkit.calls import CallContext, Handler, LocalTransport, Pendi
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.malloc_tuning import keep_freed_memory
 from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_io.tls import TlsClient
 from asterism_model.prices import Limits
 from asterism_proto.errors import AsterismError, Busy, Deadline, Stale, Unavailable
 from asterism_proto.methods import GRAPH, Method
@@ -57,6 +58,8 @@ class InProcessGraphd:
     guard : callable
         Returns the context in which calls over gRPC are made. A process that may fork must not
         fork meanwhile.
+    tls : TlsClient, optional
+        TLS of the connections to storageds. Default: none.
 
     Notes
     -----
@@ -65,10 +68,12 @@ class InProcessGraphd:
     belongs to the process that created it.
     """
 
-    def __init__(self, fetch_routes: RouteSource, guard: Guard) -> None:
+    def __init__(
+        self, fetch_routes: RouteSource, guard: Guard, *, tls: TlsClient | None = None
+    ) -> None:
         compile_kernels()
         keep_freed_memory()
-        self._fetch_routes, self._guard = fetch_routes, guard
+        self._fetch_routes, self._guard, self._tls = fetch_routes, guard, tls
         self._routing = RoutingTable()
         self._hosts = StoragedPool(self._connect)
         api = GraphService(
@@ -176,7 +181,11 @@ class InProcessGraphd:
     def _connect(self, address: str) -> TcpTransport:
         """Return a transport to a storaged, after one successful connection."""
         transport = TcpTransport(
-            address, _ForkSafeTransport(RemoteTransport(address, role="storaged"), self._guard)
+            address,
+            _ForkSafeTransport(
+                RemoteTransport(address, role="storaged", tls=self._tls), self._guard
+            ),
+            tls=self._tls,
         )
         try:
             transport.return_connection(

@@ -18,6 +18,7 @@ from asterism.transport.direct import DirectTransport
 from asterism.transport.embedded import start_embedded
 from asterism.transport.grpc import ClientTransport, GrpcTransport
 from asterism.transport.retry_budget import Traffic
+from asterism.transport.tls import Tls, tls_options
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content
 
@@ -110,6 +111,7 @@ def connect(
     timeout_s: float = 30.0,
     hedge: float | str | None = None,
     direct: bool = False,
+    tls: Tls = None,
 ) -> Opening[AsyncClient]: ...
 
 
@@ -121,6 +123,7 @@ def connect(
     timeout_s: float = 30.0,
     hedge: float | str | None = None,
     direct: bool = False,
+    tls: Tls = None,
 ) -> Opening[AsyncGraph]: ...
 
 
@@ -131,6 +134,7 @@ def connect(
     timeout_s: float = 30.0,
     hedge: float | str | None = None,
     direct: bool = False,
+    tls: Tls = None,
 ) -> Opening[AsyncClient] | Opening[AsyncGraph]:
     """Open an asyncio client of a running service, or the graph in one of its spaces.
 
@@ -149,6 +153,8 @@ def connect(
     direct : bool, default False
         Send requests to the storageds from this process, as in ``asterism.connect``. Needs
         ``asterism-graph[server]``.
+    tls : TlsOptions, bool or path, optional
+        TLS of the connections, as in ``asterism.connect``.
 
     Returns
     -------
@@ -171,10 +177,11 @@ def connect(
     """
 
     async def client() -> AsyncClient:
+        options = tls_options(tls)
         transport = (
-            ThreadPoolTransport(DirectTransport(addresses, hedge=hedge))
+            ThreadPoolTransport(DirectTransport(addresses, hedge=hedge, tls=options))
             if direct
-            else GrpcTransport(addresses, hedge=hedge, waits=GREENLET_WAITER)
+            else GrpcTransport(addresses, hedge=hedge, waits=GREENLET_WAITER, tls=options)
         )
         return AsyncClient(Client(transport, timeout_s=timeout_s, waits=GREENLET_WAITER))
 

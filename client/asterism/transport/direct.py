@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from asterism.extras import required
 from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.grpc import ClientClosed, GrpcTransport
+from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import Deadline
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, Method
@@ -41,6 +42,8 @@ class DirectTransport(GrpcTransport):
         Addresses of graphds, as in `GrpcTransport`.
     hedge : float or "p95", optional
         Delay of a second request to a graphd, as in `GrpcTransport`. None: never.
+    tls : TlsOptions, optional
+        TLS of the connections to graphds and storageds. None: without TLS.
 
     Raises
     ------
@@ -48,8 +51,14 @@ class DirectTransport(GrpcTransport):
         If the server's packages are not installed.
     """
 
-    def __init__(self, addresses: str | Sequence[str], *, hedge: float | str | None = None) -> None:
-        super().__init__(addresses, hedge=hedge)
+    def __init__(
+        self,
+        addresses: str | Sequence[str],
+        *,
+        hedge: float | str | None = None,
+        tls: TlsOptions | None = None,
+    ) -> None:
+        super().__init__(addresses, hedge=hedge, tls=tls)
         _import_direct()
         self._direct: InProcessGraphd | None = None
         self._direct_pid = 0
@@ -61,7 +70,9 @@ class DirectTransport(GrpcTransport):
         """
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"addresses": self.addresses, "hedge": self._hedge}
+        state = super().__getstate__()
+        del state["waits"]
+        return state
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
@@ -97,7 +108,7 @@ class DirectTransport(GrpcTransport):
                 if self._direct is not None:
                     self._parents.append(self._direct)
                 self._direct, self._direct_pid = (
-                    _import_direct()(self._fetch_routes, FORK_GUARD.call_scope),
+                    _import_direct()(self._fetch_routes, FORK_GUARD.call_scope, tls=self._tls),
                     os.getpid(),
                 )
             return self._direct

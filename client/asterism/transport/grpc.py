@@ -21,7 +21,10 @@ import grpc
 from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.hedging import HedgedRequest
 from asterism.transport.retry_budget import HedgeDelays, RetryBudget, Traffic
+from asterism.transport.tls import REMEDIES
 from asterism.transport.waiting import THREAD_WAITER, FairSemaphore, Waiter
+from asterism_io.tls import TlsClient, TlsMismatch, tls_mismatch
+from asterism_io.tls_options import TlsOptions
 from asterism_io.unix_sockets import grpc_target
 from asterism_proto.errors import (
     CALLER_KEY,
@@ -172,11 +175,13 @@ class GrpcTransport:
         never.
     waits : Waiter
         Implementation of waiting; threads by default.
+    tls : TlsOptions, optional
+        TLS of the connections. None: without TLS.
 
     Raises
     ------
     InvalidRequest
-        If an address or ``hedge`` is invalid.
+        If an address, ``hedge`` or a file of ``tls`` is invalid.
     """
 
     is_remote = True
@@ -193,15 +198,18 @@ class GrpcTransport:
         *,
         hedge: float | str | None = None,
         waits: Waiter = THREAD_WAITER,
+        tls: TlsOptions | None = None,
     ) -> None:
         self.addresses = parse_addresses(addresses)
+        self._tls = None if tls is None else TlsClient(tls)
         self._hedge, self._waiter = hedge, waits
         self._delays = None if hedge is None else HedgeDelays(hedge)
         self._lock = threading.Lock()
         self._pid = 0
         self._channels: list[grpc.Channel] = []
-        self._targets: list[str] = []
-        """Target of each channel: the address, or a shorter route to it."""
+        self._targets: list[tuple[str, int]] = []
+        """Target of each channel: the address, or a shorter route to it. With TLS, also the version
+        of the certificates."""
         self._checked_at: list[float] = []
         """Monotonic time of the last check of each target."""
         self._retired_channels: list[grpc.Channel] = []
@@ -218,7 +226,12 @@ class GrpcTransport:
         FORK_GUARD.add_lock_owner(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"addresses": self.addresses, "hedge": self._hedge, "waits": self._waiter}
+        return {
+            "addresses": self.addresses,
+            "hedge": self._hedge,
+            "waits": self._waiter,
+            "tls": self._tls and self._tls.options,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]  # a copy in another process starts afresh
@@ -271,7 +284,7 @@ class GrpcTransport:
             try:
                 return method.unpack_reply(self._send_queued(method, data, deadline))
             except (Unavailable, Stale, Busy) as error:
-                retryable = not isinstance(error, Deadline | ClientClosed) and (
+                retryable = not self._is_permanent(error) and (
                     method.path not in NON_IDEMPOTENT_METHODS
                     or (isinstance(error, Unavailable) and error.never_arrived)
                 )
@@ -285,6 +298,12 @@ class GrpcTransport:
                 ):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def _is_permanent(self, error: AsterismError) -> bool:
+        """Return whether no other attempt can succeed; of several addresses, another one may."""
+        return isinstance(error, Deadline | ClientClosed) or (
+            isinstance(error, TlsMismatch) and len(self.addresses) == 1
+        )
 
     def _may_retry(self, deadline: float, pause: float) -> bool:
         """Wait for the next attempt; return False if the call would time out before it."""
@@ -382,13 +401,24 @@ class GrpcTransport:
 
     def _translate_error(self, rpc_error: grpc.RpcError, address_index: int) -> AsterismError:
         """Return the typed error; skip an address that did not respond for a while."""
-        error = error_from_rpc(rpc_error, f"graphd at {self.addresses[address_index]}")
+        address = self.addresses[address_index]
+        error = error_from_rpc(rpc_error, f"graphd at {address}")
         if isinstance(error, Unavailable) and not isinstance(error, Deadline):
             with self._lock:
                 self._cooldown_ends[address_index] = time.monotonic() + _COOLDOWN_S
                 if error.never_arrived:
                     # The daemon may have restarted, and may be reachable by another route.
                     self._checked_at[address_index] = -math.inf
+            mismatch = tls_mismatch(
+                rpc_error.details() or "",
+                peer=f"graphd at {address}",
+                address=address,
+                tls=self._tls,
+                remedies=REMEDIES,
+            )
+            if mismatch is not None:
+                mismatch.never_arrived = True
+                return mismatch
         return error
 
     def _count(self, **increments: int) -> None:
@@ -408,10 +438,8 @@ class GrpcTransport:
                 # In a forked child, the threads of the parent's channels do not exist. The channels
                 # are left alone, not closed.
                 self._pid, self._stubs, self._cooldown_ends = os.getpid(), {}, {}
-                self._targets = [grpc_target(address) for address in self.addresses]
-                self._channels = [
-                    grpc.insecure_channel(target, options=_OPTIONS) for target in self._targets
-                ]
+                self._targets = [self._find_target(address) for address in self.addresses]
+                self._channels = [self._open_channel(target) for target, _ in self._targets]
                 self._checked_at = [time.monotonic()] * len(self.addresses)
                 self._next_address = random.randrange(len(self.addresses))
             now = time.monotonic()
@@ -428,18 +456,26 @@ class GrpcTransport:
 
     def _refresh_channel(self, address_index: int, now: float) -> None:
         """Replace the channel to an address if its best route has changed."""
-        self._checked_at[address_index], target = now, grpc_target(self.addresses[address_index])
+        self._checked_at[address_index] = now
+        target = self._find_target(self.addresses[address_index])
         if target != self._targets[address_index]:
             self._retired_channels.append(
                 self._channels[address_index]
             )  # Calls may still be active there.
-            self._channels[address_index], self._targets[address_index] = (
-                grpc.insecure_channel(target, options=_OPTIONS),
-                target,
-            )
+            self._channels[address_index] = self._open_channel(target[0])
+            self._targets[address_index] = target
             self._stubs = {
                 key: stub for key, stub in self._stubs.items() if key[0] != address_index
             }
+
+    def _find_target(self, address: str) -> tuple[str, int]:
+        # With TLS, a daemon has no Unix sockets.
+        return (grpc_target(address), 0) if self._tls is None else (address, self._tls.version())
+
+    def _open_channel(self, target: str) -> grpc.Channel:
+        if self._tls is None:
+            return grpc.insecure_channel(target, options=_OPTIONS)
+        return self._tls.channel(target, _OPTIONS)
 
     def _stub_at(self, address_index: int, path: str) -> Any:
         stub = self._stubs.get((address_index, path))

@@ -1,0 +1,56 @@
+"""TLS of a client: what callers pass as ``tls``, and the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from asterism_io.tls_options import SYSTEM_CA, TlsOptions, TlsRemedies
+from asterism_proto.errors import InvalidRequest
+
+ENVIRONMENT = {
+    "ca": "ASTERISM_TLS_CA",
+    "cert": "ASTERISM_TLS_CERT",
+    "key": "ASTERISM_TLS_KEY",
+    "server_name": "ASTERISM_TLS_SERVER_NAME",
+}
+"""Environment variable of each option."""
+REMEDIES = TlsRemedies(
+    enable="connect with tls='ca.pem', --tls-ca ca.pem or ASTERISM_TLS_CA",
+    disable="connect without tls, --tls-ca and ASTERISM_TLS_CA",
+    identify="connect with tls=TlsOptions(ca=..., cert=..., key=...), or with --tls-cert and "
+    "--tls-key",
+)
+
+Tls = TlsOptions | bool | str | os.PathLike[str] | None
+"""Options; a file of certificate authorities; True: those of the system; None: the environment."""
+
+
+def tls_from(values: Mapping[str, str | None]) -> TlsOptions | None:
+    """Return the options with these fields; None if none of them has a value."""
+    given = {field: value for field, value in values.items() if value}
+    return TlsOptions(**given) if given else None
+
+
+def tls_options(tls: Tls) -> TlsOptions | None:
+    """Return the options of a connection; None: without TLS.
+
+    Raises
+    ------
+    InvalidRequest
+        If ``tls`` is of another type.
+    """
+    if isinstance(tls, TlsOptions):
+        return tls
+    if tls is None:
+        # A client has no settings of its own.
+        return tls_from(
+            {field: os.environ.get(name) for field, name in ENVIRONMENT.items()}  # noqa: TID251
+        )
+    if isinstance(tls, bool):
+        return TlsOptions(ca=SYSTEM_CA) if tls else None
+    if isinstance(tls, str | os.PathLike) and (path := os.fspath(tls)):
+        return TlsOptions(ca=path)
+    raise InvalidRequest(
+        f"tls={tls!r}: expected True, a file of certificate authorities, or TlsOptions"
+    )
