@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import InvalidRequest
 
 
@@ -39,6 +40,20 @@ class DaemonSettings(BaseSettings):
     """Further host names under which the HTTP server may be called, comma-separated.
 
     Examples: graph.example.com, .example.com (all names below it), * (any)."""
+    tls_cert: str = ""
+    """PEM file of the daemon's certificate, followed by its chain. It serves every port and is
+    shown to the daemons that this one calls. A changed file is used from the next handshake on.
+    Empty: no TLS."""
+    tls_key: str = ""
+    """PEM file of the private key of `tls_cert`, without a passphrase."""
+    tls_ca: str = ""
+    """PEM file of the authorities that sign the certificates of other daemons and, with
+    `tls_client_auth`, of clients. Empty: those that the system trusts."""
+    tls_client_auth: Literal["none", "required"] = "none"
+    """`required`: demand a certificate signed by `tls_ca` of every client on every port (mutual
+    TLS)."""
+    tls_server_name: str = ""
+    """Name that the certificates of other daemons contain. Empty: the host of their address."""
     log_level: str = "INFO"
     """Log level: DEBUG (each call), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
@@ -59,6 +74,11 @@ class DaemonSettings(BaseSettings):
     def _is_an_address(cls, value: str) -> str:
         split_address(value)
         return value
+
+    @model_validator(mode="after")
+    def _are_tls_settings(self) -> Self:
+        check_tls_settings(self.tls_cert, self.tls_key, self.tls_ca, self.tls_client_auth)
+        return self
 
     @classmethod
     def read(cls, arguments: list[str] | None = None) -> Self:
@@ -85,9 +105,46 @@ class DaemonSettings(BaseSettings):
         """Return the host names under which the HTTP server may be called."""
         return AllowedHosts(self.http_names.split(","), self.advertise)
 
+    def tls(self) -> DaemonTls | None:
+        """Return the daemon's certificates; None without TLS.
+
+        Raises
+        ------
+        InvalidRequest
+            If a file cannot be used, or the certificate is not valid now.
+        """
+        if not self.tls_cert:
+            return None
+        return DaemonTls(
+            cert=self.tls_cert,
+            key=self.tls_key,
+            ca=self.tls_ca,
+            client_auth=self.tls_client_auth == "required",
+            server_name=self.tls_server_name,
+        )
+
     def flags(self) -> dict[str, Any]:
         """Return all settings as plain values, for ``/flags``."""
         return self.model_dump(mode="json")
+
+
+def check_tls_settings(cert: str, key: str, ca: str, client_auth: str) -> None:
+    """Check that the settings of TLS are given together.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting that is missing.
+    """
+    if bool(cert) != bool(key):
+        given, missing = ("tls_cert", "tls_key") if cert else ("tls_key", "tls_cert")
+        raise ValueError(f"{given}={cert or key!r}: expected {missing} with it")
+    if client_auth == "required" and not ca:
+        raise ValueError(
+            "tls_client_auth='required': expected tls_ca, the authorities of clients' certificates"
+        )
+    if (ca or client_auth == "required") and not cert:
+        raise ValueError(f"tls_ca={ca!r}: expected tls_cert and tls_key with it")
 
 
 def invalid_setting(error: ValidationError) -> InvalidRequest:

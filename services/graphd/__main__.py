@@ -25,12 +25,20 @@ def main(arguments: list[str]) -> int:
         settings = GraphdSettings.read(arguments)
         exit_on_lost_threads()
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
+        tls = settings.tls()
+        client_tls = None if tls is None else tls.client
         graphd = Graphd(
             settings,
-            RemoteTransport(settings.metad, role="metad", options=FIXED_WINDOW_OPTIONS),
-            lambda address, tally: TcpTransport(
-                address, RemoteTransport(address, tally, role="storaged"), tally
+            RemoteTransport(
+                settings.metad, role="metad", options=FIXED_WINDOW_OPTIONS, tls=client_tls
             ),
+            lambda address, tally: TcpTransport(
+                address,
+                RemoteTransport(address, tally, role="storaged", tls=client_tls),
+                tally,
+                tls=client_tls,
+            ),
+            tls=tls,
         )
         graphd.start()
         graphd.open_ports()

@@ -28,6 +28,7 @@ from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
+from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_proto.errors import NotFound
 from asterism_proto.methods import CATALOG, GRAPH, Method
@@ -71,6 +72,8 @@ class Graphd:
     compile_ahead : bool
         Compile all kernels at the start, and be ready afterwards. Otherwise a kernel is compiled
         when it is first called. Default True.
+    tls : DaemonTls, optional
+        Certificates of the ports. Default: the ports are not encrypted.
     """
 
     def __init__(
@@ -81,7 +84,9 @@ class Graphd:
         *,
         on_poll_reply: Callable[[metad_pb.PollReply], None] | None = None,
         compile_ahead: bool = True,
+        tls: DaemonTls | None = None,
     ) -> None:
+        self._tls = tls
         self._on_poll_reply, self._compile_ahead = on_poll_reply, compile_ahead
         self._settings = settings
         self._metad = metad
@@ -161,6 +166,7 @@ class Graphd:
             workers=settings.grpc_workers,
             queue=settings.grpc_queue,
             metrics=self.metrics,
+            tls=self._tls,
         )
         self.grpc_port = self._grpc.start()
         self._pages = self.create_pages(daemon="graphd", metrics=self.metrics, missing=self.ready)
@@ -173,10 +179,13 @@ class Graphd:
             metrics=self.metrics,
             allowed_hosts=settings.allowed_hosts(),
             routers=[
-                *self.api_routers(lambda: settings.advertised_address(self.grpc_port)),
+                *self.api_routers(
+                    lambda: settings.advertised_address(self.grpc_port), tls=self._tls
+                ),
                 job_router(LocalTransport(self.catalog_handlers)),
                 *self._pages.routers,
             ],
+            tls=self._tls,
         )
         self.http_port = self._http.start()
         self._pages.start()
@@ -186,18 +195,22 @@ class Graphd:
         write_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port)
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
 
-    def api_routers(self, address: Callable[[], str]) -> list[APIRouter]:
+    def api_routers(
+        self, address: Callable[[], str], *, tls: DaemonTls | None = None
+    ) -> list[APIRouter]:
         """Return the HTTP API, for the HTTP port of this daemon or of its host process.
 
         Parameters
         ----------
         address : callable
             Returns host:port of the gRPC port, which the self-test calls.
+        tls : DaemonTls, optional
+            Certificates of that port.
         """
         return [
             sampling_router(self.handlers, self._api.versions.space_of),
             query_router(self.query_service),
-            verify_router(address),
+            verify_router(address, tls),
         ]
 
     def create_pages(

@@ -19,6 +19,7 @@ from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
+from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -169,6 +170,12 @@ class Metad:
 
     `handlers` serve callers in this process; `open_ports` serves the network.
 
+    Parameters
+    ----------
+    settings : MetadSettings
+    tls : DaemonTls, optional
+        Certificates of the ports. Default: the ports are not encrypted.
+
     Raises
     ------
     Conflict
@@ -177,8 +184,8 @@ class Metad:
         If the stored catalog cannot be decoded.
     """
 
-    def __init__(self, settings: MetadSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: MetadSettings, *, tls: DaemonTls | None = None) -> None:
+        self.settings, self._tls = settings, tls
         self._identity = open_folder(settings.data, "metad")
         with ExitStack() as undo:
             undo.callback(self._identity.release)
@@ -229,6 +236,7 @@ class Metad:
             queue=self.settings.grpc_queue,
             metrics=self.metrics,
             options=FIXED_WINDOW_OPTIONS,
+            tls=self._tls,
         )
         self._http = HttpServer(
             address=self.settings.http_listen,
@@ -239,6 +247,7 @@ class Metad:
             metrics=self.metrics,
             allowed_hosts=self.settings.allowed_hosts(),
             routers=self.api_routers(),
+            tls=self._tls,
         )
         self.grpc_port = self._grpc.start()
         self.http_port = self._http.start()

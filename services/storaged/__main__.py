@@ -30,10 +30,17 @@ def main(arguments: list[str]) -> int:
         fork_server.fork()  # Must precede any thread.
         exit_on_lost_threads()
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
+        tls = settings.tls()
         storaged = Storaged(
             settings,
-            RemoteTransport(settings.metad, role="metad", options=FIXED_WINDOW_OPTIONS),
+            RemoteTransport(
+                settings.metad,
+                role="metad",
+                options=FIXED_WINDOW_OPTIONS,
+                tls=None if tls is None else tls.client,
+            ),
             fork_server=fork_server,
+            tls=tls,
         )
         storaged.open_ports()
         storaged.start()

@@ -23,6 +23,7 @@ from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
+from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
@@ -83,6 +84,8 @@ class Storaged:
     compile_ahead : bool
         Compile all kernels at the start, and be ready afterwards. Otherwise a kernel is compiled
         when it is first called. Default True.
+    tls : DaemonTls, optional
+        Certificates of the ports. Default: the ports are not encrypted.
     """
 
     def __init__(
@@ -93,7 +96,9 @@ class Storaged:
         fenced: bool = True,
         fork_server: ForkServer | None = None,
         compile_ahead: bool = True,
+        tls: DaemonTls | None = None,
     ) -> None:
+        self._tls = tls
         _raise_file_limit()
         self._settings, self._compile_ahead = settings, compile_ahead
         self._paths = DataPaths(settings.data)
@@ -292,6 +297,7 @@ class Storaged:
                 workers=settings.grpc_workers,
                 queue=settings.grpc_queue,
                 metrics=self.metrics,
+                tls=self._tls,
             )
             self._stream.start()
         self._grpc = GrpcServer(
@@ -300,6 +306,7 @@ class Storaged:
             workers=settings.grpc_workers,
             queue=settings.grpc_queue,
             metrics=self.metrics,
+            tls=self._tls,
         )
         self.grpc_port = self._grpc.start()
         self._http = HttpServer(
@@ -310,6 +317,7 @@ class Storaged:
             flags=settings.flags(),
             metrics=self.metrics,
             allowed_hosts=settings.allowed_hosts(),
+            tls=self._tls,
         )
         self.http_port = self._http.start()
         self._heartbeats.address = settings.advertised_address(self.grpc_port)

@@ -16,6 +16,7 @@ from asterism.graph import Client
 from asterism.transport.grpc import GrpcTransport
 from asterism.verification import VerificationReport, verify
 from asterism_daemonkit.http_models import HttpModel, refusals
+from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import Busy
 from graphd.http.limits import MAX_TIMEOUT_S
 
@@ -55,7 +56,7 @@ class SelfTestResult(HttpModel):
     report: VerificationReport
 
 
-def verify_router(address: Callable[[], str]) -> APIRouter:
+def verify_router(address: Callable[[], str], tls: DaemonTls | None = None) -> APIRouter:
     """Return the router of ``POST /verify``.
 
     Parameters
@@ -63,6 +64,8 @@ def verify_router(address: Callable[[], str]) -> APIRouter:
     address : callable
         Returns host:port of the gRPC port. The test verifies the results that a trainer gets
         there.
+    tls : DaemonTls, optional
+        Certificates of that port.
     """
     api = APIRouter(tags=["self-test"])
     verify_lock = threading.Lock()
@@ -87,7 +90,8 @@ def verify_router(address: Callable[[], str]) -> APIRouter:
                 "ended"
             )
         try:
-            with Client(GrpcTransport(address()), timeout_s=min(test.timeout_s, 30.0)) as client:
+            transport = GrpcTransport(address(), tls=None if tls is None else tls.own_options())
+            with Client(transport, timeout_s=min(test.timeout_s, 30.0)) as client:
                 report = verify(
                     client,
                     test.space,

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tests.kit.certificates import Authority
 
 from asterism_daemonkit.settings import DaemonSettings, split_address
 from asterism_proto.errors import InvalidRequest
@@ -43,3 +46,34 @@ def test_reachable_address_is_the_advertised_or_a_local_one() -> None:
     assert DaemonSettings(listen="0.0.0.0:0").advertised_address(7) == "127.0.0.1:7"
     assert DaemonSettings(listen="10.0.0.1:0").advertised_address(7) == "10.0.0.1:7"
     assert DaemonSettings(listen="0.0.0.0:0", advertise="me:9").advertised_address(7) == "me:9"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--tls-cert", "a.pem"], "tls_cert='a.pem': expected tls_key with it"),
+        (["--tls-key", "a.key"], "tls_key='a.key': expected tls_cert with it"),
+        (["--tls-ca", "ca.pem"], "tls_ca='ca.pem': expected tls_cert and tls_key with it"),
+        (
+            ["--tls-client-auth", "required"],
+            "tls_client_auth='required': expected tls_ca, the authorities of clients' certificates",
+        ),
+        (
+            ["--tls-client-auth", "some"],
+            "tls_client_auth='some': expected 'none' or 'required'",
+        ),
+    ],
+)
+def test_settings_of_tls_are_given_together(flags: list[str], message: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        DaemonSettings.read(flags)
+    assert raised.value.message == message
+
+
+def test_flags_show_files_of_tls_not_their_content(tmp_path: Path) -> None:
+    files = Authority(tmp_path).issue("daemon")
+    settings = DaemonSettings.read(["--tls-cert", str(files.cert), "--tls-key", str(files.key)])
+    assert settings.tls() is not None
+    assert settings.flags()["tls_key"] == str(files.key)
+    assert "PRIVATE" not in str(settings.flags())
+    assert DaemonSettings.read([]).tls() is None
