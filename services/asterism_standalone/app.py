@@ -217,6 +217,7 @@ class Standalone:
         accepts ``http_names`` as host names.
         """
         keep_recent_records()
+        tls = self.settings.tls()
         self._grpc = GrpcServer(
             address=listen,
             services={
@@ -229,6 +230,7 @@ class Standalone:
             workers=_GRPC_WORKERS,
             queue=_GRPC_QUEUE,
             metrics=self.metrics,
+            tls=tls,
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
         self._pages = self._graphd.create_pages(
@@ -244,9 +246,10 @@ class Standalone:
             allowed_hosts=AllowedHosts(http_names, listen),
             routers=[
                 *self._metad.api_routers(),
-                *self._graphd.api_routers(lambda: address),
+                *self._graphd.api_routers(lambda: address, tls=tls),
                 *self._pages.routers,
             ],
+            tls=tls,
         )
         endpoints = Endpoints(
             address=address,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from asterism_daemonkit.request_limits import RequestLimits
-from asterism_daemonkit.settings import invalid_setting
+from asterism_daemonkit.settings import check_tls_settings, invalid_setting
+from asterism_daemonkit.tls import DaemonTls
 from asterism_io.allowed_addresses import AllowedAddresses
 
 
@@ -38,11 +39,42 @@ class StandaloneSettings(RequestLimits):
     The first start compiles kernels for one or two minutes, and for longer on a busy host.
     """
 
+    tls_cert: str = ""
+    """PEM file of the certificate of open ports, followed by its chain. Empty: no TLS."""
+    tls_key: str = ""
+    """PEM file of the private key of `tls_cert`, without a passphrase."""
+    tls_ca: str = ""
+    """PEM file of the authorities of clients' certificates."""
+    tls_client_auth: Literal["none", "required"] = "none"
+    """`required`: demand a certificate signed by `tls_ca` of every client."""
+
+    @model_validator(mode="after")
+    def _are_tls_settings(self) -> Self:
+        check_tls_settings(self.tls_cert, self.tls_key, self.tls_ca, self.tls_client_auth)
+        return self
+
     @field_validator("allowed_addresses")
     @classmethod
     def _are_addresses(cls, value: str) -> str:
         AllowedAddresses.parse(value, daemon="metad")
         return value
+
+    def tls(self) -> DaemonTls | None:
+        """Return the certificates of open ports; None without TLS.
+
+        Raises
+        ------
+        InvalidRequest
+            If a file cannot be used, or the certificate is not valid now.
+        """
+        if not self.tls_cert:
+            return None
+        return DaemonTls(
+            cert=self.tls_cert,
+            key=self.tls_key,
+            ca=self.tls_ca,
+            client_auth=self.tls_client_auth == "required",
+        )
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> StandaloneSettings:

@@ -39,6 +39,8 @@ from asterism.cli.global_options import hoist_global_options, is_json_requested
 from asterism.cli.interruption import Interrupted
 from asterism.cli.output import Output
 from asterism.extras import MissingExtra
+from asterism.transport.tls import ENVIRONMENT as TLS_VARIABLES
+from asterism.transport.tls import tls_from
 from asterism_proto.errors import AsterismError
 
 EPILOG = (
@@ -129,6 +131,37 @@ def options(
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="Seconds that one call may take.")
     ] = 30.0,
+    tls_ca: Annotated[
+        str | None,
+        typer.Option(
+            envvar=TLS_VARIABLES["ca"],
+            metavar="FILE|system",
+            help="Connect with TLS, and trust the certificate authorities in this file, or those "
+            "of this system.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str | None,
+        typer.Option(
+            envvar=TLS_VARIABLES["cert"],
+            metavar="FILE",
+            help="Certificate to show to the service.",
+        ),
+    ] = None,
+    tls_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar=TLS_VARIABLES["key"], metavar="FILE", help="Private key of the certificate."
+        ),
+    ] = None,
+    tls_server_name: Annotated[
+        str | None,
+        typer.Option(
+            envvar=TLS_VARIABLES["server_name"],
+            metavar="NAME",
+            help="Name in the service's certificate. Default: the host of the address.",
+        ),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -141,8 +174,21 @@ def options(
     source = context.get_parameter_source("address")
     if path is not None and source is not None and source.name == "ENVIRONMENT":
         address = None
+    tls = {"ca": tls_ca, "cert": tls_cert, "key": tls_key, "server_name": tls_server_name}
+    sources = {field: context.get_parameter_source(f"tls_{field}") for field in tls}
     context.obj = CommandContext(
-        address=address, path=path, timeout_s=timeout, output=Output(as_json=as_json)
+        address=address,
+        path=path,
+        timeout_s=timeout,
+        output=Output(as_json=as_json),
+        tls=tls_from(tls),
+        tls_arguments=tls_from(
+            {
+                field: value
+                for field, value in tls.items()
+                if (source := sources[field]) is not None and source.name == "COMMANDLINE"
+            }
+        ),
     )
 
 

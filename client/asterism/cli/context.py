@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from asterism.cli.output import Output
+from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class CommandContext:
     """Folder of an embedded graph, instead of an address."""
     timeout_s: float
     output: Output
+    tls: TlsOptions | None = None
+    """TLS of the connection to the address; None: without TLS."""
+    tls_arguments: TlsOptions | None = None
+    """The same from the command line only, without the environment."""
 
     def command_line(self, arguments: str) -> str:
         """Return a command line for the same service, for messages."""
@@ -65,7 +70,7 @@ class CommandContext:
                 yield client
         else:
             with asterism.connect(
-                self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s
+                self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s, tls=self.tls or False
             ) as client:
                 yield client
 

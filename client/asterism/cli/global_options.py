@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-OPTIONS_WITH_VALUE = frozenset({"--address", "--path", "--timeout"})
+OPTIONS_WITH_VALUE = frozenset(
+    {
+        "--address",
+        "--path",
+        "--timeout",
+        "--tls-ca",
+        "--tls-cert",
+        "--tls-key",
+        "--tls-server-name",
+    }
+)
 FLAGS = frozenset({"--json"})
 
 

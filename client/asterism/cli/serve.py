@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,9 +15,11 @@ from asterism.cli.context import command_context
 from asterism.cli.help_text import examples
 from asterism.cli.warm import compile_kernels
 from asterism.extras import required
+from asterism_io.tls_options import TlsOptions
 
 EXAMPLES = examples(
     "asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669",
+    "asterism serve data/ --tls-cert host.pem --tls-key host.key",
 )
 
 
@@ -60,9 +62,17 @@ def serve(
             "interface and there is no --http-name; otherwise none.",
         ),
     ] = None,
+    tls_client_auth: Annotated[
+        Literal["none", "required"],
+        typer.Option(
+            help="With --tls-cert and --tls-key, both endpoints use TLS. required: they also "
+            "demand a certificate of each client, signed by an authority in --tls-ca."
+        ),
+    ] = "none",
 ) -> None:
     """Serve a folder until SIGTERM or Ctrl-C: metad, storaged and graphd in one process."""
-    output = command_context(context).output
+    command = command_context(context)
+    output, tls_files = command.output, command.tls_arguments or TlsOptions()
     compile_kernels(output, feature="asterism serve")
     stop = threading.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -74,7 +84,17 @@ def serve(
     allowed = allowed_addresses(
         allow_address or (), listen=listen, http_listen=http_listen, http_names=http_name or ()
     )
-    service = standalone.Standalone(path, StandaloneSettings(allowed_addresses=allowed))
+    settings = StandaloneSettings.of(
+        {
+            "allowed_addresses": allowed,
+            "tls_cert": tls_files.cert,
+            "tls_key": tls_files.key,
+            "tls_ca": tls_files.ca,
+            "tls_client_auth": tls_client_auth,
+        }
+    )
+    settings.tls()  # an unusable certificate is reported before the folder is opened
+    service = standalone.Standalone(path, settings)
     try:
         service.start(on_wait=lambda missing: output.print_note(f"waiting: {missing}"))
         ports = service.open_ports(
@@ -84,7 +104,8 @@ def serve(
             {"path": str(path), "address": ports.address, "http_address": ports.http_address},
             lambda: (
                 f"Asterism serves {path}\n  gRPC  {ports.address}\n  pages "
-                f"http://{ports.http_address}/ui\n  stop  Ctrl-C"
+                f"{'https' if settings.tls_cert else 'http'}://{ports.http_address}/ui\n"
+                "  stop  Ctrl-C"
             ),
         )
         stop.wait()

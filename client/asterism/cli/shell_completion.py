@@ -17,6 +17,8 @@ from asterism.cli.context import DEFAULT_ADDRESS
 from asterism.cli.global_options import OPTIONS_WITH_VALUE, hoist_global_options
 from asterism.cli.help_text import examples
 from asterism.extras import MissingExtra
+from asterism.transport.tls import ENVIRONMENT as TLS_VARIABLES
+from asterism.transport.tls import tls_from
 from asterism_proto.errors import AsterismError
 
 if TYPE_CHECKING:
@@ -224,7 +226,12 @@ def _ask_service(context: typer.Context, candidates: Callable[[Client], Candidat
         with (
             asterism.open(path, mode="r", timeout_s=_TIMEOUT_S)
             if path is not None
-            else asterism.connect(address or DEFAULT_ADDRESS, timeout_s=_TIMEOUT_S)
+            else asterism.connect(
+                address or DEFAULT_ADDRESS,
+                timeout_s=_TIMEOUT_S,
+                tls=tls_from({field: options.get(f"tls_{field}") for field in TLS_VARIABLES})
+                or False,
+            )
         ) as client:
             return candidates(client)
     except (AsterismError, MissingExtra, OSError, _NoSpace):
