@@ -20,11 +20,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "asterism.transport.grpc",
         (
             (
-                "not isinstance(error, Deadline | ClientClosed) and (method.path not in "
+                "not self._is_permanent(error) and (method.path not in "
                 "NON_IDEMPOTENT_METHODS or (isinstance(error, Unavailable) and "
                 "error.never_arrived))"
             ),
-            "not isinstance(error, Deadline | ClientClosed)",
+            "not self._is_permanent(error)",
         ),
         test=f"{CLIENT_REQUESTS}::test_a_write_with_a_lost_answer_is_not_sent_again",
         reason="== ['write']",
