@@ -274,7 +274,7 @@ def _draw_column(
                 try_return(tables, params, (toss - 1.0) / params.excess_return, lanes, lane)
                 return
         lanes[lane, TOSS] = np.int64(toss / TOSS_UNIT)
-    elif lanes[lane, ATTEMPT] > 0:
+    elif params.rejects and lanes[lane, ATTEMPT] > 0:
         # The draw before fell on an excluded edge.
         position = mix64(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
         tag = mix_tag(mix64(mix_key(position) + mix_tag(np.uint64(lanes[lane, ATTEMPT])))) + offset
