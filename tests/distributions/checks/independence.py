@@ -243,8 +243,9 @@ def _labels() -> Call:
         return graph_labels.sample_graph_labels(context, request, cache_of_labels)
 
     head = graphd_pb.SampleGraphLabelsRequest()
-    return lambda seed, n: (
-        _sections(handler, head, seed, count=n)["labels.values"].astype(np.int64) - ord("0")
+    zero = np.uint8(ord("0"))
+    return lambda seed, n: (_sections(handler, head, seed, count=n)["labels.values"] - zero).astype(
+        np.int64
     )
 
 

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -293,18 +294,20 @@ def test_negative_probabilities_account_for_exclusions(
                 for node in sample.nodes[row].tolist()
             ],
         )
-    plain = graph.sample_negatives(pairs[:, 0], 60, weighted=weighted, probabilities=True, seed=11)
-    nodes = graph.sample_nodes(60 * len(rows), weighted=weighted, probabilities=True, seed=11)
+    samples: list[Any] = [
+        graph.sample_nodes(60 * len(rows), weighted=weighted, probabilities=True, seed=11),
+        graph.sample_negatives(pairs[:, 0], 60, weighted=weighted, probabilities=True, seed=11),
+    ]
     drawn, negative = (
         list(
             zip(
-                sample.types.reshape(-1).tolist(),
-                sample.nodes.reshape(-1).tolist(),
-                sample.probabilities.reshape(-1).tolist(),
+                either.types.reshape(-1).tolist(),
+                either.nodes.reshape(-1).tolist(),
+                either.probabilities.reshape(-1).tolist(),
                 strict=True,
             )
         )
-        for sample in (nodes, plain)
+        for either in samples
     )
     probabilities = {(t, node): p for t, node, p in drawn}
     known = [(t, node, p) for t, node, p in negative if (t, node) in probabilities]
