@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any, Protocol
 
 import numpy as np
@@ -103,7 +104,7 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.
             else np.lib.format.read_array_header_2_0
         )
         shape, fortran, dtype = read(file)
-    except ValueError as error:
+    except (OSError, ValueError, SyntaxError, TokenError) as error:
         raise InvalidRequest(f"{label}: not a .npy file ({error})") from error
     if dtype.hasobject:
         raise InvalidRequest(f"{label}: expected an array of numbers, found Python objects")

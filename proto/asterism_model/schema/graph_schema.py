@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 from asterism_model import string_ids
@@ -78,8 +79,12 @@ class Schema:
                         f"edge type {edge_type.name!r}: no node type {end!r}; there are "
                         f"{', '.join(sorted(node_type_names))}"
                     )
-        if not 1 <= self.parts <= MAX_PARTS:
-            raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
+        if (
+            not isinstance(self.parts, Integral)
+            or isinstance(self.parts, bool)
+            or not 1 <= self.parts <= MAX_PARTS
+        ):
+            raise InvalidRequest(f"parts {self.parts!r}: expected 1 to {MAX_PARTS}")
         for field_name, allowed in (
             ("ids", ("per_type", "global", "string")),
             ("placement", ("mod", "mix64")),

@@ -112,3 +112,28 @@ def test_dgl_weights_are_refused_with_their_own_file_and_row(tmp_path: Path) -> 
     (tmp_path / "metadata.json").write_text(json.dumps(document))
     with pytest.raises(InvalidRequest, match=r"row 2, value '-5.0': .*; repair nw\.npy"):
         list(open_source(tmp_path).node_chunks())
+
+
+def test_euler_edges_that_are_all_bad_are_listed(tmp_path: Path) -> None:
+    node = {"id": 1, "type": 0, "weight": 1, "features": []}
+    odd = {**node, "id": 2, "features": [{"name": "x", "type": ["dense"], "value": [1]}]}
+    edge = {"src": 1, "dst": "x", "type": 0, "weight": 1, "features": []}
+    (tmp_path / "graph.json").write_text(json.dumps({"nodes": [node, odd], "edges": [edge]}))
+    source = open_source(tmp_path)
+    bad_nodes = schema_folder.bad_rows(list(source.node_chunks()))
+    assert [row.column for row in bad_nodes] == ["features"]
+    assert [row.column for row in schema_folder.bad_rows(list(source.edge_chunks()))] == ["dst"]
+
+
+@pytest.mark.parametrize("header", [b"{'descr': (", b"\xff{", b"{'a': 1}", b""])
+def test_a_broken_header_of_an_array_is_refused(tmp_path: Path, header: bytes) -> None:
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with pytest.raises(InvalidRequest, match=r"n\.npy: not a \.npy file"):
+        schema_folder.nodes(tmp_path, "nodes: {n: {files: n.npy, id: id}}\n", {"n.npy": content})
+
+
+@pytest.mark.parametrize("parts", ["many", "true", "1.5", "[2]"])
+def test_a_number_of_parts_that_is_no_integer_is_refused(tmp_path: Path, parts: str) -> None:
+    schema = f"parts: {parts}\nnodes: {{n: {{count: 3}}}}\n"
+    with pytest.raises(InvalidRequest, match=r"parts .*: expected 1 to"):
+        open_source(schema_folder.write(tmp_path, schema))

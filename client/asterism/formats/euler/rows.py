@@ -60,7 +60,8 @@ def parse_features(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         if (
             not isinstance(feature, dict)
             or "name" not in feature
-            or feature.get("type") not in FEATURE_KINDS
+            or not isinstance(feature.get("type"), str)
+            or feature["type"] not in FEATURE_KINDS
             or "value" not in feature
         ):
             raise BadRowError(

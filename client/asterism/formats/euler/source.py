@@ -384,7 +384,7 @@ class EulerSource:
             if bad_rows or nbytes:
                 yield replace(
                     filter_chunk(batch_chunk, pairs >= 0),
-                    etype=self._schema.edge_types[0].name,
+                    etype=next((edge.name for edge in self._schema.edge_types), ""),
                     bad=bad_rows,
                 )
 
