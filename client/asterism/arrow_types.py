@@ -207,5 +207,5 @@ def decimal_texts(column: pa.Array, *, integral: bool) -> tuple[pa.Array, Mask |
     truncated = pc.cast(
         column, options=pc.CastOptions(_WIDEST_DECIMAL, allow_decimal_truncate=True)
     )
-    has_fraction = np.asarray(pc.fill_null(pc.not_equal(pc.floor(column), column), False))
+    has_fraction = np.asarray(pc.fill_null(pc.not_equal(pc.trunc(column), column), False))
     return truncated.cast(pa.string()), has_fraction if has_fraction.any() else None

@@ -77,7 +77,16 @@ def _as_table(frame: Any) -> Any:
     """Return a frame as a ``pyarrow.Table``."""
     with required("ingest", "Arrow tables and frames of Polars"):
         import pyarrow as pa
-    return frame if isinstance(frame, pa.Table) else pa.table(frame)
+    try:
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+    except (pa.ArrowException, TypeError) as error:
+        raise InvalidRequest(
+            f"{type(frame).__name__}: expected a table with named columns ({error})"
+        ) from error
+    for name in table.column_names:
+        if table.column_names.count(name) > 1:
+            raise InvalidRequest(f"column {name!r}: expected different names, it is there twice")
+    return table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +109,8 @@ class _NodeLabels:
         import pyarrow.compute as pc
 
         labels = _labels(description, column)
+        if not len(labels):
+            return np.zeros(0, np.int64)
         positions = None
         if labels.type == self.values.type:
             positions = pc.index_in(labels, value_set=self.values)
@@ -297,7 +308,9 @@ def _strings(description: str, array: Any, missing: Any) -> Values:
     if array.null_count:
         if missing is None:
             raise missing_error(description, np.asarray(array.is_null()))
-        fill = missing.encode() if isinstance(missing, str) else bytes(missing)
+        if not isinstance(missing, str | bytes):
+            raise InvalidRequest(f"{description}: fill={missing!r}: expected a string")
+        fill = missing.encode() if isinstance(missing, str) else missing
         array = array.cast(pa.large_binary()).fill_null(fill)
     array = array.cast(pa.large_binary())
     _, offsets, data = array.buffers()

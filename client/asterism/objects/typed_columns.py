@@ -74,7 +74,17 @@ def fill_missing(
     if missing is None:
         raise missing_error(description, is_missing)
     fill = np.asarray(missing)
-    result = values.astype(np.result_type(values.dtype, fill.dtype), copy=True)
+    if fill.dtype.kind not in "biuf" or fill.ndim:
+        raise InvalidRequest(f"{description}: fill={missing!r}: expected a number")
+    with np.errstate(invalid="ignore", over="ignore"):
+        fits = fill.astype(values.dtype) == fill
+        dtype = values.dtype if fits else np.result_type(values.dtype, fill.dtype)
+        result = values.astype(dtype)
+        if not np.array_equal(result.astype(values.dtype)[~is_missing], values[~is_missing]):
+            raise InvalidRequest(
+                f"{description}: fill={missing!r}: expected a value of {values.dtype}, because "
+                f"{dtype} would round the column"
+            )
     result[is_missing] = fill
     return result
 

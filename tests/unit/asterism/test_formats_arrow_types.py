@@ -194,6 +194,13 @@ def test_decimals_with_a_fraction_are_no_integers(tmp_path: Path) -> None:
     assert [(bad.row, bad.value) for bad in chunk.bad] == [(1, "3.10"), (2, "-1.00")]
 
 
+def test_decimals_at_the_end_of_their_precision_are_read(tmp_path: Path) -> None:
+    column = pa.array([Decimal("-999.50"), Decimal("-999.00")], pa.decimal128(5, 2))
+    chunk = read(tmp_path, column, "int16")
+    assert np.asarray(chunk.features["x"]).tolist() == [-999]
+    assert [bad.value for bad in chunk.bad] == ["-999.50"]
+
+
 def test_decimals_may_be_ids_and_weights(tmp_path: Path) -> None:
     table = pa.table(
         {

@@ -121,6 +121,32 @@ def test_missing_values_of_tables_need_fill() -> None:
     assert_refused(table, r"attribute 'x', row 1: expected a value, found a missing one \(0 more\)")
 
 
+def test_fill_does_not_round_other_values() -> None:
+    column = pa.array([2**64 - 1, None, 1], pa.uint64())
+    assert feature(column, fill={"x": 7}).tolist() == [2**64 - 1, 7, 1]
+    graph = {"u:buys:i": sales(x=column)}
+    assert_refused(graph, "fill=-1: expected a value of uint64, because .*", fill={"x": -1})
+    assert_refused(graph, "fill='a': expected a number", fill={"x": "a"})
+    assert feature(pa.array([1, None, 2]), fill={"x": 0.5}).tolist() == [1, 0.5, 2]
+    assert np.isnan(feature(pa.array([1, None, 2]), fill={"x": np.nan})[1])
+    texts = {"u:buys:i": sales(x=pa.array(["a", None, "b"]))}
+    assert_refused(texts, "fill=5: expected a string", fill={"x": 5})
+
+
+def test_record_batches_are_tables_and_other_arrow_data_are_not() -> None:
+    batch = pa.record_batch({"src": [0, 1], "dst": [1, 0]})
+    assert read(batch).edges[0].ends(0, 2)[0].tolist() == [0, 1]
+    assert_refused(pa.chunked_array([[1, 2]]), "expected a table with named columns")
+    twice = pa.table([[0], [1], [2], [3]], names=["src", "dst", "x", "x"])
+    assert_refused(twice, "column 'x': expected different names")
+
+
+def test_table_without_rows_has_no_edges() -> None:
+    users = pa.table({"id": ["ann"]})
+    empty = pa.table({"src": pa.array([], pa.int64()), "dst": pa.array([], pa.int64())})
+    assert [len(table) for table in read(empty, nodes=users).edges] == [0]
+
+
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
