@@ -142,3 +142,11 @@ def test_p95_delay_needs_twenty_latencies() -> None:
 def test_invalid_hedge_delays_are_refused(hedge: float | str) -> None:
     with pytest.raises(InvalidRequest, match="hedge"):
         HedgeDelays(hedge)
+
+
+def test_time_fills_the_budget_once() -> None:
+    now = 0.0
+    budget = RetryBudget(share=0.0, burst=2, per_s=1.0, clock=lambda: now)
+    assert [budget.try_withdraw() for _ in range(3)] == [True, True, False]
+    now = 1.0
+    assert [budget.try_withdraw() for _ in range(3)] == [True, False, False]
