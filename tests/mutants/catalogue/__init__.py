@@ -20,6 +20,9 @@ GROUPS = (
     "temporal",
     "calls",
     "services",
+    "graphd",
+    "metad",
+    "clients",
 )
 """Modules of the catalogue; the mutants of each run in one process."""
 

@@ -60,6 +60,7 @@ def test_digest_distinguishes_all_written_content() -> None:
         chunk_digest(1, 0, {"ids": np.arange(3)}),
         chunk_digest(1, 0, {**base, "ids": np.array([0, 2, 1])}),
         chunk_digest(1, 0, {**base, "weight": np.ones(3, np.float64)}),
+        chunk_digest(1, 0, {**base, "weight": np.ones(3, np.float32).view(np.int32)}),
         chunk_digest(1, 0, {**base, "f:x": np.zeros((3, 0))}),
         chunk_digest(1, 0, {**base, "f:x": (np.zeros(4, np.int64), np.zeros(0))}),
     ]
