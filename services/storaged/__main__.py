@@ -10,6 +10,7 @@ from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
+from asterism_graphkit.compile.jit import load_registries
 from asterism_proto.errors import AsterismError
 from storaged.app import Storaged
 from storaged.fork_server import ForkServer
@@ -26,6 +27,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         settings = StoragedSettings.read(arguments)
+        load_registries()
         fork_server = ForkServer()
         fork_server.fork()  # Must precede any thread.
         exit_on_lost_threads()

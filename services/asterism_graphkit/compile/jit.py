@@ -34,6 +34,7 @@ from numba.core import cgutils
 from numba.core.caching import IndexDataCacheFile
 from numba.core.cgutils import raw_memcpy
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
@@ -242,6 +243,16 @@ class CompiledFiles(IndexDataCacheFile):
         for path in Path(self._cache_path).glob(f"{Path(self._index_path).stem}.*.nbc"):
             if path.name not in entries.values():
                 path.unlink(missing_ok=True)
+
+
+def load_registries() -> None:
+    """Load what Numba loads before the first kernel of a process, which takes 0.4 s of a core.
+
+    A process that forks others calls it, so that they do not.
+    """
+    if not INTERPRETED:
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
 
 
 @cache
