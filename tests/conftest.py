@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,24 @@ def pytest_make_collect_report(
     if report.skipped and collector.config.getoption("--require-all"):
         _fail_skip(report)
     return report
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked_task_servers() -> Iterator[None]:
+    """Fork the task servers of embedded folders from the zygote, if it runs.
+
+    Executed ones would spend more than a second of a core on their imports.
+    """
+    fork_server = sys.modules.get("storaged.fork_server")
+    if fork_server is None:
+        yield
+        return
+    from tests.kit.zygote import start_fork_server
+
+    server_class = fork_server.ForkServer
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server_class, "_execute", start_fork_server(server_class._execute))
+        yield
 
 
 @pytest.fixture(scope="session")

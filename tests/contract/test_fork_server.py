@@ -46,6 +46,11 @@ server.close()
 """Program of a daemon with a waiting task. A fork of it may stay, like a loader's worker."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forked_task_servers() -> None:
+    """Execute the servers here."""
+
+
 @pytest.fixture
 def server() -> Iterator[ForkServer]:
     server = ForkServer()

@@ -9,6 +9,7 @@ interpreter, are executed instead (`Daemon.cold`).
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import importlib
 import importlib.util
@@ -23,15 +24,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.kit.faults import POINTS
 from tests.kit.waiting import HANG_S
 from tests.mutants import planting
 
+if TYPE_CHECKING:
+    from storaged.fork_server import ForkServer
+
 ROOT = Path(__file__).resolve().parents[2]
 _MAX_MESSAGE = 1 << 20
+_MAX_FD = 64
+"""Lowest file descriptor that the zygote does not have."""
+PASSED_FD = 3
 _STARTUP_PREFIXES = (
     "PYTHON",
     "NUMBA",
@@ -159,6 +168,11 @@ class Zygote:
                 if not own_end.recv(64):
                     raise RuntimeError(f"the zygote has ended while it imported {modules}")
 
+    @property
+    def is_running(self) -> bool:
+        """True if the zygote was started and serves this process."""
+        return self._socket is not None and (self._pid == os.getpid() or self._is_shared)
+
     def can_fork(self, environment: Mapping[str, str]) -> bool:
         """Return whether a process with this environment may be forked.
 
@@ -175,10 +189,12 @@ class Zygote:
         environment: Mapping[str, str],
         output: int,
         errors: int | None = None,
+        passed: int | None = None,
     ) -> ForkedProcess:
         """Run ``python -m arguments...`` in its own session.
 
-        ``output`` is its stdout, and also its stderr unless ``errors`` is given.
+        ``output`` is its stdout, and also its stderr unless ``errors`` is given. ``passed`` is one
+        more file descriptor; it has the number `PASSED_FD` there.
         """
         with self._lock:
             self._ensure_started()
@@ -192,18 +208,15 @@ class Zygote:
                 }
             ).encode()
             with child_end:
-                socket.send_fds(
-                    self._socket,
-                    [request],
-                    [output, output if errors is None else errors, child_end.fileno()],
-                )
+                fds = [output, output if errors is None else errors, child_end.fileno()]
+                socket.send_fds(self._socket, [request], fds if passed is None else [*fds, passed])
             pid = int(parent_end.recv(64) or b"0")  # sent once the child leads its session
             if not pid:
                 raise RuntimeError("the zygote has ended")
             return ForkedProcess(arguments, pid, parent_end)
 
     def _ensure_started(self) -> None:
-        if self._socket is None or (self._pid != os.getpid() and not self._is_shared):
+        if not self.is_running:
             self._start()
 
     def _start(self) -> None:
@@ -245,7 +258,9 @@ def preload() -> None:
     euler_parser.build_parser()
 
 
-def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) -> None:
+def _run(
+    request: Mapping[str, object], output: int, errors: int, exit_fd: int, passed: Sequence[int]
+) -> None:
     """Become the requested process; never returns."""
     status: object = 1
     try:
@@ -255,7 +270,11 @@ def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) 
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, output), (2, errors)):
             os.dup2(source, target)
-        os.closerange(3, 64)
+        kept = [fcntl.fcntl(fd, fcntl.F_DUPFD, _MAX_FD) for fd in passed]
+        os.closerange(PASSED_FD, _MAX_FD)
+        for fd in kept:
+            os.dup2(fd, PASSED_FD)
+            os.close(fd)
         os.environ.clear()  # noqa: TID251 - it is that of the process that was asked for
         os.environ.update(request["environment"])  # type: ignore[call-overload]  # noqa: TID251
         arguments = request["arguments"]
@@ -264,6 +283,7 @@ def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) 
         sys.argv = ["-m", *arguments[1:]]
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
+        warnings.filterwarnings("ignore", message=".*found in sys.modules", module="runpy")
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
         status = 0
     except SystemExit as error:
@@ -298,7 +318,7 @@ def serve() -> None:
                 os.read(wake_read, 1 << 12)
             _reap(running)
         if requests in ready:
-            data, fds, _, _ = socket.recv_fds(requests, _MAX_MESSAGE, 3)
+            data, fds, _, _ = socket.recv_fds(requests, _MAX_MESSAGE, 4)
             if not data:
                 return
             request = json.loads(data)
@@ -309,15 +329,15 @@ def serve() -> None:
                 os.write(fds[0], b"1")
                 os.close(fds[0])
                 continue
-            output, errors, exit_fd = fds
+            output, errors, exit_fd, *passed = fds
             pid = os.fork()
             if pid == 0:
                 for child_socket in running.values():
                     child_socket.close()
                 requests.close()
-                _run(request, output, errors, exit_fd)
-            os.close(output)
-            os.close(errors)
+                _run(request, output, errors, exit_fd, passed)
+            for fd in (output, errors, *passed):
+                os.close(fd)
             running[pid] = socket.socket(fileno=exit_fd)
 
 
@@ -342,6 +362,35 @@ def _reap(running: dict[int, socket.socket]) -> None:
 
 
 ZYGOTE = Zygote()
+
+
+def start_fork_server(
+    executed: Callable[[ForkServer], None],
+) -> Callable[[ForkServer], None]:
+    """Return a replacement of `ForkServer._execute` that forks the server from a running zygote.
+
+    ``executed`` is the original, which serves where there is none.
+    """
+    from storaged import fork_server
+
+    def start(server: ForkServer) -> None:
+        environment = dict(os.environ)  # noqa: TID251 - a child inherits it
+        if not (ZYGOTE.is_running and ZYGOTE.can_fork(environment)):
+            executed(server)
+            return
+        requests, server_socket = fork_server._socket_pair()
+        with server_socket, open(os.devnull, "wb") as null:
+            arguments = (fork_server.__name__, str(PASSED_FD), str(os.getpid()))
+            server._process = ZYGOTE.fork(  # type: ignore[assignment]
+                arguments,
+                environment=environment,
+                output=null.fileno(),
+                errors=2,
+                passed=server_socket.fileno(),
+            )
+        server._requests = requests
+
+    return start
 
 
 def run(
