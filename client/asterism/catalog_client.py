@@ -22,6 +22,8 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
+_POLL_SHARE = 0.2
+"""Pause between two polls of a job, as a share of the time waited so far."""
 
 
 class CatalogClient:
@@ -477,8 +479,8 @@ class CatalogClient:
         NotFound
             If there is no such job.
         """
-        deadline = time.monotonic() + timeout_s
-        pause = _FIRST_POLL_S
+        start = time.monotonic()
+        deadline = start + timeout_s
         while True:
             job = self.job(job_id)
             if on_progress is not None:
@@ -487,8 +489,8 @@ class CatalogClient:
                 if job.version:
                     self.session.note_version(job.space, job.version)
                 return job
-            self.session.waiter.sleep(min(pause, seconds_left(deadline)))
-            pause = min(pause * 1.5, _MAX_POLL_S)
+            pause = max(_FIRST_POLL_S, _POLL_SHARE * (time.monotonic() - start))
+            self.session.waiter.sleep(min(pause, _MAX_POLL_S, seconds_left(deadline)))
 
     def _remember_space(self, message: common_pb.Space) -> SpaceInfo:
         return self.session.store_space(SpaceInfo.from_proto(message))
