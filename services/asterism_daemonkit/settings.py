@@ -55,7 +55,7 @@ class DaemonSettings(BaseSettings):
     tls_server_name: str = ""
     """Name that the certificates of other daemons contain. Empty: the host of their address."""
     log_level: str = "INFO"
-    """Log level: DEBUG (each call), INFO (jobs, versions, states), WARNING or ERROR."""
+    """Log level: DEBUG (libraries too), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
     """If true, log one JSON object per line, for collectors; else text."""
     heartbeat_interval_s: float = Field(default=1.5, gt=0.05, le=60)
