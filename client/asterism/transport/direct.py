@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 def _import_direct() -> type[InProcessGraphd]:
     """Return the graphd that runs in this process; MissingExtra without the server's packages."""
     with required("server", "asterism.connect(direct=True)"):
+        from asterism_standalone.compile_report import install
         from graphd.in_process import InProcessGraphd
+
+    install()  # the first call on a machine compiles kernels
     return InProcessGraphd
 
 
