@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -79,11 +81,23 @@ def pytest_runtest_makereport(
     return report
 
 
+@contextlib.contextmanager
+def _sole_collector(collector: pytest.Collector) -> Iterator[None]:
+    """Let one process at a time import a test module: one compiles it, others read its bytecode."""
+    if not isinstance(collector, pytest.Module):
+        yield
+        return
+    with collector.path.open() as module:
+        fcntl.flock(module, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    report = yield
+    with _sole_collector(collector):
+        report = yield
     if report.skipped and collector.config.getoption("--require-all"):
         _fail_skip(report)
     return report
