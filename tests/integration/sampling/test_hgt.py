@@ -54,18 +54,24 @@ def load_graphs(client: Client) -> None:
     hub.build(timeout_s=HANG_S)
 
 
-@pytest.fixture(scope="module", params=["embedded", "three storageds"])
-def client(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Client]:
-    if request.param == "embedded":
-        with asterism.open(tmp_path_factory.mktemp("hgt")) as opened:
-            load_graphs(opened)
-            yield opened
-        return
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with asterism.open(tmp_path_factory.mktemp("hgt")) as opened:
+        load_graphs(opened)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def three_storageds() -> Iterator[Client]:
     with LocalCluster(storageds=3) as cluster:
         load_graphs(cluster.client())
         yield cluster.client()
+
+
+@pytest.fixture(scope="module", params=["embedded", "three_storageds"])
+def client(request: pytest.FixtureRequest) -> Client:
+    client: Client = request.getfixturevalue(request.param)
+    return client
 
 
 @pytest.fixture
@@ -89,7 +95,10 @@ def outcome(subgraph: asterism.Subgraph) -> tuple[tuple[tuple[int, int], ...], .
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_layers_follow_their_distribution_through_the_client(graph: Graph, weighted: bool) -> None:
+def test_layers_follow_their_distribution_through_the_client(
+    embedded: Client, weighted: bool
+) -> None:
+    graph = embedded.graph("budgets")
     probabilities = outcome_probabilities(
         ((0, 0),), [COUNTS["a"], COUNTS["b"]], uniform=not weighted
     )
@@ -103,6 +112,23 @@ def test_layers_follow_their_distribution_through_the_client(graph: Graph, weigh
         np.array(list(probabilities.values())) * 1500,
         f"layers, weighted={weighted}",
     )
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_layers_are_the_same_on_several_hosts(
+    embedded: Client, three_storageds: Client, weighted: bool
+) -> None:
+    """Every outcome depends on the seed alone, so it follows the distribution here too."""
+    for seed in range(300):
+        on_one_host, on_three = (
+            outcome(
+                client.graph("budgets").sample_hgt(
+                    [0], COUNTS, ntype="a", weighted=weighted, seed=seed
+                )
+            )
+            for client in (embedded, three_storageds)
+        )
+        assert on_one_host == on_three
 
 
 def test_edges_are_those_of_the_induced_subgraph(graph: Graph) -> None:
