@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit import euler_graph
-from tests.kit.waiting import HANG_S
+from tests.kit import euler_graph, zygote
 
 import asterism
 from asterism import Client, Graph, ingest
@@ -182,21 +179,9 @@ def test_the_command_loads_an_euler_folder_or_file(tmp_path: Path) -> None:
     document = euler_graph.as_json()
     write_json(folder, document)
     (folder / "euler.meta").write_bytes(euler_graph.meta(document, ["0", "1"], ["1", "0"]))
-    command = [
-        sys.executable,
-        "-m",
-        "asterism.cli",
-        "--path",
-        str(tmp_path / "db"),
-        "--json",
-        "load",
-        "g",
-        str(folder / "graph.json"),
-        "--create",
-    ]
-    completed = subprocess.run(
-        [*command, "--build"], capture_output=True, text=True, timeout=HANG_S, check=False
-    )
+    options = ("--path", tmp_path / "db", "--json")
+    command = ("asterism.cli", *options, "load", "g", folder / "graph.json", "--create")
+    completed = zygote.run(*command, "--build")
     assert completed.returncode == 0, completed.stderr + completed.stdout
     assert json.loads(completed.stdout)["load"]["edges"] == 12
     with asterism.open(tmp_path / "db", space="g", mode="r") as graph:

@@ -6,8 +6,6 @@ The tests check the effect of every key on the batches.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import pglbox_files as kit
+from tests.kit import zygote
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph, InvalidRequest, NotFound, ingest
@@ -369,27 +367,9 @@ def test_cluster_embedded_and_command_give_same_batches(graph: Graph, tmp_path: 
         assert [to_lists(b) for b in PGLBox(remote_graph, path, seed=5).train()] == [
             to_lists(b) for b in PGLBox(graph, path, seed=5).train()
         ]
-        command = [
-            sys.executable,
-            "-m",
-            "asterism.cli",
-            "--address",
-            cluster.addresses,
-            "--json",
-            "sample",
-            "pglbox",
-            "box",
-            str(path),
-            "--seed",
-            "5",
-        ]
-        process = subprocess.run(
-            [*command, "--batches", "2"],
-            capture_output=True,
-            text=True,
-            timeout=HANG_S,
-            check=False,
-        )
+        options = ("--address", cluster.addresses, "--json")
+        command = ("asterism.cli", *options, "sample", "pglbox", "box", path)
+        process = zygote.run(*command, "--seed", 5, "--batches", 2)
         assert process.returncode == 0, process.stderr
         output = json.loads(process.stdout)
         first = next(PGLBox(graph, path, seed=5).train())

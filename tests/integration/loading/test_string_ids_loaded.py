@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.kit import zygote
 from tests.kit.cluster import LocalCluster
 from tests.kit.shared import ROOT, shared_or_skip
 
@@ -216,19 +217,10 @@ def test_objects_keep_their_labels_where_ids_are_strings(client: Client) -> None
 
 def test_command_accepts_and_prints_string_ids(shop: Graph, folder: Path) -> None:
     def run(*arguments: str) -> Any:
-        command = [
-            sys.executable,
-            "-m",
-            "asterism.cli",
-            "--path",
-            str(folder),
-            "--json",
-            "sample",
-            *arguments,
-        ]
-        return json.loads(
-            subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        )
+        command = ("asterism.cli", "--path", folder, "--json", "sample", *arguments)
+        completed = zygote.run(*command)
+        assert completed.returncode == 0, completed.stderr
+        return json.loads(completed.stdout)
 
     sampled = run("neighbors", "shop", "Zoë", "user-3", "--type", "buys", "-n", "3", "--seed", "5")[
         "nodes"

@@ -658,19 +658,8 @@ def test_versions_are_listed_with_their_pins(
         assert [(pin["owner"], pin["version"]) for pin in newest["pins"]] == [
             ("a trainer", newest["version"])
         ]
-        command = [
-            sys.executable,
-            "-m",
-            "asterism.cli",
-            "space",
-            "versions",
-            "shop",
-            "--address",
-            asterism.address,
-        ]
-        output = subprocess.run(
-            command, capture_output=True, text=True, timeout=LIMIT_S, check=True
-        ).stdout
+        command = ("asterism.cli", "space", "versions", "shop", "--address", asterism.address)
+        output = zygote.run(*command).stdout
         assert "a trainer until 20" in output
     assert asterism("space", "versions", "shop")[0]["pins"] == []
     assert "nope" in asterism("space", "versions", "nope", expect=ExitCode.NOT_FOUND)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kit import zygote
 from tests.kit.cluster import LocalCluster
 from tests.kit.usage import (
     MIB,
@@ -277,24 +276,12 @@ def test_explain_shows_the_price_and_the_share_of_each_limit(graph: Graph) -> No
 
 def test_command_reports_refusal_in_one_line(cluster: LocalCluster, graph: Graph) -> None:
     """Expect exit code 2 for a request that cannot succeed; --explain shows its cost."""
-    command = [sys.executable, "-m", "asterism.cli", "--address", cluster["graphd-0"].address]
+    command = ("asterism.cli", "--address", cluster["graphd-0"].address)
     walk = ["sample", "walk", "g", "1", "--metapath", "n2to2n"]
-    process = subprocess.run(
-        [*command, *walk, "--length", str(1 << 27)],
-        capture_output=True,
-        text=True,
-        timeout=GUARD_S,
-        check=False,
-    )
+    process = zygote.run(*command, *walk, "--length", 1 << 27)
     assert (process.returncode, len(process.stderr.splitlines())) == (2, 1), process.stderr
     assert "split the request" in process.stderr
-    explained = subprocess.run(
-        [*command, *walk, "--length", "3", "--explain"],
-        capture_output=True,
-        text=True,
-        timeout=GUARD_S,
-        check=False,
-    )
+    explained = zygote.run(*command, *walk, "--length", 3, "--explain")
     assert "price: walks=1 x (length=3 + 1): 4 rows" in " ".join(explained.stdout.split())
     assert "request_rows_limit 4 of 16,777,216" in " ".join(explained.stdout.split())
 
