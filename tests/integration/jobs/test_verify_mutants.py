@@ -93,9 +93,12 @@ def test_fault_of_further_weights_is_found_and_attributed(mutant: Mutant, tmp_pa
     with faulty_cluster(tmp_path, mutant.name) as cluster:
         client = cluster.client()
         fill(client, tables=TABLES)
-        own_weights = client.verify("planted", weights="weight", draws=DRAWS, seed=0)
         report = client.verify("planted", draws=DRAWS, seed=0)
-    assert own_weights.passed, own_weights.failures
+    own_weights = [f for f in report.findings if not f.subject.endswith("by 'turned'")]
+    # A report on these weights alone has the same draws and fewer tests to correct for.
+    p_values = [finding.p for finding in own_weights if finding.freedom or not finding.p]
+    assert min(p_values) * len(p_values) > report.alpha, own_weights
+    assert all(check.passed for check in report.checks)
     assert not report.passed
     failing_subjects = {finding.subject for finding in report.findings if not finding.passed}
     assert all(subject.endswith("by 'turned'") for subject in failing_subjects)
