@@ -216,6 +216,8 @@ def test_a_versions_weights_are_plotted_as_they_are(
         "tables of skewed weights are not exact to the last bit"
     )
     assert page.locator("#audit .dot").count() == 2 * cases.PARTS
+    assert page.locator("#audit .legend circle").count() == 1
+    assert page.locator("#audit .legend rect").count() == 1
     # Repeat with weights from an expression that the user selects.
     page.locator("select[name=weights]").focus()
     page.locator("select[name=weights]").select_option("node:0:aged")

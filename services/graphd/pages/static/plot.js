@@ -81,7 +81,7 @@ function figure({ id, title, desc, width, marks, legend, data, readout = null, a
     "figure",
     { id, class: "plot" },
     h("figcaption", null, title),
-    legend && h("ul", { class: "legend" }, legend.map(([style, name]) => h("li", null, s("svg", { class: "swatch", viewBox: "0 0 26 10", width: 26, height: 10, "aria-hidden": "true" }, s("line", { class: style, x1: 1, x2: 25, y1: 5, y2: 5 })), name))),
+    legend && h("ul", { class: "legend" }, legend.map(([style, name, mark]) => h("li", null, s("svg", { class: "swatch", viewBox: "0 0 26 10", width: 26, height: 10, "aria-hidden": "true" }, mark ?? s("line", { class: style, x1: 1, x2: 25, y1: 5, y2: 5 })), name))),
     readout,
     s("svg", { role: "img", "aria-labelledby": `${id}-title ${id}-desc`, viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, ...attributes }, s("title", { id: `${id}-title` }, title), s("desc", { id: `${id}-desc` }, desc), marks),
     data && h("details", null, h("summary", null, "The numbers"), data),
@@ -285,6 +285,13 @@ export function histogram({ id, title, desc, bars, rows, weight, text, percent, 
   });
 }
 
+/** Draw a point of a series: a dot, or the square of every second series. */
+function point(k, names, x, y) {
+  return k % 2
+    ? s("rect", { class: names, x: (x - 2.6).toFixed(1), y: (y - 2.6).toFixed(1), width: 5.2, height: 5.2 })
+    : s("circle", { class: names, cx: x.toFixed(1), cy: y.toFixed(1), r: 3 });
+}
+
 /** Plot points per partition on a logarithmic y axis with a line at the bound; zeros lie at the bottom. */
 export function points({ id, title, desc, xs, series, bound, label, text, data = null }) {
   const width = plotWidth();
@@ -300,17 +307,11 @@ export function points({ id, title, desc, xs, series, bound, label, text, data =
     title,
     desc,
     width,
-    legend: [...series.map((one) => [`${one.style} thick`, one.name]), ["bound", "bound: beyond it a version is refused"]],
+    legend: [...series.map((one, k) => [one.style, one.name, point(k, `sample ${one.style}`, 13, 5)]), ["bound", "bound: beyond it a version is refused"]],
     marks: [
       yAxis(width, y, decades(low, high, 6), text, label),
       s("line", { class: "bound", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(bound), y2: y(bound) }),
-      series.map((one, k) =>
-        one.values.map((value, i) =>
-          k % 2
-            ? s("rect", { class: `dot ${one.style}`, x: (x(xs[i]) - 2.6).toFixed(1), y: (y(value) - 2.6).toFixed(1), width: 5.2, height: 5.2 })
-            : s("circle", { class: `dot ${one.style}`, cx: x(xs[i]).toFixed(1), cy: y(value).toFixed(1), r: 3 }),
-        ),
-      ),
+      series.map((one, k) => one.values.map((value, i) => point(k, `dot ${one.style}`, x(xs[i]), y(value)))),
       xAxis(width, x, at, String, "part"),
     ],
     data,
