@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from asterism_io.tls import (
+from asterism_io.certificates import (
     ReloadedFiles,
-    TlsClient,
     check_certificate,
     is_readable_by_others,
     load_authorities,
@@ -22,6 +21,7 @@ from asterism_io.tls import (
     new_context,
     subject_name,
 )
+from asterism_io.tls import TlsClient
 from asterism_io.tls_options import TlsOptions
 
 logger = logging.getLogger(__name__)

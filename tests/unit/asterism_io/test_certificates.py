@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.kit.certificates import Authority, Certificate
 
-from asterism_io.tls import ReloadedFiles, TlsClient, check_certificate, subject_name
+from asterism_io.certificates import ReloadedFiles, check_certificate, subject_name
+from asterism_io.tls import TlsClient
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import InvalidRequest
 
