@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit import pages
+from tests.kit.certificates import Authority
 from tests.kit.cluster import LocalCluster
 from tests.kit.pages import Block, Runner
 
@@ -101,6 +102,8 @@ def test_the_code_of_a_page_runs(
         else cluster.addresses,
         **SIZES,
     }
+    if page.name == "security.md":
+        Authority(tmp_path).issue("me")  # the files that the page names
     with Runner(
         page, tmp_path, pythons, replacements, {"ASTERISM_ADDRESS": cluster.addresses}
     ) as runner:
