@@ -162,6 +162,9 @@ def _bind_term(binding: _Binding, term: Term) -> Predicate:
         term = _names_to_ids(binding, term)
     if left.feature is None and term.left.name == "type":
         return Constant(value=_matches_type(binding, term, left.owner))
+    if term.operator == "in" and not term.right:
+        _check_term(binding, term, term.left, left)
+        return Constant(value=False)
     if term.operator == "null":
         never_null = left.feature is None or (
             left.kind == "number" and left.feature.dtype[:5] != "float"

@@ -3,12 +3,12 @@
     filter     = and-ed tests, joined by "or"; "not" before a test or a bracket
     test       = operand comparison operand         == (or =) != (or <>) < <= > >=, one side a
                                                     column
-               | column [not] in ( literal, ... )
+               | column [not] in ( literal, ... )                 ( ): no value, never true
                | column [not] between literal and literal       both bounds included
                | column is [not] null
     operand    = column | literal
     column     = name | `name`, then [number] for one value of a vector
-    literal    = number | 'text' | "text" | true | false
+    literal    = number | +inf | -inf | 'text' | "text" | true | false
 
 ``id``, ``weight`` and ``type`` belong to the row itself. ``src`` and ``dst`` are the ids of the
 nodes at the ends of an edge, and ``src.price`` is a column of such a node. A name between backticks
@@ -23,14 +23,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import isinf
+from math import inf, isinf
 
 from asterism_proto.errors import InvalidRequest, SourceLocation
 
-MAX_LENGTH = 10_000
-"""Most characters of a filter."""
+MAX_LENGTH = 16_384
+"""Most characters of a filter: those of `MAX_VALUES` numbers of any size, and a margin."""
 MAX_TOKENS = 1000
-"""Most tokens of a filter. Bounds the cost of evaluation."""
+"""Most tokens of a filter without commas. Bounds the cost of evaluation."""
+MAX_VALUES = 500
+"""Most values of a list that is a parameter of a filter."""
 MAX_DEPTH = 50
 """Most nested brackets."""
 
@@ -40,7 +42,7 @@ _KEYWORDS = frozenset({"and", "or", "not", "in", "between", "is", "null", "true"
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+)"
-    r"|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[-+][iI][nN][fF])"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)"
     r"|`(?P<quoted>[^`]*)`"
     r"|'(?P<single>(?:[^'\\]|\\['\\])*)'"
@@ -84,7 +86,8 @@ class Literal:
     def __str__(self) -> str:
         if isinstance(self.value, str):
             return "'" + self.value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        return repr(self.value).lower()
+        # With its sign, infinity cannot be taken for a column of that name.
+        return f"{self.value:+}" if self.value == inf else repr(self.value).lower()
 
 
 Operand = ColumnOperand | Literal
@@ -255,7 +258,7 @@ def parse(text: str) -> Filter:
             f'filter {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "price > 3"'
         )
     tokens = list(_tokens(text))
-    if len(tokens) > MAX_TOKENS:
+    if sum((token.kind, token.text) != ("mark", ",") for token in tokens) > MAX_TOKENS:
         raise InvalidRequest(
             f"filter {text!r:.80}: expected at most {MAX_TOKENS - 1} names, values and operators"
         )
@@ -408,6 +411,8 @@ class _Parser:
 
     def _parse_values(self) -> Iterator[Literal]:
         self._expect("(", "'('")
+        if self._accept("mark", ")"):
+            return
         yield self._parse_literal()
         while self._accept("mark", ","):
             yield self._parse_literal()
@@ -490,7 +495,7 @@ def _parse_number(text: str, token: _Token) -> int | float:
             raise syntax_error(text, token.position, token.text, "an integer of 64 bits")
         return integer
     number = float(token.text)
-    if isinf(number):
+    if isinf(number) and not token.text.lower().endswith("inf"):
         raise syntax_error(text, token.position, token.text, "a number that fits float64")
     return number
 

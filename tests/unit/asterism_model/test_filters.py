@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,6 +13,7 @@ from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import (
     COMPARISONS,
     MAX_DEPTH,
+    MAX_VALUES,
     ColumnOperand,
     Connective,
     Constant,
@@ -71,6 +74,13 @@ SCHEMA = Schema(
         ("true != flag", "flag != true"),
         ("a == 18446744073709551615", "a == 18446744073709551615"),
         ("n-clicks > -3", "n-clicks > -3"),
+        ("a < +INF and a > -inf", "a < +inf and a > -inf"),
+        ("a < inf", "a < inf"),
+        ("a in () or a not in ()", "a in () or not a in ()"),
+        (
+            f"a in ({', '.join(['7'] * 500)}) and a > 1",
+            f"a in ({', '.join(['7'] * 500)}) and a > 1",
+        ),
     ],
 )
 def test_filter_has_one_canonical_text(text: str, canonical: str) -> None:
@@ -83,7 +93,7 @@ def test_filter_has_one_canonical_text(text: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "expected a text of 1 to 10000 characters"),
+        ("", "expected a text of 1 to 16384 characters"),
         ("price", "character 6: found the end, expected a comparison"),
         ("price > 3 price", "character 11: found 'price', expected 'and', 'or' or the end"),
         ("(price > 3", r"character 11: found the end, expected 'and', 'or' or '\)'"),
@@ -91,7 +101,8 @@ def test_filter_has_one_canonical_text(text: str, canonical: str) -> None:
         ("and", "character 1: found 'and', expected a test"),
         ("1 < price < 3", "character 11: found '<', expected 'and' between two comparisons"),
         ("1 < 2", "character 1: found 1 < 2, expected a column on at least one side"),
-        ("price in ()", r"character 11: found '\)', expected a number"),
+        ("price in (,)", "character 11: found ',', expected a number"),
+        ("price > -info", "character 13: found 'o', expected a space or an operator"),
         ("price in (a)", "character 11: found a, expected a number"),
         ("price in 3", r"character 10: found '3', expected '\('"),
         ("price between 3", "character 16: found the end, expected 'and'"),
@@ -115,6 +126,21 @@ def test_filter_has_one_canonical_text(text: str, canonical: str) -> None:
 def test_invalid_filter_is_refused_with_position_and_hint(text: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         parse(text)
+
+
+def test_infinity_is_a_number_with_its_sign_and_a_name_without() -> None:
+    for value, text in ((math.inf, "+inf"), (-math.inf, "-inf")):
+        assert str(Literal(value=value)) == text
+        (term,) = iter_terms(parse(f"a < {text}").predicate)
+        assert term.right == (Literal(value=value),)
+    (term,) = iter_terms(parse("a < inf").predicate)
+    assert term.right == (ColumnOperand(name="inf"),)
+
+
+def test_lists_of_500_values_of_any_size_fit_a_filter() -> None:
+    longest = ", ".join(["-2.2250738585072014e-308"] * MAX_VALUES)
+    (term,) = iter_terms(parse(f"a in ({longest}) and b == 1").predicate.operands[0])  # type: ignore[union-attr]
+    assert len(term.right) == MAX_VALUES
 
 
 def test_deepest_allowed_filter_is_parsed() -> None:
