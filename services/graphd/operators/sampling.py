@@ -448,11 +448,14 @@ def sample_fanout(
 ) -> Sections:
     """Sample hop after hop from the flattened result of the previous hop.
 
-    Sections are named ``name.hop``. The times of every hop are those of the start nodes.
+    Sections are named ``name.hop``. The times of every hop are those of the start nodes. A hop
+    after the first one whose edge types do not start at its nodes gives no neighbors.
     """
     out: Sections = {}
     path_count = 1
     for h, hop in enumerate(hops):
+        if h and _is_dead_end(context.space, hop, node_type):
+            node_type, types = -1, np.full(len(nodes), -1, np.int32)
         temporal_filter = (
             None if hop.temporal_filter is None else hop.temporal_filter.repeat(path_count)
         )
@@ -466,6 +469,14 @@ def sample_fanout(
         node_type, types = neighbor_types(context.space, hop, out.get(f"types.{h}"))
     _check_size(out)
     return out
+
+
+def _is_dead_end(space: SpaceRoute, hop: NeighborParams, node_type: int) -> bool:
+    """Return True if none of a hop's edge types starts at nodes of a type; -1 is any type."""
+    schema, out = space.schema, hop.direction == common_pb.OUT
+    edges = (schema.edge_types[edge_type] for edge_type in hop.edge_types)
+    starts = {schema.node_type_id(edge.src_type if out else edge.dst_type) for edge in edges}
+    return node_type >= 0 and node_type not in starts
 
 
 def neighbor_types(

@@ -193,15 +193,27 @@ def test_an_empty_weight_name_means_the_edges_weight(graph: Graph) -> None:
     assert graph.degrees(papers, "cites").dtype == np.int64
 
 
-def test_unconnected_steps_end_walks_and_are_refused_of_fanouts(graph: Graph) -> None:
+def test_unconnected_steps_end_walks_and_fanouts(graph: Graph) -> None:
     people = cases.person_ids()[:20]
     walks = graph.random_walk(people, graph.metapaths("person2writes2paper")[0], 3, seed=1)
     assert (walks.nodes[:, 2:] == -1).all()
     assert (walks.nodes[:, 1] >= 0).any()
+    fanout = graph.sample_fanout(
+        people, ["writes", "writes", "cites"], [2, 1, 3], node_features=["vec", "age"], seed=1
+    )
+    first = graph.sample_fanout(people, ["writes"], [2], seed=1)
+    assert np.array_equal(fanout.hops[0].nodes, first.hops[0].nodes)
+    for hop, entries in zip(fanout.hops[1:], (40, 120), strict=True):
+        assert (hop.nodes == -1).all()
+        assert (hop.types == -1).all()
+        assert hop.weights is not None
+        assert (len(hop), hop.weights.max()) == (entries, 0)
+        assert hop.features is not None
+        assert all(not np.asarray(c).any() for by in hop.features.values() for c in by.values())
     with pytest.raises(
         asterism.InvalidRequest, match="none of person:writes:paper starts at paper"
     ):
-        graph.sample_fanout(people, ["writes", "writes"], [1, 1])
+        graph.sample_fanout([3], ["writes", "cites"], [1, 1], ntype="paper")
 
 
 INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
