@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,14 +78,19 @@ def bind_parameter(
     InvalidRequest
         If the value is not a number, a string, or a rectangular array of either.
     """
+    if not isinstance(name, str):
+        raise InvalidRequest(f"parameter {name!r}: expected a name as the key, a string")
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
         head.parameters[name].boolean = value
     elif isinstance(value, int):
-        if not -(1 << 63) <= value < 1 << 63:
+        if not -(1 << 63) <= value < 1 << 64:
             raise InvalidRequest(f"parameter ${name}={value}: expected an integer of 64 bits")
-        head.parameters[name].integer = value
+        if value >= 1 << 63:
+            arrays[f"${name}"] = np.array(value, np.uint64)
+        else:
+            head.parameters[name].integer = value
     elif isinstance(value, float):
         head.parameters[name].number = value
     elif isinstance(value, str):
@@ -95,13 +100,21 @@ def bind_parameter(
     else:
         try:
             array = np.asarray(value)
-        except (ValueError, OverflowError) as error:  # For example lists of different lengths.
+        except (
+            ValueError,
+            OverflowError,
+            TypeError,
+            RuntimeError,
+        ) as error:  # For example lists of different lengths.
             raise InvalidRequest(
                 f"parameter ${name}: expected a number, a string, or a rectangular array of "
                 f"either ({error})"
             ) from error
-        if array.dtype.kind == "U":
-            head.parameters[name].texts.texts.extend(array.reshape(-1).tolist())
+        if isinstance(value, list | tuple) and array.ndim == 1:
+            _require_unchanged(name, value, array)
+        items = array.reshape(-1).tolist() if array.dtype.kind in "UTO" else []
+        if items and all(isinstance(item, str) for item in items):
+            head.parameters[name].texts.texts.extend(items)
             return
         if array.dtype not in _DTYPES and array.dtype.name not in DTYPES:
             raise InvalidRequest(
@@ -112,4 +125,29 @@ def bind_parameter(
             array.astype(np.int64)
             if array.size == 0 and not isinstance(value, np.ndarray)
             else array
+        )
+
+
+def _require_unchanged(name: str, values: Sequence[Any], array: NDArray[Any]) -> None:
+    """Reject a list of which NumPy changes values to store them as one dtype.
+
+    It turns numbers beside strings into strings, and large integers beside floats into floats.
+    """
+    if array.dtype.kind in "UT":
+        position = next(i for i, item in enumerate(values) if not isinstance(item, str))
+    elif array.dtype.kind == "f":
+        position = next(
+            (
+                i
+                for i, (item, stored) in enumerate(zip(values, array.tolist(), strict=True))
+                if isinstance(item, int | np.integer) and int(item) != stored
+            ),
+            -1,
+        )
+    else:
+        return
+    if position >= 0:
+        raise InvalidRequest(
+            f"parameter ${name} with {values[position]!r} at position {position}: expected values "
+            "of one type, only numbers that fit one dtype or only strings"
         )

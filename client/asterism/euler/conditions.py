@@ -39,8 +39,11 @@ class Comparison:
     """
     operator: str
     """One of gt, ge, lt, le, eq, ne, in, not_in, label and key."""
-    values: tuple[str, ...] = ()
-    """Values as written in the condition. A value that is not a number is a string."""
+    values: tuple[str | Literal, ...] = ()
+    """Values as written in the condition, where all except numbers are strings; or bound values.
+
+    A bound value is a `Literal` and is never read as text.
+    """
     connective: str = ""
     """``and`` or ``or``; empty after the last test."""
 
@@ -166,7 +169,7 @@ def _filter_per_type(
             condition_text = (
                 repr(condition)
                 if isinstance(condition, str)
-                else f"{test.name} {test.operator} {' '.join(test.values)}".rstrip()
+                else f"{test.name} {test.operator} {' '.join(map(str, test.values))}".rstrip()
             )
             raise NotFound(
                 f"condition={condition_text}: expected features of "
@@ -204,7 +207,9 @@ def _format_comparison(column: ColumnLookup, label: str, test: Comparison) -> st
     return f"{comparison} {test.connective}".rstrip()
 
 
-def _literal(value: str, *, text: bool) -> str:
+def _literal(value: str | Literal, *, text: bool) -> str:
+    if isinstance(value, Literal):
+        return str(value)
     return (
         value if _NUMBER.fullmatch(value) and not text else str(Literal(value=value.strip("'\"")))
     )

@@ -137,6 +137,21 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowCount:
+    """``YIELD count(*)``: the number of rows, in place of the rows."""
+
+    alias: Identifier | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of the column in the table."""
+        return "count(*)" if self.alias is None else self.alias.text
+
+    def __str__(self) -> str:
+        return "YIELD count(*)" + (f" AS {self.alias}" if self.alias is not None else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrawOptions:
     """Options that follow any sampling or read statement."""
 
@@ -153,6 +168,8 @@ class DrawOptions:
     distinct: bool = False
     unlike: bool = False
     """True for ``YIELD DISTINCT``."""
+    counted: RowCount | None = None
+    """``YIELD count(*)`` of the statement itself, without ``items``."""
     measure: str = ""
     p: Value | None = None
     q: Value | None = None
@@ -162,7 +179,7 @@ class DrawOptions:
     """Values of ``SAMPLE [n1, n2]``."""
     limits: tuple[Value, ...] | None = None
     """Values of ``LIMIT [n1, n2]``."""
-    shape: tuple[OrderBy | Limit, ...] = ()
+    shape: tuple[OrderBy | Limit | RowCount, ...] = ()
     """Operations on the table, in this order."""
     places: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     """Position of each option by its field name."""
@@ -187,6 +204,7 @@ class DrawOptions:
                 f"YIELD {'DISTINCT ' if self.unlike else ''}{', '.join(map(str, self.items))}",
                 self.items,
             ),
+            (str(self.counted), self.counted is not None),
             (f"SAMPLE {format_values(self.counts)}", self.counts is not None),
             (f"LIMIT {format_values(self.limits)}", self.limits is not None),
         )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.filters.syntax import MAX_TOKENS, ColumnOperand, Literal
+from asterism_model.filters.syntax import MAX_VALUES, ColumnOperand, Literal
 from asterism_proto.errors import InvalidRequest
 from graphd.query.ast import ColumnRef, Limit, Parameter, Value, WhereClause
 from graphd.query.errors import syntax_error
 
 MAX_PARAMETERS = 256
+_MAX_ID = (1 << 63) - 1
 ParameterValue = bool | int | float | str | tuple[str, ...] | NDArray[Any]
 
 
@@ -78,6 +79,9 @@ class ParameterBindings:
         """Return ids of nodes or edges in their given shape, or string ids as an object array."""
         if not isinstance(values, Parameter):
             items = values or ()
+            for item in items:
+                if isinstance(item, int) and item > _MAX_ID:
+                    raise InvalidRequest(f"id {item}: expected an id below 2^63")
             if any(isinstance(value, str) for value in items) and not all(
                 isinstance(value, str) for value in items
             ):
@@ -91,7 +95,7 @@ class ParameterBindings:
         if isinstance(bound_value, str | tuple):
             return np.array([bound_value] if isinstance(bound_value, str) else bound_value, object)
         if isinstance(bound_value, int) and not isinstance(bound_value, bool):
-            return np.array([bound_value], np.int64)
+            bound_value = np.array([bound_value])
         if not isinstance(bound_value, np.ndarray) or (
             bound_value.dtype.kind not in "iu" and bound_value.size
         ):
@@ -101,7 +105,9 @@ class ParameterBindings:
                 else repr(bound_value)
             )
             raise self._wrong(values, description, "integers as ids")
-        return bound_value
+        if bound_value.dtype == np.uint64 and (bound_value > _MAX_ID).any():
+            raise self._wrong(values, str(bound_value.max()), "ids below 2^63")
+        return np.atleast_1d(bound_value.astype(np.int64, copy=False))
 
     def integers(self, values: Parameter | tuple[Value, ...] | None, description: str) -> list[int]:
         """Return a list of integers."""
@@ -113,6 +119,31 @@ class ParameterBindings:
                 )
             return [int(item) for item in ids.reshape(-1)]
         return [self.integer(value, description) for value in values or ()]
+
+    def literals(self, parameter: Parameter) -> list[Literal]:
+        """Return the values of a parameter as constants of a filter."""
+        bound_value = self.lookup(parameter)
+        values: Sequence[bool | int | float | str] = (
+            bound_value.reshape(-1).tolist()
+            if isinstance(bound_value, np.ndarray)
+            else bound_value
+            if isinstance(bound_value, tuple)
+            else [bound_value]
+        )
+        if len(values) > MAX_VALUES:
+            raise syntax_error(
+                self.text,
+                parameter.at,
+                f"{parameter} of {len(values)} values",
+                [f"at most {MAX_VALUES} values in a filter"],
+            )
+        if any(value != value for value in values):
+            raise self._wrong(
+                parameter,
+                "nan",
+                "a number, because nothing equals NaN; IS NULL finds missing values",
+            )
+        return [Literal(value=value) for value in values]
 
     def name(self, value: Any) -> str:
         """Return a name, from the text or from a parameter."""
@@ -200,21 +231,7 @@ def _filter_column(column: ColumnRef, reverse: bool) -> str:
 
 
 def _format_parameter(parameter: Parameter, bindings: ParameterBindings) -> str:
+    values = ", ".join(map(str, bindings.literals(parameter)))
     bound_value = bindings.lookup(parameter)
-    if isinstance(bound_value, np.ndarray) and bound_value.ndim == 0:
-        bound_value = bound_value.item()
-    if isinstance(bound_value, np.ndarray | tuple):
-        values = (
-            bound_value.reshape(-1).tolist()
-            if isinstance(bound_value, np.ndarray)
-            else list(bound_value)
-        )
-        if not values or 2 * len(values) > MAX_TOKENS:
-            raise syntax_error(
-                bindings.text,
-                parameter.at,
-                f"{parameter} of {len(values)} values",
-                [f"1 to {MAX_TOKENS // 2} values in a filter"],
-            )
-        return f"({', '.join(str(Literal(value=value)) for value in values)})"
-    return str(Literal(value=bound_value))
+    is_list = isinstance(bound_value, tuple) or np.ndim(bound_value) > 0
+    return f"({values})" if is_list else values

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.calls import validation
 from asterism.graph import Graph
 from asterism_proto.errors import NotFound
 from graphd.query import go_steps
@@ -129,6 +130,8 @@ def _top(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     """Return the edges of the last step or of several steps: sampled ones, or all."""
     draw, options = request.draw, request.draw.options
+    if _takes_no_step(request):
+        return _no_edges(request, graph), None
     if options.counts is not None:
         if options.limits is not None:
             raise request.option_error(
@@ -192,15 +195,45 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     return concat_rows(pieces), None
 
 
-def _first(request: ResolvedDraw, last: int) -> int:
-    """Return the first step with edges in the result."""
+def _takes_no_step(request: ResolvedDraw) -> bool:
+    """Return True for ``GO 0 STEPS`` and ``GO 0 TO 0 STEPS``, which give no edges."""
+    return (
+        request.draw.count is not None
+        and request.count == 0
+        and _first(request, last=0, minimum=0) == 0
+    )
+
+
+def _no_edges(request: ResolvedDraw, graph: Graph) -> EdgeResultRows:
+    """Return no rows, with the columns that rows of edges have."""
+    start_nodes = request.nodes  # rejects ids that are not valid
+    validation.ids("ids", start_nodes.reshape(-1), minimum=-1)
+    none = np.zeros(0, np.int64)
+    return EdgeResultRows(
+        local_ids=none,
+        remote_ids=none,
+        types=none.astype(np.int32),
+        version=request.version or graph.manifest().version,
+        extra_columns={
+            "step": none,
+            "row": none,
+            "edge_id": none,
+            "weight": none.astype(np.float32),
+            "probability": none.astype(np.float64),
+        },
+    )
+
+
+def _first(request: ResolvedDraw, last: int, minimum: int = 1) -> int:
+    """Return the first step with edges in the result; step 0 has none, as in Nebula."""
     first = (
         last
         if request.draw.first is None
         else request.bindings.integer(request.draw.first, "a number of steps")
     )
-    if not 1 <= first <= last:
-        raise request.option_error("", f"steps {first} to {last}", ["1 <= m <= n steps"])
+    first = minimum if first == 0 else first
+    if not minimum <= first <= last:
+        raise request.option_error("", f"steps {first} to {last}", ["0 <= m <= n steps"])
     return first
 
 
@@ -387,7 +420,7 @@ def _walk(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 
 def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    """Return features by ids: of nodes, or of edges by their own ids."""
+    """Return features by ids: of nodes that exist, or of edges by their own ids."""
     if request.draw.pairs:
         return _between(request, graph), None
     ids, name, schema = (
@@ -399,6 +432,7 @@ def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
         (i for i, node_type in enumerate(schema.node_types) if node_type.name == name), None
     )
     if type_id is not None:
+        ids = ids[graph.node_types(ids, name, version=request.version) >= 0]
         return NodeResultRows(
             ids=ids, types=np.full(len(ids), type_id, np.int32), version=request.version or 0
         ), None

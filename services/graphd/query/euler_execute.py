@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.calls.validation import seed as seed_of
+from asterism.calls import validation
 from asterism.euler import Euler
 from asterism.euler.conditions import Comparison, edge_filter, node_filter
 from asterism.euler.type_ids import TypeIds
 from asterism.foreign_names import as_name
 from asterism.graph import Graph
+from asterism_model.filters.syntax import Literal
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 from graphd.operators.call_seeds import statement_step_seed
@@ -59,7 +61,7 @@ class EulerTraversal:
         self.graph, self._euler = graph, Euler(graph)
         self._types = TypeIds(graph.schema, graph.space)
         self._bindings = bindings
-        self.seed = seed_of(seed)
+        self.seed = validation.seed(seed)
         self.draw_count = 0
         """Number of sampling steps so far."""
         self._nodes: Array = np.zeros(0, np.int64)
@@ -101,7 +103,7 @@ class EulerTraversal:
 
     def _vertices(self, step: EulerStep) -> list[Any]:
         ids = (
-            np.asarray(self._bound(step.arguments[0]), np.int64).reshape(-1)
+            self._ids("ids", step.arguments[0]).reshape(-1)
             if step.arguments
             else self._missing(step, "v(ids)")
         )
@@ -109,7 +111,7 @@ class EulerTraversal:
 
     def _given_edges(self, step: EulerStep) -> list[Any]:
         edges = (
-            np.asarray(self._bound(step.arguments[0]), np.int64)
+            self._ids("edges", step.arguments[0])
             if step.arguments
             else self._missing(step, "e(edges)")
         )
@@ -123,7 +125,7 @@ class EulerTraversal:
                 "filters and orders of given edges: expected none; draw edges with "
                 "sampleE(...).has(...)"
             )
-        self._edges = edges if step.limit is None else edges[: self._whole(step.limit)]
+        self._edges = edges if step.limit is None else edges[: self._limit(step.limit)]
         return [self._edges]
 
     def _sample_n(self, step: EulerStep) -> list[Any]:
@@ -151,7 +153,7 @@ class EulerTraversal:
                 self._cut(
                     step,
                     self.graph.sample_nodes(
-                        int(count), names, where=where, seed=self._next_seed()
+                        count, names, where=where, seed=self._next_seed()
                     ).nodes,
                 )
             )
@@ -240,12 +242,17 @@ class EulerTraversal:
         edge_types, width, count, *rest = step.arguments
         options = [self._bound(argument) for argument in rest]
         measure = str(options[0]) if len(options) == 2 and isinstance(options[0], str) else ""
-        nodes = self._here().reshape(-1, max(self._whole(width), 1))
+        layer_width = max(self._whole(width), 1)
+        if len(self._here()) % layer_width:
+            raise InvalidRequest(
+                f"{len(self._here())} nodes in layers of {layer_width}: expected a multiple of it"
+            )
+        nodes = self._here().reshape(-1, layer_width)
         sample = self._euler.sample_neighbor_layerwise(
             nodes,
             self._bound(edge_types),
             self._whole(count),
-            int(options[-1]) if options else -1,
+            self._whole(rest[-1]) if rest else -1,
             measure,
             seed=self._next_seed(),
         )
@@ -327,8 +334,13 @@ class EulerTraversal:
     def _holds_of(self, test: Comparison, node_type: NodeType, ids: Array) -> NDArray[np.bool_]:
         """Evaluate one predicate on nodes of one type."""
         if test.operator == "label" or test.name == "type":
-            names = [test.name] if test.operator == "label" else list(test.values)
-            matches = any(node_type.name in (name, as_name(name)) for name in names)
+            names: Sequence[str | Literal] = (
+                [test.name] if test.operator == "label" else test.values
+            )
+            matches = any(
+                node_type.name in (name, as_name(name))
+                for name in (_text(test, value) for value in names)
+            )
             return np.full(len(ids), matches != (test.operator in ("ne", "not_in")))
         feature = next(
             (candidate for candidate in node_type.features if candidate.name == test.name), None
@@ -349,12 +361,14 @@ class EulerTraversal:
             column = np.array(
                 [values[start:stop].tobytes() for start, stop in pairwise(indptr.tolist())], object
             )
-            expected: list[Any] = [value.strip("'\"").encode() for value in test.values]
+            expected: list[Any] = [_text(test, value).encode() for value in test.values]
         else:
-            expected = [
-                column.dtype.type(float(value)) if column.dtype.kind == "f" else _number(value)
-                for value in test.values
-            ]
+            numbers = [_number(test, value) for value in test.values]
+            with np.errstate(over="ignore"):
+                expected = [
+                    column.dtype.type(float(number)) if column.dtype.kind == "f" else number
+                    for number in numbers
+                ]
         if test.operator in ("in", "not_in"):
             is_member = np.logical_or.reduce(
                 [np.asarray(column == value, np.bool_) for value in expected]
@@ -365,21 +379,13 @@ class EulerTraversal:
     def _tests(self, tests: Sequence[EulerPredicate]) -> list[Comparison]:
         bound_tests = []
         for test in tests:
-            values: list[str] = []
+            values: list[str | Literal] = []
             for argument in test.values:
-                bound_value = (
-                    self._bindings.lookup(argument)
+                values += (
+                    self._bindings.literals(argument)
                     if isinstance(argument, Parameter)
-                    else argument.text
+                    else [argument.text]
                 )
-                values += [
-                    str(v)
-                    for v in (
-                        np.asarray(bound_value).reshape(-1).tolist()
-                        if isinstance(bound_value, np.ndarray | tuple)
-                        else [bound_value]
-                    )
-                ]
             bound_tests.append(
                 Comparison(
                     name=test.name, operator=test.sign, values=tuple(values), connective=test.join
@@ -408,7 +414,7 @@ class EulerTraversal:
                 raise InvalidRequest(f"order_by {sort_key}: expected id or weight")
             keys = ids if sort_key == "id" else weights
             order = np.lexsort((ids, -keys if descending else keys))
-        return order if step.limit is None else order[: self._whole(step.limit)]
+        return order if step.limit is None else order[: self._limit(step.limit)]
 
     def _cut(self, step: EulerStep, ids: Array) -> Array:
         """Sort and truncate nodes."""
@@ -457,9 +463,18 @@ class EulerTraversal:
             else argument.text
         )
 
+    def _ids(self, name: str, argument: Argument) -> NDArray[np.int64]:
+        """Return ids in their given shape."""
+        values = validation.as_array(name, self._bound(argument), "integers")
+        return validation.ids(name, values.reshape(-1), minimum=-1).reshape(values.shape)
+
+    def _limit(self, argument: Argument) -> int:
+        """Return a number of rows to keep; negative numbers are refused."""
+        return validation.count("limit", self._whole(argument))
+
     def _whole(self, argument: Argument) -> int:
         value = np.asarray(self._bound(argument))
-        if value.size != 1 or value.dtype.kind not in "iu":
+        if value.size != 1 or value.dtype.kind not in "iu" or value > np.iinfo(np.int64).max:
             raise syntax_error(
                 self._bindings.text,
                 argument.at,
@@ -478,11 +493,25 @@ def _index(lengths: Sequence[int]) -> Array:
     return np.stack([ends - np.asarray(lengths, np.int32), ends], axis=1).astype(np.int32)
 
 
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+def _text(test: Comparison, value: str | Literal) -> str:
+    """Return the string that a column of strings is compared with."""
+    if isinstance(value, str):
+        return value.strip("'\"")
+    if not isinstance(value.value, str):
+        raise InvalidRequest(f"{test.name} {test.operator} {value}: expected a string")
+    return value.value
+
+
+def _number(test: Comparison, value: str | Literal) -> int | float:
+    """Return the number that a column of numbers is compared with."""
+    if isinstance(value, Literal):
+        if not isinstance(value.value, str):
+            return value.value
+    else:
+        for convert in (int, float):
+            with suppress(ValueError):
+                return convert(value)
+    raise InvalidRequest(f"{test.name} {test.operator} {value}: expected a number")
 
 
 def _reduced(function: str, lengths: Sequence[int], data: Array) -> tuple[list[int], Array]:

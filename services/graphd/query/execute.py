@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from asterism.graph import Graph
 from asterism_proto.errors import AsterismError
 from graphd.query import projection
-from graphd.query.ast import DrawStatement, Limit, OrderBy
+from graphd.query.ast import DrawStatement, Limit, OrderBy, RowCount
 from graphd.query.binding import ParameterBindings
 from graphd.query.calls import CALL_BY_KIND
 from graphd.query.errors import located_error
 from graphd.query.features import FeatureReader
 from graphd.query.resolve import ResolvedDraw, resolve_draw
-from graphd.query.table import ResultTable
+from graphd.query.table import ResultTable, array_column, table_from_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +69,9 @@ def execute_draw(
     table = projection.project_table(rows, features, bindings)
     if draw.options.unlike:
         table = table.distinct()
-    for step in draw.options.shape:
-        table = order_or_limit(table, step, bindings)
+    steps = draw.options.shape
+    for step in steps if draw.options.counted is None else (draw.options.counted, *steps):
+        table = apply_step(table, step, bindings)
     return StatementResult(
         table=table,
         kind=draw.kind,
@@ -78,10 +81,12 @@ def execute_draw(
     )
 
 
-def order_or_limit(
-    table: ResultTable, step: OrderBy | Limit, bindings: ParameterBindings
+def apply_step(
+    table: ResultTable, step: OrderBy | Limit | RowCount, bindings: ParameterBindings
 ) -> ResultTable:
-    """Return a table in another order, or some of its rows."""
+    """Return a table in another order, some of its rows, or their number."""
+    if isinstance(step, RowCount):
+        return table_from_columns([array_column(step.title, np.array([table.rows], np.int64))])
     if isinstance(step, Limit):
         count, offset = bindings.limit(step)
         return table.take(slice(offset, offset + count))

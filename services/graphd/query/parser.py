@@ -36,6 +36,7 @@ from graphd.query.values import (
     is_token,
     parameter_from_token,
     position_of,
+    row_count,
 )
 
 _WORDS = {
@@ -326,6 +327,12 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
 
     def item(self, children: list[Any]) -> YieldItem:
         return YieldItem(column=children[0], alias=children[2] if len(children) > 2 else None)
+
+    def counted(self, children: list[Any]) -> Any:
+        return "option", "counted", row_count(children), position_of(children[0])
+
+    def piped_count(self, children: list[Any]) -> Any:
+        return "option", "shape", row_count(children), position_of(children[0])
 
     def order(self, children: list[Any]) -> Any:
         return (

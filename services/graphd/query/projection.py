@@ -236,6 +236,9 @@ def yield_items(draw: DrawStatement, graph: Graph) -> tuple[YieldItem, ...]:
     """Return the columns of a statement: those of its YIELD clause, or the default ones."""
     if draw.options.items:
         return draw.options.items
+    if draw.options.counted is not None:  # Any column that costs no read has one value per row.
+        name = "row" if draw.kind == "walk" else "type"
+        return (YieldItem(column=ColumnRef(name=Identifier(text=name))),)
     if draw.kind == "fetch":
         features = tuple(feature.name for feature in fetched_type(draw, graph).features)
         base_columns = ("src", "dst", "edge_id") if draw.pairs else ("id",)

@@ -16,13 +16,14 @@ from graphd.query.ast import (
     FeatureDefinition,
     Identifier,
     Parameter,
+    RowCount,
     TypeDefinition,
     Value,
 )
 from graphd.query.grammar import UnlocatedError
 
 _MAX_COLUMNS = 256
-_EACH = frozenset({"where", "seed", "version", "items"})
+_EACH = frozenset({"where", "seed", "version", "items", "counted"})
 ALLOWED_OPTIONS = {
     "vertices": _EACH | {"weight", "uniform", "replace"},
     "edges": _EACH | {"weight", "uniform", "replace"},
@@ -33,11 +34,12 @@ ALLOWED_OPTIONS = {
     "negatives": _EACH | {"weight", "uniform", "padded"},
     "walk": _EACH | {"weight", "uniform", "direction", "p", "q", "restart", "walks", "distinct"},
     "go": _EACH | {"weight", "uniform", "replace", "direction", "padded", "counts", "limits"},
-    "fetch": frozenset({"items", "version"}),
+    "fetch": frozenset({"items", "counted", "version"}),
 }
 """Allowed options of each statement besides ORDER BY and LIMIT, by field of `DrawOptions`."""
 OPTION_KEYWORDS = {
     "items": "YIELD",
+    "counted": "YIELD",
     "replace": "REPLACEMENT",
     "measure": "BY",
     "counts": "SAMPLE",
@@ -98,7 +100,7 @@ def flatten_condition(children: Sequence[Any]) -> list[Any]:
         else:
             words.append((_FILTER_WORDS.get(child.type, str(child).lower()), position_of(child)))
     # Check early: nested brackets would copy the tokens at every level.
-    if len(words) > MAX_TOKENS:
+    if sum(word != "," for word, _ in words) > MAX_TOKENS:
         raise UnlocatedError(
             words[MAX_TOKENS][1],
             f"a filter of more than {MAX_TOKENS} words",
@@ -167,6 +169,14 @@ def column_from_call(children: Sequence[Any]) -> ColumnRef:
     return ColumnRef(name=Identifier(text=name, at=function.at), end=_ENDS[end], at=function.at)
 
 
+def row_count(children: Sequence[Any]) -> RowCount:
+    """Return the row count of ``YIELD count(*)``; no other function takes a star."""
+    function, *alias = (child for child in children if isinstance(child, Identifier))
+    if function.text.lower() != "count":
+        raise UnlocatedError(function.at, f"{function.text}(*)", ["count(*)"])
+    return RowCount(alias=alias[0] if alias else None)
+
+
 def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStatement:
     """Build a sampling or read statement from its clauses and options."""
     for child in children:
@@ -185,7 +195,7 @@ def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStateme
             continue
         if name not in ALLOWED_OPTIONS[kind]:
             allowed = sorted(
-                OPTION_KEYWORDS.get(option, option.upper()) for option in ALLOWED_OPTIONS[kind]
+                {OPTION_KEYWORDS.get(option, option.upper()) for option in ALLOWED_OPTIONS[kind]}
             )
             raise UnlocatedError(
                 position,
@@ -194,7 +204,7 @@ def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStateme
             )
         if name == "items" and len(value) > _MAX_COLUMNS:
             raise UnlocatedError(position, f"{len(value)} columns", [f"{_MAX_COLUMNS} at most"])
-        if name in options:
+        if name in options or {name, *options} >= {"items", "counted"}:
             raise UnlocatedError(
                 position,
                 f"{OPTION_KEYWORDS.get(name, name.upper())} twice",

@@ -6,6 +6,7 @@ Statements run on a cluster and embedded, over gRPC and HTTP.
 from __future__ import annotations
 
 import json
+import math
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,8 @@ PARAMETERS = {
     "fan": [4, 3],
     "from": CITATIONS[0],
     "to": CITATIONS[1],
+    "wrapped": np.array([2**64 - 1], np.uint64),
+    "beyond": 2**63,
 }
 WRITES, CITES = 0, 1
 
@@ -531,6 +534,14 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
         ("SAMPLE 5 VERTICES SEED 1.5", InvalidRequest, 19, "an integer"),
         ("SAMPLE 5 VERTICES VERSION -1", InvalidRequest, 19, "expected 0 or more"),
         ("SHOW JOB -1", InvalidRequest, 1, "expected 0 or more"),
+        ("GO FROM 9223372036854775808 OVER cites", InvalidRequest, 1, "an id below 2^63"),
+        ("FETCH PROP ON paper 18446744073709551615", InvalidRequest, 1, "an id below 2^63"),
+        ("FETCH PROP ON cites 1 -> 9223372036854775808", InvalidRequest, 1, "an id below 2^63"),
+        ("WALK 2 STEPS FROM $wrapped OVER cites", InvalidRequest, 19, "ids below 2^63"),
+        ("SAMPLE 2 NEIGHBORS FROM $beyond OVER cites", InvalidRequest, 25, "ids below 2^63"),
+        ("GO 1 TO 0 STEPS FROM 1 OVER cites", InvalidRequest, 1, "0 <= m <= n"),
+        ("GO FROM 1 OVER cites YIELD sum(*)", InvalidRequest, 28, "expected count(*)"),
+        ("GO FROM 1 OVER cites YIELD src YIELD count(*)", InvalidRequest, 32, "YIELD twice"),
         ("WALK 3 STEPS FROM 1 OVER cites BIDIRECT", InvalidRequest, 32, "BIDIRECT"),
         ("FETCH PROP ON nothing 1", NotFound, 15, "no edge type 'nothing'"),
         ("SUBMIT JOB dance", InvalidRequest, 12, "job kind 'dance'"),
@@ -555,6 +566,87 @@ def test_invalid_statements_are_refused_with_a_position(
     assert location is not None, raised.value.message
     assert (location.line, location.column) == (1, column), raised.value.message
     assert not location.incomplete
+
+
+def test_vertices_that_do_not_exist_have_no_row(graph: Graph) -> None:
+    found = graph.query("FETCH PROP ON paper $ids YIELD id, vec", {"ids": [7, 500, 3, -1, 7]})
+    assert found["id"].tolist() == [7, 3, 7]
+    assert np.array_equal(found["vec"], graph.node_features([7, 3, 7], "vec", "paper")["vec"])
+    none = graph.query("FETCH PROP ON paper 500, 501")
+    assert (len(none), none.columns) == (0, ("id", "vec", "words"))
+
+
+def test_zero_steps_have_no_edges_and_count_as_the_first(graph: Graph) -> None:
+    none = graph.query("GO 0 STEPS FROM $papers OVER cites YIELD src, dst.vec, weight", PARAMETERS)
+    assert (len(none), none.version) == (0, 1)
+    assert none.types == ("int64", "float32", "float32")
+    assert len(graph.query("GO 0 TO 0 STEPS FROM 1 OVER cites SAMPLE $fan", PARAMETERS)) == 0
+    for options in ("", " SAMPLE [3, 2] SEED 7", " LIMIT [3, 2]"):
+        steps = f"STEPS FROM $papers OVER cites YIELD step, src, dst{options}"
+        zero, one = (graph.query(f"GO {m} TO 2 {steps}", PARAMETERS).rows() for m in (0, 1))
+        assert zero == one
+        assert zero
+
+
+def test_rows_are_counted_with_and_without_a_pipe(graph: Graph) -> None:
+    edges = graph.query("GO FROM $papers OVER cites YIELD dst", PARAMETERS)
+    for statement, count in (
+        ("GO FROM $papers OVER cites YIELD count(*) AS n", len(edges)),
+        ("GO FROM $papers OVER cites YIELD dst | YIELD COUNT(*) AS n", len(edges)),
+        ("GO FROM $papers OVER cites YIELD DISTINCT dst | YIELD count(*) AS n", -1),
+        ("GO FROM $papers OVER cites YIELD dst | LIMIT 3 | YIELD count(*) AS n", 3),
+        ("WALK 2 STEPS FROM $papers OVER cites YIELD count(*) AS n", 12),
+        ("SAMPLE LAYER 5 FROM $papers OVER cites YIELD count(*) AS n", 5),
+        ("FETCH PROP ON paper 1, 500 YIELD count(*) AS n", 1),
+        ("FETCH PROP ON cites $from -> $to YIELD count(*) AS n", -2),
+        ("SAMPLE 5 VERTICES YIELD count(*) AS n", 5),
+    ):
+        expected = {
+            -1: len(set(edges["dst"].tolist())),
+            -2: len(graph.query("FETCH PROP ON cites $from -> $to", PARAMETERS)),
+        }.get(count, count)
+        result = graph.query(statement, PARAMETERS)
+        assert (result.columns, result.types, result.rows()) == (("n",), ("int64",), [(expected,)])
+    assert graph.query("SAMPLE 5 VERTICES YIELD count(*)").columns == ("count(*)",)
+
+
+def test_samples_end_at_vertices_without_edges_of_the_step(graph: Graph) -> None:
+    statement = (
+        "GO 1 TO 3 STEPS FROM $people OVER writes YIELD step, src, dst SAMPLE [2, 1, 2] SEED 7"
+    )
+    found = graph.query(statement, PARAMETERS)
+    assert set(found["step"].tolist()) == {1}
+    padded = graph.query(f"{statement} PADDED", PARAMETERS)
+    for step, rows in ((1, 40), (2, 40), (3, 80)):
+        remote = padded["dst"][padded["step"] == step]
+        assert len(remote) == rows
+        assert (remote == -1).all() == (step > 1)
+
+
+def test_parameters_of_filters_are_never_read_as_text(graph: Graph) -> None:
+    for value, expected in (
+        (math.inf, True),
+        (-math.inf, False),
+        (5e-324, True),
+        (-1.7e308, False),
+        (2**64 - 1, True),
+    ):
+        people = graph.query(
+            "SAMPLE 50 VERTICES ON person UNIFORM WHERE age < $x OR id == 3", {"x": value}
+        )
+        assert (len(set(people["id"].tolist())) > 1) == expected
+    for name in ("inf", "nan", "true", "age", "'' or age > 0", '"', "\\", "`", "$x"):
+        with pytest.raises(NotFound, match="has no such node"):
+            graph.query("SAMPLE 5 VERTICES ON person WHERE name == $x", {"x": name})
+    every = graph.query("SAMPLE 50 VERTICES ON person WHERE age NOT IN $x SEED 1", {"x": []})
+    plain = graph.query("SAMPLE 50 VERTICES ON person SEED 1")
+    assert set(every["id"].tolist()) <= set(cases.person_ids().tolist())
+    assert len(plain) == len(every)
+    with pytest.raises(NotFound, match="has no such node"):
+        graph.query("SAMPLE 5 VERTICES ON person WHERE age IN []")
+    assert (
+        len(graph.query("SAMPLE 5 VERTICES ON person WHERE age IN $x", {"x": np.arange(500)})) == 5
+    )
 
 
 def test_queries_read_their_version_or_the_newest_build(cluster: LocalCluster) -> None:
@@ -658,6 +750,18 @@ def test_statements_run_over_http(cluster: LocalCluster, graphs: Mapping[str, Gr
         ({"statement": "SAMPLE 5"}, (400, "InvalidRequest", 1, 9, True)),
         ({"statement": "USE cases;\nSAMPLE 5 FISH"}, (400, "InvalidRequest", 2, 10, False)),
         ({"statement": "USE nope"}, (404, "NotFound", 1, 5, False)),
+        (
+            {"statement": "GO FROM 9223372036854775808 OVER cites", "space": "cases"},
+            (400, "InvalidRequest", 1, 1, False),
+        ),
+        (
+            {
+                "statement": "GO FROM $x OVER cites",
+                "space": "cases",
+                "parameters": {"x": [18446744073709551615]},
+            },
+            (400, "InvalidRequest", 1, 9, False),
+        ),
     ):
         status, problem = post(address, body)
         assert (
@@ -672,6 +776,8 @@ def test_statements_run_over_http(cluster: LocalCluster, graphs: Mapping[str, Gr
         ({"statement": "SHOW SPACES", "rows": -1}, 422),
         ({"statment": "x"}, 422),
         ({"statement": "x" * 70_000}, 422),
+        ({"statement": "GO FROM $x OVER cites", "parameters": {"x": ["a", 1]}}, 400),
+        ({"statement": "GO FROM $x OVER cites", "parameters": {"x": None}}, 400),
     ):
         assert post(address, invalid_body)[0] == code
     status, timed_out = post(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 
@@ -69,6 +72,10 @@ STATEMENTS = [
     "GO 2 STEPS FROM 1 OVER a YIELD DISTINCT dst, $$.age AS age | LIMIT 3",
     "GO 1 TO 3 STEPS FROM 1 OVER a SAMPLE $counts",
     "GO 2 STEPS FROM 1 OVER a BIDIRECT LIMIT [3, $n] | LIMIT 4",
+    "GO 0 TO 3 STEPS FROM 1 OVER a YIELD count(*) | LIMIT 1",
+    "GO FROM 1 OVER a WHERE w IN [] AND NOT x IN () YIELD COUNT(*) AS n",
+    "GO FROM 1 OVER a YIELD DISTINCT dst | YIELD count(*) AS `n m`",
+    "FETCH PROP ON item 1, 2 YIELD count(*)",
     "FETCH PROP ON item 1, 2 YIELD price",
     "FETCH PROP ON u:buys:item 1 -> -2, \"a\" -> 'b', $s->$d YIELD rating",
     "DESCRIBE EDGE u:buys:item",
@@ -169,6 +176,11 @@ def test_pipe_orders_and_limits_rows() -> None:
         ("brand IN $brands", "brand in ('a', 'b')"),
         ("`weight` > 1 and weight > 1", "`weight` > 1 and weight > 1"),
         ("rank(edge) == 4", "id == 4"),
+        ("price < $most AND price > $lowest", "price < +inf and price > -inf"),
+        ("brand == $brand", r"brand == 'inf\\\' or \'1\' == \'1'"),
+        ("brand IN $none OR price IN []", "brand in () or price in ( )"),
+        ("x < $tiny OR x > $large", "x < 5e-324 or x > 18446744073709551615"),
+        ("x == $flag", "x == true"),
     ],
 )
 def test_where_clause_is_translated_to_filter_text(where: str, as_sent: str) -> None:
@@ -181,7 +193,20 @@ def test_where_clause_is_translated_to_filter_text(where: str, as_sent: str) -> 
     assert isinstance(body, DrawStatement)
     filter_text = build_filter_text(
         body.options.where,
-        ParameterBindings(text=text, values={"least": 3, "brands": ("a", "b")}),
+        ParameterBindings(
+            text=text,
+            values={
+                "least": 3,
+                "brands": ("a", "b"),
+                "most": math.inf,
+                "lowest": np.array(-math.inf),
+                "brand": "inf\\' or '1' == '1",
+                "none": np.zeros(0, np.int64),
+                "tiny": 5e-324,
+                "large": np.array(2**64 - 1, np.uint64),
+                "flag": True,
+            },
+        ),
         reverse=False,
     )
     assert filter_text.text == as_sent
@@ -303,6 +328,35 @@ def test_location_of_an_error_survives_the_wire() -> None:
         '{"line": "x", "column": 1, "expected": [], "incomplete": false}',
     ):
         assert from_status("INVALID_ARGUMENT", "m", "InvalidRequest", damaged).place is None
+
+
+def test_parameters_without_a_meaning_in_a_filter_are_refused() -> None:
+    text = "GO FROM 1 OVER a WHERE price IN $x"
+    body = parse_statements(text)[0].body
+    assert isinstance(body, DrawStatement)
+
+    def filter_of(value: Any) -> str:
+        bindings = ParameterBindings(text=text, values={"x": value})
+        return build_filter_text(body.options.where, bindings, reverse=False).text
+
+    assert filter_of(np.arange(500)).count(",") == 499
+    with pytest.raises(InvalidRequest, match="501 values, expected at most 500 values in a filter"):
+        filter_of(np.arange(501))
+    for value in (math.nan, np.array([1.0, math.nan])):
+        with pytest.raises(InvalidRequest, match=r"column 33: found \$x = nan, expected a number"):
+            filter_of(value)
+
+
+def test_ids_beyond_int64_are_refused_and_never_wrapped() -> None:
+    bindings = ParameterBindings(
+        text="", values={"one": np.array(2**63, np.uint64), "two": np.array([2**64 - 1], np.uint64)}
+    )
+    for ids in ((1, 2**63), Parameter(name="one"), Parameter(name="two")):
+        with pytest.raises(InvalidRequest, match="below 2\\^63"):
+            bindings.ids(ids)
+    small = ParameterBindings(text="", values={"x": np.array([[1, 2]], np.uint8)})
+    assert small.ids(Parameter(name="x")).dtype == np.int64
+    assert small.ids(Parameter(name="x")).shape == (1, 2)
 
 
 def test_missing_parameter_is_named_with_its_location() -> None:
