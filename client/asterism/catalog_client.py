@@ -229,7 +229,8 @@ class CatalogClient:
         """
         return self.session.manifest(
             self.session.catalog(
-                "get_manifest", metad_pb.ManifestRequest(space=space, version=version)
+                "get_manifest",
+                metad_pb.ManifestRequest(space=space, version=_number("version", version)),
             ),
             space,
         )
@@ -349,7 +350,10 @@ class CatalogClient:
             self.session.catalog(
                 "submit_job",
                 metad_pb.SubmitJobRequest(
-                    space=space, kind=kind, options=dict(options or {}), version=version
+                    space=space,
+                    kind=kind,
+                    options=_job_options(options or {}),
+                    version=_number("version", version),
                 ),
             )
         )
@@ -372,7 +376,7 @@ class CatalogClient:
         NotFound
             If there is no such job.
         """
-        return Job.from_proto(self.session.catalog("get_job", metad_pb.JobRequest(job_id=job_id)))
+        return Job.from_proto(self.session.catalog("get_job", _job_request(job_id)))
 
     def jobs(
         self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0
@@ -403,7 +407,10 @@ class CatalogClient:
         """
         parsed_states = [parse_job_state(state) for state in validation.names(states)]
         request = metad_pb.ListJobsRequest(
-            space=space or "", states=parsed_states, limit=limit, before=before
+            space=space or "",
+            states=parsed_states,
+            limit=validation.count("limit", limit),
+            before=_number("before", before),
         )
         return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
 
@@ -425,7 +432,7 @@ class CatalogClient:
         NotFound
             If there is no such job.
         """
-        return Job.from_proto(self.session.catalog("stop_job", metad_pb.JobRequest(job_id=job_id)))
+        return Job.from_proto(self.session.catalog("stop_job", _job_request(job_id)))
 
     def recover_job(self, job_id: int) -> Job:
         """Resume a failed or stopped job from its progress, with the same input.
@@ -445,9 +452,7 @@ class CatalogClient:
         NotFound
             If there is no such job.
         """
-        return Job.from_proto(
-            self.session.catalog("recover_job", metad_pb.JobRequest(job_id=job_id))
-        )
+        return Job.from_proto(self.session.catalog("recover_job", _job_request(job_id)))
 
     def wait(
         self,
@@ -527,3 +532,20 @@ def build_space(client: CatalogClient, space: str, *, timeout_s: float = 3600.0)
             f"{job.cause or 'no cause given'}; continue it with recover_job({job.job_id})"
         )
     return job
+
+
+def _number(argument: str, value: int) -> int:
+    """Return the number of a job or version after checking its range."""
+    return validation.count(argument, value, maximum=validation.MAX_ID)
+
+
+def _job_request(job_id: int) -> metad_pb.JobRequest:
+    return metad_pb.JobRequest(job_id=_number("job_id", job_id))
+
+
+def _job_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a job; InvalidRequest for the first that is not a string."""
+    for name, value in options.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidRequest(f"options[{name!r}]={value!r:.80}: expected names and strings")
+    return dict(options)

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import feature_columns, validation, writes
 from asterism.calls.all_calls import AllCalls
+from asterism.calls.argument_types import check_argument_types
+from asterism.calls.base import CandidateTypes
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.explain import Explainer
 from asterism.calls.loads import find_nodes
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 
 @unicode_text.refuse_surrogates
+@check_argument_types
 class Graph(AllCalls):
     """Graph in one graph space, returned by ``client.graph(name)``.
 
@@ -349,7 +352,7 @@ class Graph(AllCalls):
             space=self.space, version=self._version(version), type_id=type_id, names=feature_names
         )
         owner = self.schema.node_types[type_id]
-        ids = self._ids("nodes", nodes, [type_id], version)
+        ids = self._ids("nodes", nodes, CandidateTypes([type_id]), version)
         if strict:
             head.version = self._require_nodes(nodes, ids, owner.name, type_id, head.version)
         request = feature_columns.ColumnRequest(
@@ -624,6 +627,7 @@ class Graph(AllCalls):
 
 
 @unicode_text.refuse_surrogates
+@check_argument_types
 class Client(CatalogClient):
     """Connection to a service, returned by ``asterism.connect`` and ``asterism.open``.
 

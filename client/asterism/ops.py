@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import hashing
+from asterism.calls import validation
 from asterism.records.arrays import Ids, RaggedColumn, Types, Values
 from asterism.training import tensor_ops
 from asterism_proto.errors import InvalidRequest
@@ -82,7 +83,7 @@ def walk_pairs(
     >>> walk_pairs([[1, 2, 3]], 1, 1, types=[[0, 1, 1]], excluded=[(1, 0)]).tolist()
     [[1, 2], [2, 3], [3, 2]]
     """
-    walks = np.asarray(paths, np.int64)
+    walks = _integers("paths", paths)
     return np.asarray(
         walks.reshape(-1)[
             pair_places(
@@ -131,7 +132,7 @@ def pair_places(
     InvalidRequest
         If the shapes do not match, the window is negative, or ``types`` is missing.
     """
-    walks = np.asarray(paths, np.int64)
+    walks = _integers("paths", paths)
     if walks.ndim != 2:
         raise InvalidRequest(
             f"paths of shape {list(walks.shape)}: expected a row for each walk, shape [m, length]"
@@ -139,6 +140,7 @@ def pair_places(
     if left < 0 or right < 0:
         raise InvalidRequest(f"left={left}, right={right}: expected 0 or more")
     steps = walks.shape[1]
+    left, right = min(left, steps), min(right, steps)  # farther nodes are outside of every walk
     offsets = np.concatenate([-np.arange(1, left + 1), np.arange(1, right + 1)]).astype(np.int64)
     neighbor = np.arange(steps)[:, None] + offsets
     centres, offset_index = np.nonzero((neighbor >= 0) & (neighbor < steps))
@@ -150,7 +152,7 @@ def pair_places(
     )
     allowed = _allowed(walks, types, list(excluded), within)
     if allowed is not None:
-        node_types = np.asarray(types, np.int64).reshape(-1)[pairs]
+        node_types = _integers("types", types).reshape(-1)[pairs]
         pairs = pairs[allowed[node_types[:, 0], node_types[:, 1]]]
     return np.asarray(pairs if seed is None else pairs[hashing.shuffled_range(len(pairs), seed)])
 
@@ -172,7 +174,7 @@ def _allowed(
             "types=None: expected the node types of the walks, because excluded or within is "
             "given; pass types=walk_types(...)"
         )
-    type_array = np.asarray(types, np.int64)
+    type_array = _integers("types", types)
     if type_array.shape != walks.shape or (type_array.size and type_array.min() < -1):
         raise InvalidRequest(
             f"types of shape {list(type_array.shape)}: expected {list(walks.shape)}, the type of "
@@ -261,7 +263,7 @@ def inflate_idx(idx: ArrayLike) -> NDArray[np.int64]:
     >>> inflate_idx([0, 1, 0, 2, 1]).tolist()
     [0, 2, 1, 4, 3]
     """
-    positions = np.asarray(idx, np.int64)
+    positions = _integers("idx", idx)
     _check_positions("idx", positions, None)
     out = np.empty(len(positions), np.int64)
     out[np.argsort(positions, kind="stable")] = np.arange(len(positions))
@@ -289,7 +291,7 @@ def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
         If a row is out of range.
     """
     indptr, values = column
-    selected = np.asarray(rows, np.int64)
+    selected = _integers("rows", rows)
     _check_positions("rows", selected, len(indptr) - 1)
     lengths = np.diff(indptr)[selected]
     out = np.zeros(len(selected) + 1, np.int64)
@@ -334,11 +336,17 @@ def sparse_gather(
            [1, 2]]), array([8, 8]), (2, 4))
     """
     coordinates, data, selected = (
-        np.asarray(indices, np.int64),
-        np.asarray(values),
-        np.asarray(rows, np.int64),
+        _integers("indices", indices),
+        validation.as_array("values", values),
+        _integers("rows", rows),
     )
-    if coordinates.ndim != 2 or coordinates.shape != (len(data), len(shape)) or not len(shape):
+    shape = [validation.count("shape", extent, maximum=validation.MAX_ID) for extent in shape]
+    if (
+        data.ndim < 1
+        or coordinates.ndim != 2
+        or coordinates.shape != (len(data), len(shape))
+        or not len(shape)
+    ):
         raise InvalidRequest(
             f"indices of shape {list(coordinates.shape)}, values of shape {list(data.shape)}, "
             f"shape={list(shape)}: expected shapes [k, d] and [k], and d sizes"
@@ -378,7 +386,9 @@ def gather(params: Any, indices: Any) -> Any:
     """
     if tensor_ops.is_tensor(params):
         return tensor_ops.gather(params, indices)
-    rows, selected = np.asarray(params), np.asarray(indices, np.int64)
+    rows, selected = validation.as_array("params", params), _integers("indices", indices)
+    if not rows.ndim:
+        raise InvalidRequest("params of shape []: expected rows, shape [n, ...]")
     _check_positions("indices", selected, len(rows))
     return rows[selected]
 
@@ -476,7 +486,8 @@ def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -
     out = np.full((size, *values.shape[1:]), empty, values.dtype)
     occupied = np.unique(targets)
     out[occupied] = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
-    np.maximum.at(out, targets, values)
+    with np.errstate(invalid="ignore"):  # NaN is the largest value
+        np.maximum.at(out, targets, values)
     return out
 
 
@@ -511,9 +522,12 @@ def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
 
 
 def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray[Any], Ids]:
-    values, targets = np.asarray(updates), np.asarray(indices, np.int64)
-    if size < 0:
-        raise InvalidRequest(f"size={size}: expected 0 or more")
+    values, targets = validation.as_array("updates", updates), _integers("indices", indices)
+    if values.dtype.kind not in "biuf":
+        raise InvalidRequest(f"updates of dtype {values.dtype}: expected numbers")
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    validation.count("size", size)
     if targets.ndim != 1 or values.ndim < 1 or len(values) != len(targets):
         raise InvalidRequest(
             f"updates of shape {list(values.shape)}, indices of shape {list(targets.shape)}: "
@@ -521,6 +535,16 @@ def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray
         )
     _check_positions("indices", targets, size)
     return values, targets
+
+
+def _integers(name: str, values: ArrayLike) -> Ids:
+    """Return an array of int64; InvalidRequest for values that are no integers or do not fit."""
+    array = validation.as_array(name, values, "integers")
+    if array.size and array.dtype.kind not in "iu":
+        raise InvalidRequest(f"{name} of dtype {array.dtype}: expected integers")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise InvalidRequest(f"{name} with {array.max()}: expected integers below 2^63")
+    return array.astype(np.int64, copy=False)
 
 
 def _check_positions(name: str, positions: Ids, size: int | None) -> None:

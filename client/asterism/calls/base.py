@@ -42,6 +42,10 @@ Its section ``types`` holds a type per node, or (global ids) storaged looks the 
 """
 
 
+class CandidateTypes(list[int]):
+    """Ids of node types, any of which each node may have; a plain list has one for each node."""
+
+
 class GraphCalls:
     """Access to one graph space at one version, shared by all groups of calls.
 
@@ -138,7 +142,7 @@ class GraphCalls:
         )
 
     def _resolve_exclusions(
-        self, exclude: validation.Exclusions, ntype: NodeTypes | list[int], version: int | None
+        self, exclude: validation.Exclusions, ntype: NodeTypes | CandidateTypes, version: int | None
     ) -> validation.Exclusions:
         """Return the exclusions with string ids replaced by integer ids."""
         if isinstance(exclude, tuple):
@@ -222,6 +226,11 @@ class GraphCalls:
     def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
         types = validation.ids("ntype", ntype, minimum=-1)
         validation.require_length("ntype", types, len(ids))
+        self._require_type_ids(types)
+        return types.astype(np.int32)
+
+    def _require_type_ids(self, types: Ids) -> None:
+        """Raise InvalidRequest for the first id that is not that of a node type."""
         type_count = len(self.schema.node_types)
         if types.size and types.max() >= type_count:
             position = int(np.argmax(types >= type_count))
@@ -229,7 +238,6 @@ class GraphCalls:
                 f"ntype[{position}]={types[position]}: expected the id of a node type, 0 to "
                 f"{type_count - 1}"
             )
-        return types.astype(np.int32)
 
     def _lookup_names(
         self, ids: Ids, kinds: list[int] | Ids, version: int | None
@@ -282,15 +290,18 @@ class GraphCalls:
             return [self.schema.node_type_id(ntype)]
         if ntype is None:
             return list(range(len(self.schema.node_types)))
-        kinds = validation.ids("ntype", np.asarray(ntype).reshape(-1), minimum=-1)
+        kinds = validation.ids(
+            "ntype", validation.as_array("ntype", ntype, "type ids").reshape(-1), minimum=-1
+        )
         validation.require_length("ntype", kinds, len(rows))
+        self._require_type_ids(kinds)
         return kinds
 
     def _ids_of_names(
         self,
         argument: str,
         strings: NDArray[Any],
-        ntype: NodeTypes | list[int],
+        ntype: NodeTypes | CandidateTypes,
         version: int | None,
     ) -> Ids:
         """Return the ids of names as a flat ndarray of int64; -1 where no node has that name."""
@@ -300,7 +311,7 @@ class GraphCalls:
         if not non_empty.size:
             return out
         ids, encoded = hash_names(argument, flat[non_empty], self.schema)
-        kinds = ntype if isinstance(ntype, list) else self._kinds(ntype, flat)
+        kinds = ntype if isinstance(ntype, CandidateTypes) else self._kinds(ntype, flat)
         exists = np.zeros(len(non_empty), np.bool_)
         for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
             matches = contract.equal_mask(self._name_column(ids, kind, version), encoded)
@@ -309,7 +320,11 @@ class GraphCalls:
         return out
 
     def _ids(
-        self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
+        self,
+        argument: str,
+        nodes: ArrayLike,
+        ntype: NodeTypes | CandidateTypes,
+        version: int | None,
     ) -> Ids:
         """Return nodes as ndarray of int64, shape (n,).
 
@@ -333,7 +348,11 @@ class GraphCalls:
         )
 
     def _as_ids(
-        self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
+        self,
+        argument: str,
+        nodes: ArrayLike,
+        ntype: NodeTypes | CandidateTypes,
+        version: int | None,
     ) -> ArrayLike:
         """Replace names by ids in an array of any shape; return other arrays unchanged."""
         strings = as_string_array(argument, nodes)
@@ -346,7 +365,7 @@ class GraphCalls:
     def _resolve_pairs(
         self,
         pairs: ArrayLike,
-        types: NodeTypes | list[int],
+        types: NodeTypes | CandidateTypes,
         edge_types: Sequence[int],
         version: int | None,
     ) -> ArrayLike:
@@ -355,15 +374,17 @@ class GraphCalls:
         Names of sources belong to the source types of the edge types, if there are any.
         """
         source_types = (
-            sorted(
-                {
-                    self.schema.node_type_id(self.schema.edge_types[edge].src_type)
-                    for edge in edge_types
-                }
+            CandidateTypes(
+                sorted(
+                    {
+                        self.schema.node_type_id(self.schema.edge_types[edge].src_type)
+                        for edge in edge_types
+                    }
+                )
             )
             or types
         )
-        if np.ndim(pairs) != 2 or not self.schema.has_string_ids:
+        if not self.schema.has_string_ids or validation.as_array("pairs", pairs, "ids").ndim != 2:
             return self._as_ids("pairs", pairs, source_types, version)
         ends = [
             self._as_ids("pairs", np.asarray(pairs)[:, column], kinds, version)
@@ -408,7 +429,7 @@ class GraphCalls:
         """Validate fanouts and return the counts per edge type and hop."""
         if isinstance(fanouts, Mapping):
             by_type = {
-                self._session.edge_type(self.space, name)[0]: list(hops)
+                self._session.edge_type(self.space, name)[0]: validation.counts("fanouts", hops)
                 for name, hops in fanouts.items()
             }
             if set(by_type) != set(edge_types):
@@ -419,7 +440,7 @@ class GraphCalls:
                 )
             lists = [by_type[etype] for etype in edge_types]
         else:
-            lists = [list(fanouts)] * len(edge_types)
+            lists = [validation.counts("fanouts", fanouts)] * len(edge_types)
         for hops in lists:
             if not hops or len(hops) != len(lists[0]):
                 raise InvalidRequest(

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,14 @@ class Clusters(ArrayRecord):
     ) -> Clusters:
         """Build clusters of a known version."""
         grouped: dict[str, tuple[Ids, Ids]] = {}
-        for name, (nodes, numbers) in by_type.items():
+        for name, pair in by_type.items():
             graph.schema.node_type_id(name)
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise InvalidRequest(
+                    f"clusters of {name!r}={pair!r:.80}: expected a pair, the nodes and the "
+                    "cluster of each"
+                )
+            nodes, numbers = pair
             ids = graph._require_ids(f"nodes of {name!r}", nodes, name, info.version or None)
             cluster_ids = validation.ids(f"clusters of {name!r}", numbers)
             validation.require_length(f"clusters of {name!r}", cluster_ids, len(ids))
@@ -451,6 +458,11 @@ class ClusterGrouping:
         if isinstance(clusters, Mapping):
             return cls(
                 clusters=Clusters._of(graph, clusters, version), subgraph_options=subgraph_options
+            )
+        if not isinstance(clusters, Clusters | str | PathLike):
+            raise InvalidRequest(
+                f"clusters={clusters!r:.80}: expected clusters, a folder of them, or a dict of "
+                "node type to (nodes, clusters)"
             )
         resolved = clusters if isinstance(clusters, Clusters) else Clusters.in_folder(clusters)
         if resolved.digest != version.digest:

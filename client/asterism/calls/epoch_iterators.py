@@ -23,6 +23,8 @@ from asterism.calls.metapaths import Metapath, parse_type_pairs
 from asterism.records.samples import EdgeRows, Ids, PairBatch, Types, WalkSample
 from asterism_proto.errors import InvalidRequest
 
+MAX_NEGATIVES = 1 << 28
+"""Maximum number of negatives of a batch of pairs."""
 NEGATIVES_PER_REQUEST = 1 << 22
 """Number of negative nodes per request.
 
@@ -165,6 +167,8 @@ class NodePasses(_RowPasses[Ids]):
         among: ArrayLike | None,
     ) -> None:
         _, count, read_version = reader._nodes_at(ntype, np.zeros(0, np.int64), version)
+        if among is not None:
+            validation.require_one_dimension("among", validation.as_array("among", among, "ids"))
         self._among = None if among is None else reader._require_ids("among", among, ntype, version)
         self._reader, self.ntype = reader, ntype
         count = count if self._among is None else len(self._among)
@@ -291,8 +295,12 @@ class PairPasses:
         version: int | None,
         starts: Mapping[str, ArrayLike],
     ) -> None:
-        if not metapaths:
-            raise InvalidRequest(f"metapaths={metapaths!r}: expected at least one metapath")
+        is_list = isinstance(metapaths, Sequence)
+        if not is_list or not metapaths or not all(isinstance(p, Metapath) for p in metapaths):
+            raise InvalidRequest(
+                f"metapaths={metapaths!r:.80}: expected at least one metapath, as text or from "
+                "graph.metapaths"
+            )
         schema = reader.schema
         self._reader, self._metapaths = reader, tuple(metapaths)
         self._length, self._walks = (
@@ -392,6 +400,11 @@ class PairPasses:
 
     def _sample_negatives(self, types: Types, tags: tuple[int, ...], walks: WalkSample) -> Ids:
         """Sample the negatives of each pair: nodes of these types by weight."""
+        if len(types) * self._negatives > MAX_NEGATIVES:
+            raise InvalidRequest(
+                f"negatives={self._negatives} of {len(types)} pairs: expected at most "
+                f"{MAX_NEGATIVES:,} in a batch; use a smaller batch_size"
+            )
         out = np.empty((len(types), self._negatives), np.int64)
         rows = max(NEGATIVES_PER_REQUEST // self._negatives, 1)
         for type_id in np.unique(types).tolist():

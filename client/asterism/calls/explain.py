@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from asterism.calls import decoding, replay
 from asterism.calls.all_calls import AllCalls
+from asterism.calls.argument_types import check_argument_types
 from asterism.calls.base import GraphCalls, Request
 from asterism.records.explanation import (
     DrawShare,
@@ -62,6 +63,7 @@ class Explainer:
 
 
 @unicode_text.refuse_surrogates
+@check_argument_types
 class _ExplainCalls(AllCalls):
     """Calls of a graph that request an explanation instead of a sample."""
 

@@ -184,9 +184,10 @@ def requested_features(schema: Schema, columns: FeatureSelection) -> list[graphd
         )
     if isinstance(columns, Mapping):
         return [
-            graphd_pb.NodeColumns(type_id=schema.node_type_id(name), names=list(names))
+            graphd_pb.NodeColumns(type_id=schema.node_type_id(name), names=validation.names(names))
             for name, names in columns.items()
         ]
+    columns = validation.names(columns)
     available = [
         [name for name in columns if name == "weight" or any(f.name == name for f in t.features)]
         for t in schema.node_types

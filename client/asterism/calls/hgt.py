@@ -160,7 +160,7 @@ class HgtCalls(GraphCalls):
             if isinstance(counts, Mapping)
             else {node_type.name: counts for node_type in self.schema.node_types}
         )
-        lists = [list(layer_counts) for layer_counts in by_type.values()]
+        lists = [validation.counts("counts", one) for one in by_type.values()]
         if not lists or not lists[0] or len({len(layer_counts) for layer_counts in lists}) > 1:
             raise InvalidRequest(
                 f"counts={counts!r}: expected a count for each layer, equally many for each type"

@@ -508,7 +508,11 @@ class LayerCalls(GraphCalls):
             raise InvalidRequest(
                 f"nodes of shape {list(array.shape)}: expected at least one node in each layer"
             )
-        kinds = ntype if ntype is None or isinstance(ntype, str) else np.asarray(ntype).reshape(-1)
+        kinds = (
+            ntype
+            if ntype is None or isinstance(ntype, str)
+            else validation.as_array("ntype", ntype, "type ids").reshape(-1)
+        )
         node_type, arrays = self._seed_sections(
             array.reshape(-1), kinds, edge_types, parse_direction(direction), version=version
         )

@@ -176,6 +176,7 @@ def _check(mode: str, amount: float, src_weight: str | None) -> None:
         raise InvalidRequest(f"mode={mode!r}: expected 'binary' or 'triplet'")
     if (
         isinstance(amount, bool)
+        or not isinstance(amount, int | float | np.integer | np.floating)
         or not math.isfinite(amount)
         or amount < 0
         or (mode == "triplet" and amount != int(amount))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
-from asterism.calls.base import GraphCalls, Names
+from asterism.calls.base import CandidateTypes, GraphCalls, Names
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import NodeRows
 from asterism_proto.errors import InvalidRequest
@@ -176,10 +176,10 @@ class NegativeCalls(GraphCalls):
         >>> pairs = np.stack([edges.src, edges.dst], axis=1)  # doctest: +SKIP
         >>> graph.sample_negatives(pairs, 5, "paper", exclude_edges="cites").nodes  # doctest: +SKIP
         """
-        types = [
+        types = CandidateTypes(
             self._session.node_type(self.space, name)[0]
             for name in validation.type_names("ntype", ntype)
-        ]
+        )
         edge_types = [
             self._session.edge_type(self.space, name)[0]
             for name in validation.type_names("exclude_edges", exclude_edges)

@@ -116,8 +116,8 @@ class StringIdCalls(GraphCalls):
                 f"space={self.space!r}: expected a space with string ids, this one has integer "
                 "ids; create the space with ids: string"
             )
-        shape = np.shape(np.asarray(ids))
-        flat = validation.ids("ids", np.asarray(ids).reshape(-1), minimum=-1)
+        array = validation.as_array("ids", ids, "integers")
+        shape, flat = array.shape, validation.ids("ids", array.reshape(-1), minimum=-1)
         unique, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
         kinds = self._kinds(ntype, flat)
         # With a type per node, one id may occur with several types.

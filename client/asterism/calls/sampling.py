@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, replay, validation
-from asterism.calls.base import TYPE_PER_NODE, GraphCalls, Names, parse_direction
+from asterism.calls.base import TYPE_PER_NODE, CandidateTypes, GraphCalls, Names, parse_direction
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import (
@@ -364,7 +363,10 @@ class SamplingCalls(GraphCalls):
             )
         request.version = self._version(request.version)
         node_type: int = getattr(request, "node_type", TYPE_PER_NODE)
-        ntypes = [node_type] if node_type >= 0 else list(getattr(request, "types", ())) or ntype
+        ntypes = (
+            CandidateTypes([node_type] if node_type >= 0 else getattr(request, "types", ()))
+            or ntype
+        )
         if nodes is not None:
             edges = getattr(request, "exclude_edge_types", ())
             nodes = (
@@ -385,7 +387,8 @@ class SamplingCalls(GraphCalls):
                     cast(EdgeExclusion, exclude), reverse_types, followed, version
                 )
         if ntype is not None and "nodes" in arrays:
-            arrays["types"] = self._types(np.asarray(ntype).reshape(-1), arrays["nodes"])
+            types = validation.as_array("ntype", ntype, "type ids").reshape(-1)
+            arrays["types"] = self._types(types, arrays["nodes"])
         if times is not None:
             arrays["times"] = validation.times(times, len(arrays.get("nodes", ())))
         replay.check_nodes(call, request, arrays)

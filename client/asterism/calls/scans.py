@@ -172,10 +172,16 @@ class ScanCalls(GraphCalls):
         after: Sequence[int] | None,
     ) -> Iterator[tuple[Frame[VersionReply], Cursor]]:
         """Yield the replies that have rows, with the cursor at their end."""
-        remaining = list(range(self.schema.parts) if parts is None else parts)
+        remaining = (
+            list(range(self.schema.parts))
+            if parts is None
+            else [validation.count("parts", part) for part in parts]
+        )
         row = 0
         if after is not None:
-            start = Cursor(*after)
+            if isinstance(after, str) or len(after) != len(Cursor._fields):
+                raise InvalidRequest(f"after={after!r:.80}: expected the cursor of a batch")
+            start = Cursor(*validation.ids("after", after, minimum=-1).tolist())
             if version not in (None, start.version):
                 raise InvalidRequest(
                     f"version={version}: expected {start.version}, the version of the cursor in "

@@ -36,6 +36,11 @@ def as_string_array(argument: str, values: ArrayLike) -> NDArray[Any] | None:
             # Keep the strings as they are: NumPy's own strings drop trailing NULs, and turn numbers
             # into text.
         )
+    if array.dtype.kind in "SO" and any(isinstance(x, bytes) for x in array.reshape(-1)[:1]):
+        raise InvalidRequest(
+            f"{argument}[0]={array.reshape(-1)[0]!r}: expected an integer or a string; decode the "
+            "bytes, for example with numpy.strings.decode"
+        )
     if array.dtype.kind in "UT":
         return array.astype(object)
     return (

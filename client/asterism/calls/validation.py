@@ -25,6 +25,8 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 
 MAX_COUNT = 1 << 31
+MAX_ID = (1 << 63) - 1
+"""Largest id of a node, edge, job or version."""
 
 
 def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
@@ -48,7 +50,7 @@ def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
                 f"{argument} of dtype {array.dtype}: expected integers; convert it with "
                 "astype('int64')"
             )
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int | np.integer) and not isinstance(value, bool):
             raise InvalidRequest(f"{argument}[{position}]={value}: expected an id below 2^63")
         raise InvalidRequest(
             f"{argument}[{position}]={value.item() if isinstance(value, np.generic) else value!r}: "
@@ -128,7 +130,11 @@ def _first_invalid_id(array: NDArray[Any]) -> int:
 
 
 def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+    return (
+        isinstance(value, int | np.integer)
+        and not isinstance(value, bool)
+        and -(1 << 63) <= value < 1 << 63
+    )
 
 
 def _items(values: Any) -> Iterable[Any]:
@@ -298,6 +304,13 @@ def _cast(feature: Feature, values: Values, indptr: Ids | None = None, first: in
         values.dtype.kind in "iu" and target.kind in "iuf"
     )
     if not fits:
+        position = _first_missing(values)
+        if position is not None:
+            raise InvalidRequest(
+                f"feature {feature.name!r}{position}={values[tuple(position)]}: expected {target}, "
+                "found a missing value; "
+                + ("use NaN for it" if target.kind == "f" else "drop or fill such rows")
+            )
         raise InvalidRequest(
             f"feature {feature.name!r} of {values.dtype}: expected {target}, as in the schema"
         )
@@ -323,6 +336,19 @@ def _cast(feature: Feature, values: Values, indptr: Ids | None = None, first: in
     return cast
 
 
+def _first_missing(values: Values) -> list[int] | None:
+    """Return the position of the first None, NaN or NA of an array; None if it has none."""
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+    elif values.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in values.reshape(-1)], np.bool_)
+    else:
+        return None
+    if not missing.any():
+        return None
+    return [int(i) for i in np.unravel_index(int(np.argmax(missing)), values.shape)]
+
+
 def _dense(feature: Feature, column: Any, rows: int) -> Values:
     values = _number_array(feature, column)
     if values.shape != (rows, *feature.shape):
@@ -336,7 +362,7 @@ def _dense(feature: Feature, column: Any, rows: int) -> Values:
 def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
     if isinstance(column, tuple) and len(column) == 2:
         indptr, values = (as_array(f"feature {feature.name!r}", part) for part in column)
-    elif isinstance(column, Sequence | np.ndarray):
+    elif isinstance(column, Sequence | np.ndarray) and not isinstance(column, str | bytes):
         indptr, values = _from_rows(feature, column)
     else:
         raise InvalidRequest(
@@ -371,7 +397,7 @@ def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
 def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
     """Build a column from one value per row; meant for small writes."""
     if feature.kind == "bytes":
-        pieces = [row.encode() if isinstance(row, str) else bytes(row) for row in rows]
+        pieces = [_byte_string(feature.name, row, value) for row, value in enumerate(rows)]
         lengths = [len(piece) for piece in pieces]
         values: Values = np.frombuffer(b"".join(pieces), np.uint8)
     else:
@@ -390,6 +416,24 @@ def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64), values
 
 
+def _byte_string(name: str, row: int, value: object) -> bytes:
+    """Return a value of a bytes feature: a string, bytes, or integers from 0 to 255."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, list | tuple | np.ndarray):
+        array = as_array(f"feature {name!r}, row {row}", value)
+        if array.ndim == 1 and (
+            not array.size or (array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 255)
+        ):
+            return array.astype(np.uint8).tobytes()
+    raise InvalidRequest(
+        f"feature {name!r}[{row}]={value!r:.80}: expected bytes or a string"
+        + (", found a missing value; use b'' for it" if _is_missing(value) else "")
+    )
+
+
 def seed(value: int | None) -> int:
     """Return a seed: an integer taken modulo 2^64, or a random one for None."""
     if value is None:
@@ -399,20 +443,34 @@ def seed(value: int | None) -> int:
     return int(value) & 0xFFFFFFFFFFFFFFFF
 
 
-def count(argument: str, value: int, *, minimum: int = 0) -> int:
+def count(argument: str, value: int, *, minimum: int = 0, maximum: int = MAX_COUNT - 1) -> int:
     """Return a count after checking its range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidRequest(f"{argument}={value!r}: expected an integer")
-    if not minimum <= value < MAX_COUNT:
-        raise InvalidRequest(f"{argument}={value}: expected {minimum} to {MAX_COUNT - 1}")
+    if not minimum <= value <= maximum:
+        raise InvalidRequest(f"{argument}={value}: expected {minimum} to {maximum}")
     return int(value)
+
+
+def counts(argument: str, values: object) -> list[Any]:
+    """Return a list of counts, for one edge or node type, that is not yet checked."""
+    if isinstance(values, str | bytes | Mapping):
+        raise InvalidRequest(f"{argument}={values!r:.80}: expected a list of counts")
+    try:
+        return list(values)  # type: ignore[call-overload, no-any-return]  # refused if not iterable
+    except TypeError:
+        raise InvalidRequest(f"{argument}={values!r:.80}: expected a list of counts") from None
 
 
 def version(value: int | None) -> int:
     """Return a version in its wire form: 0 is the current one."""
     if value is None:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not 1 <= value < 1 << 63
+    ):
         raise InvalidRequest(f"version={value!r}: expected 1 or more, or None for the current one")
     return int(value)
 
@@ -421,7 +479,19 @@ def names(values: str | Iterable[str] | None) -> list[str]:
     """Return one name or several as a list."""
     if values is None:
         return []
-    return [values] if isinstance(values, str) else list(values)
+    selected = [values] if isinstance(values, str) else _entries(values)
+    for name in selected:
+        if not isinstance(name, str):
+            raise InvalidRequest(f"names with {name!r:.80}: expected a name, or a list of names")
+    return selected
+
+
+def _entries(values: object) -> list[Any]:
+    """Return the entries of an iterable; any other value is the only entry."""
+    try:
+        return list(values)  # type: ignore[call-overload, no-any-return]  # refused if not iterable
+    except TypeError:
+        return [values]
 
 
 def type_names(argument: str, values: str | Iterable[str] | None) -> list[str]:
@@ -431,13 +501,7 @@ def type_names(argument: str, values: str | Iterable[str] | None) -> list[str]:
     """
     if values is None:
         return []
-    selected = (
-        [values]
-        if isinstance(values, str)
-        else list(values)
-        if isinstance(values, Iterable)
-        else [values]
-    )
+    selected = [values] if isinstance(values, str) else _entries(values)
     for name in selected:
         if not isinstance(name, str):
             raise InvalidRequest(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from asterism.calls import validation
 from asterism.euler.frameworks import framework_named
 from asterism.euler.type_ids import TypeIds
 from asterism.graph import Graph
@@ -37,4 +37,4 @@ class EulerCalls:
 
 def flat_ids(nodes: ArrayLike) -> Ids:
     """Return node ids of any shape as one dimension."""
-    return np.asarray(nodes).reshape(-1)
+    return validation.as_array("nodes", nodes, "integers").reshape(-1)

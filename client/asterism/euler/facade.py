@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from asterism.calls.argument_types import check_argument_types
 from asterism.euler.features import EulerFeatureCalls
 from asterism.euler.layers import EulerLayerCalls
 from asterism.euler.sampling import EulerSamplingCalls
@@ -15,6 +16,7 @@ from asterism.euler.types import EulerTypeCalls
 from asterism.graph import Graph
 
 
+@check_argument_types
 class Euler(
     EulerTypeCalls, EulerSamplingCalls, EulerLayerCalls, EulerFeatureCalls, EulerTensorCalls
 ):

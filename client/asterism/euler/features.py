@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asterism.calls import validation
 from asterism.euler.base import EulerCalls, flat_ids
 from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.euler.values import fill_missing, ragged_to_sparse
@@ -383,6 +384,7 @@ class EulerFeatureCalls(EulerCalls):
         widths = _repeat_for_names("dimensions", dimensions, names)
         tensors = []
         for name, width in zip(names, widths, strict=True):
+            validation.count("dimensions", width)
             total = np.zeros((rows, width), np.float32)
             for column in columns[name]:
                 values = (
@@ -429,11 +431,11 @@ class EulerFeatureCalls(EulerCalls):
 
 
 def _names(names: str | Sequence[str]) -> list[str]:
-    return [as_name(name) for name in ([names] if isinstance(names, str) else names)]
+    return [as_name(name) for name in validation.names(names)]
 
 
 def _triples(edges: ArrayLike) -> Ids:
-    array = np.asarray(edges)
+    array = validation.as_array("edges", edges, "integers")
     if array.size == 0:
         return np.zeros((0, 3), np.int64)
     if array.ndim != 2 or array.shape[1] != 3:
@@ -441,13 +443,14 @@ def _triples(edges: ArrayLike) -> Ids:
             f"edges of shape {list(array.shape)}: expected rows (source, destination, type), "
             "shape [m, 3]"
         )
-    return array.astype(np.int64, copy=False)
+    return validation.ids("edges", array.reshape(-1), minimum=-1).reshape(array.shape)
 
 
 def _repeat_for_names(
     parameter: str, values: int | Sequence[int], names: Sequence[str]
 ) -> list[int]:
-    numbers = [int(value) for value in np.asarray(values).reshape(-1)]
+    array = validation.as_array(parameter, values, "integers").reshape(-1)
+    numbers: list[int] = validation.ids(parameter, array, minimum=-validation.MAX_ID).tolist()
     if len(numbers) != len(names):
         raise InvalidRequest(
             f"{parameter}={values!r}: expected one value for each of {len(names)} features"

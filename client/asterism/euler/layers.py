@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asterism.calls import validation
 from asterism.euler.base import EulerCalls, flat_ids
 from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.euler.values import fill_missing, sorted_sparse
@@ -63,7 +64,7 @@ class EulerLayerCalls(EulerCalls):
         InvalidRequest
             If ``nodes`` is not two-dimensional, or ``weight_func`` is unknown.
         """
-        layers = np.asarray(nodes)
+        layers = validation.as_array("nodes", nodes, "integers")
         if layers.ndim != 2:
             raise InvalidRequest(
                 f"nodes of shape {list(layers.shape)}: expected a row for each layer, shape [b, w]"
@@ -339,7 +340,8 @@ def _measure(weight_func: str) -> str:
 
 def _batched_nodes(parameter: str, nodes: ArrayLike, width: int) -> Ids:
     """Return nodes as [batch, width]; raise InvalidRequest if they do not divide evenly."""
-    array = np.asarray(nodes)
+    given = validation.as_array(parameter, nodes, "integers")
+    array = validation.ids(parameter, given.reshape(-1), minimum=-1).reshape(given.shape)
     if width == -1:
         return array if array.ndim == 2 else array.reshape(1, -1)
     if width < 1 or array.size % width:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism import ops
+from asterism.calls import validation
 from asterism.euler.base import EulerCalls
 from asterism_proto.errors import InvalidRequest
 
@@ -42,7 +43,8 @@ class EulerTensorCalls(EulerCalls):
             Every walk has the same number of pairs: missing nodes are included, which
             `asterism.ops.walk_pairs` omits.
         """
-        walks = np.asarray(paths, np.int64)
+        given = validation.as_array("paths", paths, "integers")
+        walks = validation.ids("paths", given.reshape(-1), minimum=-1).reshape(given.shape)
         positions = ops.pair_places(np.zeros_like(walks), left_win_size, right_win_size)
         pairs_per_walk = len(positions) // len(walks) if len(walks) else 0
         return self._framework.dense(
@@ -85,9 +87,7 @@ class EulerTensorCalls(EulerCalls):
         SparseTensor, or sparse tensor of the framework
             The rows; see `asterism.ops.sparse_gather`.
         """
-        coordinates, gathered, shape = ops.sparse_gather(
-            gather_idx, indices, values, [int(dimension) for dimension in dense_shape]
-        )
+        coordinates, gathered, shape = ops.sparse_gather(gather_idx, indices, values, dense_shape)
         return self._framework.sparse(coordinates, gathered, shape)
 
     def gather(self, params: Any, indices: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from asterism.calls import validation
 from asterism.foreign_names import as_name
 from asterism.records.arrays import Types
 from asterism_model.schema import Schema
@@ -142,7 +143,9 @@ def _as_list(types: TypeSelector) -> list[Any]:
     if isinstance(types, str | bytes | int | np.integer):
         types = [types]
     selectors = (
-        list(types) if isinstance(types, list | tuple) else np.asarray(types).reshape(-1).tolist()
+        list(types)
+        if isinstance(types, list | tuple)
+        else validation.as_array("types", types, "types").reshape(-1).tolist()
     )
     return [
         selector.decode() if isinstance(selector, bytes) else selector for selector in selectors

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from asterism.calls import validation
 from asterism.records.arrays import Ids, RaggedColumn, Values
+from asterism_proto.errors import InvalidRequest
 
 
 class Framework(Protocol):
@@ -100,4 +102,6 @@ def sorted_sparse(
 
 def fill_missing(ids: Ids, default_node: int) -> Ids:
     """Return ids with ``default_node`` in place of missing ones, which are negative."""
+    if not -validation.MAX_ID <= default_node <= validation.MAX_ID:
+        raise InvalidRequest(f"default_node={default_node}: expected an integer of 64 bits")
     return ids if default_node == -1 else np.where(ids < 0, np.int64(default_node), ids)

@@ -226,6 +226,10 @@ class Schema:
             For the first invalid value.
         """
         allowed_keys = {"parts", "ids", "salt", "placement", "direction", "nodes", "edges"}
+        if not isinstance(data, Mapping):
+            raise InvalidRequest(
+                f"schema: expected a mapping with nodes and edges, found {type(data).__name__}"
+            )
         check_keys("schema", data, allowed_keys)
         nodes = tuple(
             node_type_from_dict(name, spec)

@@ -69,6 +69,56 @@ def test_ids_that_numpy_makes_floats_are_named_as_given(values: Any, said: str) 
         validation.ids("nodes", values)
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("text", [5], r"'text'\[0\]=5: expected bytes or a string"),
+        ("text", np.array([3]), r"'text'\[0\]=np.int64\(3\): expected bytes or a string"),
+        ("text", [True], "=True: expected bytes or a string"),
+        ("text", [None], "=None: expected bytes or a string, found a missing value; use b''"),
+        ("text", [float("nan")], "=nan: expected bytes or a string, found a missing value"),
+        ("text", [pd.NA], "=<NA>: expected bytes or a string, found a missing value"),
+        ("text", [[300]], "expected bytes or a string"),
+        ("text", [np.array([65, 66.5])], "expected bytes or a string"),
+        ("text", "a", "expected .* a list of rows, not str"),
+        ("size", [None], r"'size'\[0\]=None: expected int8, found a missing value; drop or fill"),
+        ("size", [np.nan], r"'size'\[0\]=nan: expected int8, found a missing value; drop or fill"),
+        ("size", [pd.NA], "=<NA>: expected int8, found a missing value"),
+        (
+            "price",
+            [[1.0, None]],
+            r"\[0, 1\]=None: expected float32, found a missing value; use NaN",
+        ),
+        ("price", [[1e39, 0]], r"value 1e\+39 in row 0: expected a number in the range of float32"),
+        ("tags", [[1, None]], "=None: expected int64, found a missing value; drop or fill"),
+    ],
+)
+def test_features_refuse_missing_and_converted_values(name: str, values: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        validation.features({name: values}, 1, OWNER)
+
+
+def test_byte_strings_are_strings_bytes_or_small_integers() -> None:
+    rows = ["é", b"a\0", bytearray(b"b"), [65, 255], np.array([1, 2], np.uint8), [], np.str_("c")]
+    column = validation.features({"text": rows}, len(rows), OWNER)["text"]
+    assert column[1].tobytes() == "é".encode() + b"a\0bA\xff\1\2c"
+    assert validation.features({"price": [[np.nan, np.inf]]}, 1, OWNER)["price"].shape == (1, 2)  # type: ignore[union-attr]
+
+
+def test_bytes_are_no_ids() -> None:
+    for values in ([b"a"], np.array([b"a"]), np.array([b"a"], object)):
+        with pytest.raises(InvalidRequest, match=r"ids\[0\]=.*b'a'.*: .* decode the bytes"):
+            string_ids.as_string_array("ids", values)
+    assert string_ids.as_string_array("ids", np.zeros(0, "S1")) is None
+
+
+def test_integers_of_numpy_in_an_object_array_are_integers() -> None:
+    with pytest.raises(InvalidRequest, match=r"dtype object: expected integers; .*astype"):
+        validation.ids("ids", np.array([np.int64(3)], object))
+    with pytest.raises(InvalidRequest, match=r"ids\[1\]=9223372036854775808: .* below 2\^63"):
+        validation.ids("ids", np.array([np.int64(3), np.uint64(2**63)], object))
+
+
 class GradTensor:
     """Stand-in for a tensor that requires grad, which NumPy cannot read."""
 
