@@ -449,7 +449,7 @@ def sample_fanout(
     """Sample hop after hop from the flattened result of the previous hop.
 
     Sections are named ``name.hop``. The times of every hop are those of the start nodes. A hop
-    after the first one whose edge types do not start at its nodes gives no neighbors.
+    after the first one gives no neighbors if its edge types do not start at its nodes.
     """
     out: Sections = {}
     path_count = 1
