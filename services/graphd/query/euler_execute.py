@@ -508,9 +508,10 @@ def _number(test: Comparison, value: str | Literal) -> int | float:
         if not isinstance(value.value, str):
             return value.value
     else:
-        for convert in (int, float):
-            with suppress(ValueError):
-                return convert(value)
+        with suppress(ValueError):
+            return int(value)
+        with suppress(ValueError):
+            return float(value)
     raise InvalidRequest(f"{test.name} {test.operator} {value}: expected a number")
 
 

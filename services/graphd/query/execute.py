@@ -69,8 +69,10 @@ def execute_draw(
     table = projection.project_table(rows, features, bindings)
     if draw.options.unlike:
         table = table.distinct()
-    steps = draw.options.shape
-    for step in steps if draw.options.counted is None else (draw.options.counted, *steps):
+    steps: tuple[OrderBy | Limit | RowCount, ...] = draw.options.shape
+    if draw.options.counted is not None:
+        steps = (draw.options.counted, *steps)
+    for step in steps:
         table = apply_step(table, step, bindings)
     return StatementResult(
         table=table,
