@@ -452,12 +452,12 @@ def count(argument: str, value: int, *, minimum: int = 0, maximum: int = MAX_COU
     return int(value)
 
 
-def counts(argument: str, values: object) -> list[Any]:
+def counts(argument: str, values: Any) -> list[Any]:
     """Return a list of counts, for one edge or node type, that is not yet checked."""
     if isinstance(values, str | bytes | Mapping):
         raise InvalidRequest(f"{argument}={values!r:.80}: expected a list of counts")
     try:
-        return list(values)  # type: ignore[call-overload, no-any-return]  # refused if not iterable
+        return list(values)
     except TypeError:
         raise InvalidRequest(f"{argument}={values!r:.80}: expected a list of counts") from None
 
@@ -486,10 +486,10 @@ def names(values: str | Iterable[str] | None) -> list[str]:
     return selected
 
 
-def _entries(values: object) -> list[Any]:
+def _entries(values: Any) -> list[Any]:
     """Return the entries of an iterable; any other value is the only entry."""
     try:
-        return list(values)  # type: ignore[call-overload, no-any-return]  # refused if not iterable
+        return list(values)
     except TypeError:
         return [values]
 
