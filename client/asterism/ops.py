@@ -7,14 +7,17 @@ accept torch tensors, and return tensors with gradients.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import hashing
 from asterism.calls import validation
-from asterism.records.arrays import Ids, RaggedColumn, Types, Values
+from asterism.records.arrays import HeteroIds, Ids, RaggedColumn, Types, Values
+from asterism.records.rankings import TopNeighbors
+from asterism.records.samples import FanoutHop, FanoutSample, NeighborSample
 from asterism.training import tensor_ops
 from asterism_proto.errors import InvalidRequest
 
@@ -22,11 +25,16 @@ if TYPE_CHECKING:
     from asterism.records.samples import WalkSample
     from asterism_model.schema import Schema
 
+PaddedSample = TypeVar("PaddedSample", NeighborSample, TopNeighbors, FanoutSample)
+Entries = TypeVar("Entries", NeighborSample, TopNeighbors, FanoutHop)
+_ENTRY_COLUMNS = ("nodes", "types", "weights", "edge_ids", "probabilities", "times")
+
 __all__ = [
     "gather",
     "inflate_idx",
     "pair_places",
     "ragged_gather",
+    "repeat_padding",
     "scatter_add",
     "scatter_max",
     "scatter_mean",
@@ -297,6 +305,83 @@ def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
     out = np.zeros(len(selected) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out, values[np.repeat(indptr[:-1][selected] - out[:-1], lengths) + np.arange(out[-1])]
+
+
+def repeat_padding(sample: PaddedSample) -> PaddedSample:
+    """Fill missing neighbors by repeating those that were found, in the same order.
+
+    Dense models have rows without gaps then: a node with neighbors [4, 9] and a fanout of 5 has
+    [4, 9, 4, 9, 4]. In a fanout, a repeated entry has all entries that were sampled from the entry
+    that it repeats, so that equal entries have equal trees.
+
+    Parameters
+    ----------
+    sample : NeighborSample, TopNeighbors or FanoutSample
+        Sample with -1 in place of missing neighbors, such as one without replacement.
+
+    Returns
+    -------
+    NeighborSample, TopNeighbors or FanoutSample
+        Record of the same shape. Entries of nodes without any neighbor are still -1. The token is
+        that of ``sample``.
+
+    Examples
+    --------
+    >>> sample = graph.sample_neighbors(nodes, "cites", 5, replace=False)  # doctest: +SKIP
+    >>> repeat_padding(sample).nodes  # doctest: +SKIP
+    array([[4, 9, 4, 9, 4]])
+    """
+    if not isinstance(sample, FanoutSample):
+        positions = _repeated_positions(np.arange(len(sample.nodes)), sample.nodes)
+        return _take_entries(sample, positions)
+    origins, hops = np.arange(len(sample.seeds)), list[FanoutHop]()
+    for hop in sample.hops:
+        origins = _repeated_positions(origins, hop.nodes.reshape(-1, hop.fanout))
+        hops.append(_take_entries(hop, origins))
+    return replace(sample, hops=tuple(hops))
+
+
+def _repeated_positions(rows: Ids, nodes: Ids) -> Ids:
+    """Return the positions of entries of ``nodes`` that fill the given rows by repetition.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (m,)
+        Rows of ``nodes``.
+    nodes : ndarray of int64, shape (k, n)
+        Node ids; -1 is missing.
+
+    Returns
+    -------
+    ndarray of int64, shape (m * n,)
+    """
+    present = nodes >= 0
+    order = np.argsort(~present, axis=1, kind="stable")
+    counts, width = present.sum(axis=1), nodes.shape[1]
+    columns = np.arange(width) % np.where(counts > 0, counts, max(width, 1))[:, None]
+    positions = np.take_along_axis(order, columns, axis=1) + width * np.arange(len(nodes))[:, None]
+    return np.asarray(positions[rows].reshape(-1), np.int64)
+
+
+def _take_entries(record: Entries, positions: Ids) -> Entries:
+    """Return a record with the entries at flat positions in place of its own."""
+    shape = record.nodes.shape if record.nodes.ndim == 2 else (-1,)
+    changes: dict[str, Any] = {"infer_types": False} if isinstance(record, HeteroIds) else {}
+    for name in _ENTRY_COLUMNS:
+        column = getattr(record, name, None)
+        if column is not None:
+            changes[name] = column.reshape(-1)[positions].reshape(shape)
+    if isinstance(record, FanoutHop) and record.features is not None:
+        changes["features"] = {
+            node_type: {
+                name: ragged_gather(column, positions)
+                if isinstance(column, tuple)
+                else column[positions]
+                for name, column in columns.items()
+            }
+            for node_type, columns in record.features.items()
+        }
+    return replace(record, **changes)
 
 
 def sparse_gather(

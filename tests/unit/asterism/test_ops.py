@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 import asterism
 from asterism import ops
-from asterism.records.samples import WalkSample
+from asterism.records.samples import FanoutHop, FanoutSample, NeighborSample, WalkSample
 from asterism_model.schema import EdgeType, NodeType, Schema
 
 WALKS = arrays.arrays(
@@ -223,3 +223,57 @@ def test_invalid_arguments_are_refused_with_their_value(
 ) -> None:
     with pytest.raises(asterism.InvalidRequest, match=said):
         call()
+
+
+def _neighbors(nodes: list[list[int]]) -> NeighborSample:
+    ids = np.array(nodes, np.int64)
+    return NeighborSample(
+        nodes=ids,
+        types=np.where(ids < 0, -1, ids % 3).astype(np.int32),
+        weights=np.maximum(ids, 0).astype(np.float32),
+        edge_ids=None,
+        seed=1,
+        version=1,
+        token="t",
+    )
+
+
+def test_missing_neighbors_are_filled_by_repetition() -> None:
+    sample = _neighbors([[4, 9, -1, -1, -1], [7, -1, -1, -1, -1], [-1] * 5, [1, 2, 3, 4, 5]])
+    filled = ops.repeat_padding(sample)
+    assert filled.nodes.tolist() == [[4, 9, 4, 9, 4], [7] * 5, [-1] * 5, [1, 2, 3, 4, 5]]
+    assert filled.types.tolist() == np.where(filled.nodes < 0, -1, filled.nodes % 3).tolist()
+    assert filled.weights is not None
+    assert filled.weights.tolist() == np.maximum(filled.nodes, 0).tolist()
+    assert (filled.edge_ids, filled.token) == (None, "t")
+    assert ops.repeat_padding(_neighbors([[]])).nodes.shape == (1, 0)
+
+
+def test_repeated_entries_of_a_fanout_have_equal_trees() -> None:
+    def hop(nodes: list[int], fanout: int) -> FanoutHop:
+        ids = np.array(nodes, np.int64)
+        dense, ragged = ids * 10, (np.arange(len(ids) + 1), ids * 100)
+        return FanoutHop(
+            nodes=ids,
+            types=np.where(ids < 0, -1, 0).astype(np.int32),
+            weights=None,
+            edge_ids=ids + 1000,
+            fanout=fanout,
+            features={"n": {"dense": dense, "ragged": ragged}},
+        )
+
+    sample = FanoutSample(
+        seeds=np.array([1, 2]),
+        hops=(hop([5, -1, 6, 7], 2), hop([50, 51, -1, -1, 60, -1, -1, -1], 2)),
+        seed=1,
+        version=1,
+    )
+    filled = ops.repeat_padding(sample)
+    assert filled.hops[0].nodes.tolist() == [5, 5, 6, 7]
+    assert filled.hops[1].nodes.tolist() == [50, 51, 50, 51, 60, 60, -1, -1]
+    for padded in filled.hops:
+        features = padded.features
+        assert features is not None
+        assert np.array_equal(features["n"]["dense"], padded.nodes * 10)
+        assert np.array_equal(features["n"]["ragged"][1], padded.nodes * 100)
+        assert np.array_equal(padded.edge_ids, padded.nodes + 1000)
