@@ -39,9 +39,10 @@ class NeighborSampler:
     ----------
     graph : Graph
         Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``.
-    fanouts : list of int, or dict of triple to list of int
+    fanouts : list of (int or dict of edge type to int), or dict of edge type to list of int
         Neighbors that send messages to a node in each layer of the model, starting with the first
-        layer; -1 takes all. Edge types that a dict omits are not followed.
+        layer; -1 takes all. A dict has triples, or relations that are unique; edge types that it
+        omits are not followed.
     replace : bool
         Sample with replacement.
     prob : str, optional
@@ -109,6 +110,8 @@ class NeighborSampler:
         ------
         InvalidRequest
             If a seed repeats or is negative.
+        NotFound
+            If a seed is not in the graph.
         """
         return _batch(self._flows, seeds, seed, "weight", exclude, reverse_types)
 
@@ -123,9 +126,10 @@ class LaborSampler:
     ----------
     graph : Graph
         Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``.
-    fanouts : list of int, or dict of triple to list of int
+    fanouts : list of (int or dict of edge type to int), or dict of edge type to list of int
         Expected number of neighbors that send messages to a node in each layer of the model,
-        starting with the first layer; -1 takes all. Edge types that a dict omits are not followed.
+        starting with the first layer; -1 takes all. A dict has triples, or relations that are
+        unique; edge types that it omits are not followed.
     prob : str, optional
         Weight column to sample by; ``"weight"`` is the weight of the edge. None: uniformly.
     importance_sampling : int
@@ -201,6 +205,8 @@ class LaborSampler:
         ------
         InvalidRequest
             If a seed repeats or is negative.
+        NotFound
+            If a seed is not in the graph.
         """
         return _batch(self._flows, seeds, seed, "edge_weights", exclude, reverse_types)
 

@@ -52,9 +52,10 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
     graph : Graph
         Graph of one version, from `Graph.pin` or `Graph.at`, with ``direction: both``. It is passed
         to the workers of the loader.
-    fanouts : list of int, or dict of triple to list of int
+    fanouts : list of (int or dict of edge type to int), or dict of edge type to list of int
         Neighbors that send messages to a node in each layer of the model, starting with the first
-        layer; -1 takes all. Edge types that a dict omits are not followed.
+        layer; -1 takes all. A dict has triples, or relations that are unique; edge types that it
+        omits are not followed.
     replace : bool
         Sample with replacement.
     prob_name : str, optional
@@ -174,6 +175,8 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
         InvalidRequest
             If there are timestamps, the seeds have no type although the graph has several, or a
             seed repeats or is negative.
+        NotFound
+            If a seed is not in the graph.
         """
         if seeds_timestamp is not None:
             raise InvalidRequest(

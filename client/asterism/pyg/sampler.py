@@ -20,7 +20,7 @@ from asterism.graph import Graph
 from asterism.pyg.view import GraphView, Triple
 from asterism.records.samples import Ids, Subgraph, Values
 from asterism.torch import batch_seed, tensor
-from asterism.training.message_flow import require_in_edges
+from asterism.training.message_flow import require_existing_seeds, require_in_edges
 from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
@@ -149,6 +149,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         ------
         InvalidRequest
             If a seed repeats and trees are not disjoint, or times are missing or unexpected.
+        NotFound
+            If a seed is not in the graph.
         """
         if self._timed and index.time is None:
             index = self._with_node_times(index)
@@ -177,6 +179,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         ------
         InvalidRequest
             If a seed repeats and trees are not disjoint, or times are missing or unexpected.
+        NotFound
+            If a seed is not in the graph.
         """
         self._check_times("edge_label_time", index.time)
         key = self._key(torch.cat([index.row, index.col]))
@@ -348,6 +352,9 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
                 require_unique_seeds(
                     name, np.asarray(type_seeds), subgraph.num_sampled_nodes[name][0]
                 )
+        retry_read(
+            lambda: require_existing_seeds(self._view.graph, subgraph), self._view.patience_s
+        )
         return (
             to_hetero_output(subgraph, self._view)
             if self._view.hetero

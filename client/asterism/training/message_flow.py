@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from asterism.calls import validation
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.graph import Graph
 from asterism.records.samples import Ids, Subgraph
-from asterism_proto.errors import InvalidRequest
+from asterism_model.schema import Schema
+from asterism_proto.errors import InvalidRequest, NotFound
 
 Triple = tuple[str, str, str]
-HopFanouts = Sequence[int] | Mapping[Triple, Sequence[int]]
+LayerFanout = int | Mapping[Triple | str, int]
+"""Neighbors of one layer: for every edge type, or by triple or relation."""
+HopFanouts = Sequence[LayerFanout] | Mapping[Triple | str, Sequence[int]]
 
 
 class MessageFlowSampler:
@@ -26,9 +30,9 @@ class MessageFlowSampler:
     ----------
     graph : Graph
         Graph of one version, with ``direction: both``.
-    fanouts : list of int, or dict of triple to list of int
+    fanouts : list of (int or dict of edge type to int), or dict of edge type to list of int
         Neighbors per node in each layer of the model, starting with the first layer. Hops are
-        sampled from the last layer backwards.
+        sampled from the last layer backwards. Edge types that a dict omits are not followed.
     replace : bool
         Sample with replacement.
     prob : str or None
@@ -48,16 +52,9 @@ class MessageFlowSampler:
     ) -> None:
         require_version(graph)
         require_in_edges(graph)
-        types = {(t.src_type, t.relation, t.dst_type): t.name for t in graph.schema.edge_types}
-        if isinstance(fanouts, Mapping):
-            unknown = [triple for triple in fanouts if tuple(triple) not in types]
-            if unknown:
-                raise InvalidRequest(
-                    f"fanouts with {unknown}: expected edge types, of {list(types)}"
-                )
-            self._hops = {types[triple]: list(hops)[::-1] for triple, hops in fanouts.items()}
-        else:
-            self._hops = {name: list(fanouts)[::-1] for name in types.values()}
+        self._hops = {
+            name: counts[::-1] for name, counts in counts_by_type(graph.schema, fanouts).items()
+        }
         self._replace, self._prob, self._weights = replace, prob, weights
         self.graph = graph
 
@@ -75,8 +72,8 @@ class MessageFlowSampler:
                 )
             seeds = {schema.node_types[0].name: seeds}
         return {
-            name: self.graph._require_ids("seeds", np.asarray(nodes), name, None)
-            for name, nodes in seeds.items()
+            name: self.graph._require_ids("seeds", nodes, name, None)
+            for name, nodes in (seeds or {schema.node_types[0].name: []}).items()
         }
 
     def _sample_edges(
@@ -92,8 +89,9 @@ class MessageFlowSampler:
         exclude: EdgeExclusion = None,
         reverse_types: ReverseTypes = None,
     ) -> Subgraph:
-        """Return the edges around a batch; raise InvalidRequest if a node repeats.
+        """Return the edges around a batch.
 
+        Raise InvalidRequest if a node repeats, and NotFound if one does not exist.
         ``exclude`` and ``reverse_types`` are those of `Graph.sample_neighbors`.
         """
         kinds = [
@@ -121,6 +119,7 @@ class MessageFlowSampler:
                     f"once "
                     "in a batch"
                 )
+        require_existing_seeds(self.graph, subgraph)
         return subgraph
 
 
@@ -159,6 +158,59 @@ class LaborFlowSampler(MessageFlowSampler):
             importance=self._importance,
             layer_dependency=self._layer_dependency,
         )
+
+
+def counts_by_type(schema: Schema, fanouts: HopFanouts) -> dict[str, list[int]]:
+    """Return the fanouts of each edge type that any layer follows, by the name of the type.
+
+    Raises
+    ------
+    InvalidRequest
+        If ``fanouts`` is not a list or dict of counts, or names an unknown edge type.
+    """
+    names = {t.name: t.name for t in schema.edge_types}
+    relations = [t.relation for t in schema.edge_types]
+    names |= {t.relation: t.name for t in schema.edge_types if relations.count(t.relation) == 1}
+
+    def named(by_type: Mapping[Any, Any]) -> dict[str, Any]:
+        keys = {key: key if isinstance(key, str) else ":".join(map(str, key)) for key in by_type}
+        unknown = [key for key, text in keys.items() if text not in names]
+        if unknown:
+            triples = [(t.src_type, t.relation, t.dst_type) for t in schema.edge_types]
+            raise InvalidRequest(f"fanouts with {unknown}: expected edge types, of {triples}")
+        return {names[text]: by_type[key] for key, text in keys.items()}
+
+    if isinstance(fanouts, Mapping):
+        return {n: validation.counts("fanouts", one) for n, one in named(fanouts).items()}
+    layers = validation.counts("fanouts", fanouts)
+    if not any(isinstance(layer, Mapping) for layer in layers):
+        return {edge_type.name: list(layers) for edge_type in schema.edge_types}
+    by_layer = [
+        named(layer) if isinstance(layer, Mapping) else {t.name: layer for t in schema.edge_types}
+        for layer in layers
+    ]
+    followed = [t.name for t in schema.edge_types if any(t.name in layer for layer in by_layer)]
+    return {name: [layer.get(name, 0) for layer in by_layer] for name in followed}
+
+
+def require_existing_seeds(graph: Graph, subgraph: Subgraph) -> None:
+    """Raise NotFound for the first seed of a batch that is not in the graph.
+
+    Seeds with an edge exist, so only the others are looked up.
+    """
+    for name, counts in subgraph.num_sampled_nodes.items():
+        seeds = subgraph.nodes[name][: counts[0]]
+        has_edge = np.zeros(len(seeds), np.bool_)
+        for edge_type, col in subgraph.col.items():
+            if edge_type.rpartition(":")[2] == name:
+                has_edge[col[hop_edges(subgraph, edge_type, 0)]] = True
+        isolated = seeds[~has_edge & (seeds >= 0)]
+        unknown = isolated[graph.node_types(isolated, name) < 0] if isolated.size else isolated
+        if unknown.size:
+            raise NotFound(
+                f"seeds with {unknown[0]} of {name!r}: expected nodes of version {graph.version}; "
+                "leave it out of the batch, or write it and build a version"
+            )
 
 
 def require_version(graph: Graph) -> None:
