@@ -159,7 +159,7 @@ def pair_places(
         + (rows * steps)[:, None]
     )
     allowed = _allowed(walks, types, list(excluded), within)
-    if allowed is not None:
+    if allowed is not None and types is not None:
         node_types = _integers("types", types).reshape(-1)[pairs]
         pairs = pairs[allowed[node_types[:, 0], node_types[:, 1]]]
     return np.asarray(pairs if seed is None else pairs[hashing.shuffled_range(len(pairs), seed)])

@@ -133,7 +133,7 @@ def _is_id(value: object) -> bool:
     return (
         isinstance(value, int | np.integer)
         and not isinstance(value, bool)
-        and -(1 << 63) <= value < 1 << 63
+        and -(1 << 63) <= int(value) < 1 << 63
     )
 
 
