@@ -341,11 +341,11 @@ class GraphCalls:
     ) -> Ids:
         """Return nodes as ndarray of int64, shape (n,); a name that no node has raises."""
         strings = as_string_array(argument, nodes)
-        return (
-            validation.ids(argument, nodes)
-            if strings is None
-            else self._graph().node_ids(strings, ntype, version=version)
-        )
+        if strings is None:
+            return validation.ids(argument, nodes)
+        if strings.size and not self.schema.has_string_ids:
+            hash_names(argument, strings, self.schema)  # raises the error that names the argument
+        return self._graph().node_ids(strings, ntype, version=version)
 
     def _as_ids(
         self,
