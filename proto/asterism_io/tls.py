@@ -28,7 +28,8 @@ logger = logging.getLogger(__name__)
 
 _CHECK_INTERVAL_S = 1.0
 """Seconds between two looks at the files of a client."""
-_EXPLANATION_TIMEOUT_S = 1.0
+_EXPLANATION_TIMEOUT_S = 5.0
+"""Seconds to find out why a handshake failed. Its peer replied to it, so it is reachable."""
 _FAILED_HANDSHAKE = re.compile(
     r"(?i)failed to connect.*(handshak|verification check|socket closed|reset|EOF)"
 )
