@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
+from asterism_io.certificates import check_authorities
 from asterism_io.durable_files import make_folder, sync_folder
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Unavailable
 
@@ -93,12 +94,15 @@ class RemoteFolder:
     timeout_s : float, default 30
         Seconds that a remote host may be silent. Each operation on a file ends within four times
         as long.
+    s3_ca : str, optional
+        PEM file of the authorities of an object store's certificate. Empty: what botocore finds in
+        the environment (``AWS_CA_BUNDLE``), or the authorities that come with it.
 
     Raises
     ------
     InvalidRequest
-        If the protocol is unknown, a package is missing, or the protocol takes no user and
-        password.
+        If the file ``s3_ca`` cannot be used, the protocol is unknown, a package is missing, or the
+        protocol takes no user and password.
     Unavailable
         If a protocol that connects at once cannot connect.
     """
@@ -111,6 +115,7 @@ class RemoteFolder:
         display_address: str | None = None,
         confined: bool = False,
         timeout_s: float = REMOTE_TIMEOUT_S,
+        s3_ca: str = "",
     ) -> None:
         self.display_address = redact(address) if display_address is None else display_address
         self._content_name = content_name
@@ -123,7 +128,9 @@ class RemoteFolder:
 
             def connect() -> Any:
                 system, root = fsspec.core.url_to_fs(
-                    address, **_timeout_arguments(protocol, timeout_s)
+                    address,
+                    **_timeout_arguments(protocol, timeout_s),
+                    **_authority_arguments(protocol, s3_ca),
                 )
                 if protocol in _SSH_PROTOCOLS:
                     system.ftp.get_channel().settimeout(timeout_s)
@@ -141,6 +148,8 @@ class RemoteFolder:
                 f"{self.display_address}: a package that this address needs is not installed "
                 f"here{remedy} ({error})"
             ) from error
+        except InvalidRequest:
+            raise
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidRequest(
                 f"{self.display_address}: expected the address of a folder ({redact(str(error))})"
@@ -463,6 +472,14 @@ def _timeout_arguments(protocol: str, seconds: float) -> dict[str, Any]:
             }
         }
     return {}
+
+
+def _authority_arguments(protocol: str, s3_ca: str) -> dict[str, Any]:
+    """Return the file system arguments that name the authorities of an object store."""
+    if protocol not in ("s3", "s3a") or not s3_ca:
+        return {}
+    check_authorities(s3_ca, "s3_ca")
+    return {"client_kwargs": {"verify": s3_ca}}
 
 
 def _open_no_follow(path: str, flags: int) -> int:

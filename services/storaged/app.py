@@ -130,6 +130,7 @@ class Storaged:
             concurrent=settings.concurrent_tasks,
             addresses=settings.addresses(),
             remote_timeout_s=settings.remote_timeout_s,
+            s3_ca=settings.s3_ca,
             on_change=self._task_changed,
             fork_server=self._fork_server,
         )

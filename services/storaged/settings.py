@@ -10,6 +10,7 @@ from pydantic_settings import SettingsConfigDict
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
 from asterism_io.allowed_addresses import AllowedAddresses
+from asterism_io.certificates import check_authorities
 from asterism_io.remote_storage import REMOTE_TIMEOUT_S
 from storaged.paths import DataPaths
 
@@ -60,6 +61,9 @@ class StoragedSettings(RequestLimits, DaemonSettings):
     remote_timeout_s: float = Field(default=REMOTE_TIMEOUT_S, gt=0, le=3600)
     """Seconds that an object store or an SFTP host may be silent. An operation on a file is given
     up after four times as long, and the task fails."""
+    s3_ca: str = ""
+    """PEM file of the authorities that sign the certificates of object stores (`s3://`). Empty:
+    `AWS_CA_BUNDLE` of the environment, else the usual ones."""
     sweep_interval_s: float = Field(default=300.0, gt=0)
     """Seconds between two sweeps: a sweep retries removal orders that failed, deletes quarantined
     folders that are due and looks for unreferenced data."""
@@ -79,6 +83,13 @@ class StoragedSettings(RequestLimits, DaemonSettings):
     @classmethod
     def _are_addresses(cls, value: str) -> str:
         AllowedAddresses.parse(value, daemon="storaged")
+        return value
+
+    @field_validator("s3_ca")
+    @classmethod
+    def _is_a_file_of_authorities(cls, value: str) -> str:
+        if value:
+            check_authorities(value, "s3_ca")
         return value
 
     def addresses(self) -> AllowedAddresses:

@@ -75,6 +75,7 @@ def version_task(
     host: str,
     addresses: AllowedAddresses,
     remote_timeout_s: float,
+    s3_ca: str = "",
 ) -> tuple[str, Path]:
     """Write the task file of an audit or an export.
 
@@ -124,6 +125,7 @@ def version_task(
         "output": output,
         "address": address,
         "remote_timeout_s": remote_timeout_s,
+        "s3_ca": s3_ca,
         "options": dict(assignment.options),
     }
     return "storaged.version_tasks", _write_task(

@@ -220,6 +220,7 @@ class _RunningTask:
             display_address=address.redacted(),
             confined=True,
             timeout_s=self._runner.remote_timeout_s,
+            s3_ca=self._runner.s3_ca,
         )
 
     def _report_transfer(self, phase: str, done: int, total: int) -> None:
@@ -240,6 +241,7 @@ class _RunningTask:
                 self._runner.host,
                 self._runner.addresses,
                 self._runner.remote_timeout_s,
+                self._runner.s3_ca,
             )
         if assignment.kind not in _BUILD_KINDS:
             raise InvalidRequest(
@@ -425,6 +427,8 @@ class TaskRunner:
         Addresses that tasks may open.
     remote_timeout_s : float
         Seconds that the host of an address may be silent.
+    s3_ca : str
+        File of the authorities of object stores' certificates; empty: the environment's.
     on_change : callable
         Called when a task has ended and its result can be reported.
     fork_server : ForkServer
@@ -443,13 +447,14 @@ class TaskRunner:
         concurrent: int,
         addresses: AllowedAddresses,
         remote_timeout_s: float,
+        s3_ca: str = "",
         on_change: Callable[[], None],
         fork_server: ForkServer,
     ) -> None:
         self.paths, self.store, self.host, self.served_jobs = paths, store, host, served_jobs
         self.fingerprints, self.fork_server = fingerprints, fork_server
         self.memory_limit_mib, self.on_change = memory_limit_mib, on_change
-        self.addresses, self.remote_timeout_s = addresses, remote_timeout_s
+        self.addresses, self.remote_timeout_s, self.s3_ca = addresses, remote_timeout_s, s3_ca
         self._slots = threading.BoundedSemaphore(concurrent)
         self.lease_held = threading.Event()
         """Set while the lease holds. Without a lease, metad may have reassigned the tasks."""

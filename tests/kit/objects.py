@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ssl
 import subprocess
 import sys
 import urllib.request
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import Self
 from xml.etree import ElementTree
 
+from tests.kit.certificates import Authority
 from tests.kit.ports import ReservedPort
 from tests.kit.waiting import HANG_S, wait_until
 
@@ -29,11 +31,15 @@ class ObjectStore:
     ----------
     folder : Path
         Folder of its log.
+    authority : Authority, optional
+        Serve HTTPS with a certificate of this authority.
     """
 
     bucket = "kept"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, authority: Authority | None = None) -> None:
+        self._authority = authority
+        self._url = "http" if authority is None else "https"
         self._reserved = ReservedPort()
         self.port = self._reserved.number
         self._log = folder / "objects.log"
@@ -48,7 +54,7 @@ class ObjectStore:
     def environment(self) -> dict[str, str]:
         """Environment variables that a process needs to access the store."""
         return {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ENDPOINT_URL": f"{self._url}://127.0.0.1:{self.port}",
             "AWS_ACCESS_KEY_ID": "AKIATESTTESTTESTTEST",
             "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_DEFAULT_REGION": "us-east-1",
@@ -57,6 +63,9 @@ class ObjectStore:
     def __enter__(self) -> Self:
         with self._log.open("wb") as log:
             command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+            if self._authority is not None:
+                files = self._authority.issue("object-store")
+                command += ["-s", "-c", str(files.cert), "-k", str(files.key)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             wait_until(
@@ -147,7 +156,17 @@ class ObjectStore:
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/{path}", data=body, method=method, headers=_AUTH_HEADERS
+            f"{self._url}://127.0.0.1:{self.port}/{path}",
+            data=body,
+            method=method,
+            headers=_AUTH_HEADERS,
         )
-        reply: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=HANG_S)
+        context = (
+            ssl.create_default_context(cafile=str(self._authority.file))
+            if self._authority is not None
+            else None
+        )
+        reply: http.client.HTTPResponse = urllib.request.urlopen(
+            request, timeout=HANG_S, context=context
+        )
         return reply

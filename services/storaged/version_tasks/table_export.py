@@ -93,6 +93,7 @@ def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
         display_address=display_path,
         confined=True,
         timeout_s=task.remote_timeout_s,
+        s3_ca=task.s3_ca,
     )
     formats = task.options.get("format", "parquet").split(",")
     totals = sorted(task.totals, key=lambda t: (t.part, t.element.number, t.type_id, t.weight_name))

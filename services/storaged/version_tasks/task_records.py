@@ -43,6 +43,8 @@ class VersionTask:
     remote_timeout_s: float
     """Seconds that the host of the address may be silent."""
     options: Mapping[str, str]
+    s3_ca: str = ""
+    """File of the authorities of object stores' certificates; empty: the environment's."""
 
     @classmethod
     def read(cls, path: Path) -> VersionTask:
