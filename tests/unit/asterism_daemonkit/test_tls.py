@@ -290,7 +290,7 @@ def test_host_names_are_verified_unless_named(authority: Authority) -> None:
             transport = TcpTransport(address, RemoteTransport(address, tls=tls), tls=tls)
             assert ids_from(transport, 5) == [5]
             transport.close()
-    assert set(server.transports_used) == {"stream"}
+    assert "stream" in server.transports_used
 
 
 @pytest.mark.parametrize("port", ["grpc", "binary", "http"])
