@@ -283,14 +283,4 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         check="labor_probabilities_are_the_papers",
     ),
-    change(
-        "certain edges by more than their weight",
-        "tempting",
-        KERNEL_LABOR,
-        (
-            "weight / (1.0 if importance >= level else importance / level)",
-            "weight / (importance / level)",
-        ),
-        check="labor_weights_estimate_totals_and_means",
-    ),
 )
