@@ -622,9 +622,9 @@ def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray
     return values, targets
 
 
-def _integers(name: str, values: ArrayLike) -> Ids:
+def _integers(name: str, values: ArrayLike | None) -> Ids:
     """Return an array of int64; InvalidRequest for values that are no integers or do not fit."""
-    array = validation.as_array(name, values, "integers")
+    array = validation.as_array(name, [] if values is None else values, "integers")
     if array.size and array.dtype.kind not in "iu":
         raise InvalidRequest(f"{name} of dtype {array.dtype}: expected integers")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
