@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import asterism
+from tests.kit.certificates import Authority
 from tests.kit.faults import Faults
 from tests.kit.ports import ReservedPort
 from tests.kit.proxy import CuttableProxy
@@ -56,8 +58,10 @@ class Daemon:
         command: Sequence[str],
         folder: Path,
         environment: Mapping[str, str] | None = None,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self.name = name
+        self._context = context
         # The child inherits this environment.
         self.environment = {**os.environ, **(environment or {})}  # noqa: TID251
         """Environment of the process."""
@@ -123,10 +127,25 @@ class Daemon:
         if not self._report.exists():  # not listening yet
             return False
         try:
-            with urllib.request.urlopen(f"http://{self.http_address}/readyz", timeout=2) as reply:
+            with self.open_url("/readyz", timeout_s=2) as reply:
                 return bool(reply.status == 200)
         except (OSError, urllib.error.HTTPError):
             return False
+
+    def open_url(self, path: str, *, data: bytes | None = None, timeout_s: float = HANG_S) -> Any:
+        """Return the daemon's reply to an HTTP request, with TLS if the daemon has it.
+
+        With ``data``, which is JSON, the request is a POST."""
+        scheme = "http" if self._context is None else "https"
+        return urllib.request.urlopen(
+            urllib.request.Request(
+                f"{scheme}://{self.http_address}{path}",
+                data=data,
+                headers={} if data is None else {"content-type": "application/json"},
+            ),
+            timeout=timeout_s,
+            context=self._context,
+        )
 
     def exit_status(self) -> int | None:
         """Return the exit status once the daemon has ended."""
@@ -203,6 +222,8 @@ class LocalCluster:
         the daemons' default.
     cold : bool
         Execute daemons instead of forking them from the zygote, for tests that measure memory.
+    tls : bool
+        Use mutual TLS on every port, with certificates of the cluster's own `authority`.
     mutants : collection of str, or mapping
         Names of mutants of `tests.mutants.catalogue` to plant in the daemons that import their
         modules, or in those of the given roles: ``{"storaged": ["stale totals"]}``. Their child
@@ -232,6 +253,7 @@ class LocalCluster:
         allowed: Sequence[str] | None = None,
         fast: bool = True,
         cold: bool = False,
+        tls: bool = False,
         mutants: Collection[str] | Mapping[str, Collection[str]] = (),
     ) -> None:
         if faults and mutants:
@@ -242,6 +264,12 @@ class LocalCluster:
         )
         self.folder = folder or Path(self._temporary.name if self._temporary else "")
         self._extra_flags = flags or {}
+        self._context: ssl.SSLContext | None = None
+        self._tls_flags: Sequence[str] = ()
+        self.tls: asterism.TlsOptions | None = None
+        """TLS of clients; None without TLS."""
+        if tls:
+            self._create_certificates()
         if allowed is None:
             allowed = [f"file://{self.folder if folder is None else folder.absolute().parent}"]
         self._allowed = ("--allowed-addresses", ",".join(allowed))
@@ -311,7 +339,9 @@ class LocalCluster:
 
         With ``direct``, the client also calls the storageds.
         """
-        client = asterism.connect(self.addresses, timeout_s=timeout_s, direct=direct)
+        client = asterism.connect(
+            self.addresses, timeout_s=timeout_s, direct=direct, tls=self.tls or False
+        )
         self._clients.append(client)
         return client
 
@@ -351,7 +381,7 @@ class LocalCluster:
             for name, daemon in self.daemons.items()
             if name.startswith("storaged") and daemon.exit_status() is None
         }
-        with asterism.connect(self.addresses) as client:
+        with asterism.connect(self.addresses, tls=self.tls or False) as client:
             wait_until(
                 lambda: storageds <= _online_addresses(client),
                 f"metad has heard all of {sorted(storageds)}",
@@ -360,9 +390,7 @@ class LocalCluster:
 
     def get(self, name: str, path: str) -> Any:
         """Return the JSON reply of a daemon over HTTP."""
-        with urllib.request.urlopen(
-            f"http://{self.daemons[name].http_address}{path}", timeout=HANG_S
-        ) as reply:
+        with self.daemons[name].open_url(path) as reply:
             return json.load(reply)
 
     def all_ready(self) -> bool:
@@ -372,9 +400,7 @@ class LocalCluster:
     def missing(self, name: str) -> str:
         """Return what a daemon reports as missing before it can serve; empty if it is ready."""
         try:
-            with urllib.request.urlopen(
-                f"http://{self.daemons[name].http_address}/readyz", timeout=HANG_S
-            ):
+            with self.daemons[name].open_url("/readyz"):
                 return ""
         except urllib.error.HTTPError as error:
             with error:
@@ -412,11 +438,30 @@ class LocalCluster:
             self._folders[name] = data
         self.daemons[name] = Daemon(
             name,
-            [role, *own_arguments, *arguments, *self._extra_flags.get(role, ())],
+            [role, *own_arguments, *self._tls_flags, *arguments, *self._extra_flags.get(role, ())],
             self.folder,
             self._environments[role],
+            self._context,
         )
         return self.daemons[name]
+
+    def _create_certificates(self) -> None:
+        self.authority = Authority(self.folder / "certificates")
+        files, client = self.authority.issue("daemon"), self.authority.issue("client")
+        ca = str(self.authority.file)
+        self._tls_flags = [
+            *("--tls-cert", str(files.cert), "--tls-key", str(files.key)),
+            *("--tls-ca", ca, "--tls-client-auth", "required"),
+        ]
+        self.tls = asterism.TlsOptions(ca=ca, cert=str(client.cert), key=str(client.key))
+        self._context = self.context()
+
+    def context(self) -> ssl.SSLContext:
+        """Return a context of a client that the daemons accept."""
+        assert self.tls is not None, "a cluster without TLS"
+        context = ssl.create_default_context(cafile=self.tls.ca)
+        context.load_cert_chain(self.tls.cert, self.tls.key)
+        return context
 
     @staticmethod
     def _environments_by_role(
