@@ -283,4 +283,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         check="labor_probabilities_are_the_papers",
     ),
+    change(
+        "kept weights not divided by their probability",
+        "tempting",
+        KERNEL_LABOR,
+        ("return weight / (1.0 if importance >= level else importance / level)", "return weight"),
+        check="labor_weights_estimate_totals_and_means",
+    ),
 )
