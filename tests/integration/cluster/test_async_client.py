@@ -48,6 +48,8 @@ class SyncGraph:
             result = member(*args, **kwargs)
             if inspect.isawaitable(result):
                 result = await_from_greenlet(result)
+            if isinstance(result, AsyncGraph):
+                return SyncGraph(result)
             return await_from_greenlet(collect(result)) if hasattr(result, "__aiter__") else result
 
         return call
