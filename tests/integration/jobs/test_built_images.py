@@ -15,6 +15,7 @@ from tests.kit.images import Edges, Nodes, version_of
 import asterism
 from asterism import Client, Graph
 from asterism_model.schema import Schema
+from graphd.operators.call_seeds import Operator, call_seed
 from storaged import sampling
 
 QUERY_IDS = np.r_[np.arange(-1, 40), 10**9, 2**62]
@@ -109,18 +110,28 @@ def test_build_samples_like_images_in_memory(client: Client, seed: int) -> None:
     schema, nodes, edges = random_graph(seed)
     graph = publish(client, f"g{seed}", schema, nodes, edges)
     reference = version_of(schema, nodes, edges)
-    everything = {"parts": list(range(schema.parts)), "seed": 9, "start": 0, "count": 200}
+    everything: dict[str, Any] = {"parts": [*range(schema.parts)], "start": 0, "count": 200}
     for uniform in (False, True):
         if reference.part_shares(sampling.NODE, [0, 1], uniform).total > 0:
             expected_nodes = sampling.sample_nodes(
-                reference, types=[0, 1, 2], uniform=uniform, **everything
-            )  # type: ignore[arg-type]
+                reference,
+                types=[0, 1, 2],
+                uniform=uniform,
+                seed=call_seed(9, Operator.NODES, types=[0, 1, 2], weighted=not uniform),
+                **everything,
+            )
             node_sample = graph.sample_nodes(200, seed=9, weighted=not uniform)
             assert (node_sample.nodes.tolist(), node_sample.types.tolist()) == (
                 expected_nodes.ids.tolist(),
                 expected_nodes.types.tolist(),
             )
-        expected_edges = sampling.sample_edges(reference, types=[3], uniform=uniform, **everything)  # type: ignore[arg-type]
+        expected_edges = sampling.sample_edges(
+            reference,
+            types=[3],
+            uniform=uniform,
+            seed=call_seed(9, Operator.EDGES, types=[3], weighted=not uniform),
+            **everything,
+        )
         edge_sample = graph.sample_edges(200, "u", seed=9, weighted=not uniform)
         assert edge_sample.edge_ids.tolist() == expected_edges.eids.tolist()
         for etypes, ntype in (([0], "a"), ([0, 2], "a"), ([1, 3], "b"), ([3], "b")):
@@ -135,7 +146,13 @@ def test_build_samples_like_images_in_memory(client: Client, seed: int) -> None:
                     replace=replace,
                     uniform=uniform,
                     direction=OUT,
-                    seed=9,
+                    seed=call_seed(
+                        9,
+                        Operator.NEIGHBORS,
+                        types=etypes,
+                        weighted=not uniform,
+                        direction=OUT,
+                    ),
                     hop=0,
                     want_weights=True,
                     want_edge_ids=True,
