@@ -286,7 +286,7 @@ export function histogram({ id, title, desc, bars, rows, weight, text, percent, 
 }
 
 /** Draw a point of a series: a dot, or the square of every second series. */
-function point(k, names, x, y) {
+function seriesPoint(k, names, x, y) {
   return k % 2
     ? s("rect", { class: names, x: (x - 2.6).toFixed(1), y: (y - 2.6).toFixed(1), width: 5.2, height: 5.2 })
     : s("circle", { class: names, cx: x.toFixed(1), cy: y.toFixed(1), r: 3 });
@@ -307,11 +307,11 @@ export function points({ id, title, desc, xs, series, bound, label, text, data =
     title,
     desc,
     width,
-    legend: [...series.map((one, k) => [one.style, one.name, point(k, `sample ${one.style}`, 13, 5)]), ["bound", "bound: beyond it a version is refused"]],
+    legend: [...series.map((one, k) => [one.style, one.name, seriesPoint(k, `sample ${one.style}`, 13, 5)]), ["bound", "bound: beyond it a version is refused"]],
     marks: [
       yAxis(width, y, decades(low, high, 6), text, label),
       s("line", { class: "bound", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(bound), y2: y(bound) }),
-      series.map((one, k) => one.values.map((value, i) => point(k, `dot ${one.style}`, x(xs[i]), y(value)))),
+      series.map((one, k) => one.values.map((value, i) => seriesPoint(k, `dot ${one.style}`, x(xs[i]), y(value)))),
       xAxis(width, x, at, String, "part"),
     ],
     data,
