@@ -117,13 +117,13 @@ class Session:
         Raises
         ------
         InvalidRequest
-            Before anything is sent to another process, if the reply is certain to exceed the
-            maximum message size, whatever the limits of the service.
+            If the reply is certain to exceed the maximum message size. Over gRPC, nothing is sent
+            then.
         ClientClosed
             If the session is closed.
         """
         self._require_open()
-        if self.transport.is_remote:
+        if self.transport.prices_requests:
             price = price_request(head, section_sizes(arrays or {}))
             if price is not None:
                 check_reply(price)

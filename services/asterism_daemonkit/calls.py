@@ -120,7 +120,7 @@ class _LocalCall:
 class LocalTransport:
     """Calls to handlers in this process, without serialization or sockets."""
 
-    is_remote = False
+    prices_requests = False
     piece_bytes = 40 << 20
     """Bytes of one piece of a reply that a client requests in pieces.
 

@@ -63,7 +63,7 @@ class TimedTransport:
 
     def __init__(self, transport: ClientTransport) -> None:
         self._inner, self.piece_bytes = transport, transport.piece_bytes
-        self.is_remote = transport.is_remote
+        self.prices_requests = transport.prices_requests
         self.seconds: list[float] = []
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:

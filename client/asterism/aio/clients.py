@@ -67,7 +67,7 @@ class ThreadPoolTransport:
     def __init__(self, inner: ClientTransport) -> None:
         self._inner = inner
         self.piece_bytes = inner.piece_bytes
-        self.is_remote = inner.is_remote
+        self.prices_requests = inner.prices_requests
         self.addresses: tuple[str, ...] = getattr(inner, "addresses", ())
         self._pool: ThreadPoolExecutor | None = None
         self._pid = 0

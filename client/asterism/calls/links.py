@@ -85,9 +85,10 @@ class LinkCalls(GraphCalls):
         Examples
         --------
         >>> for edges in graph.edge_batches("cites", 512, seed=1):  # doctest: +SKIP
-        ...     links = graph.link_seeds(edges, "cites", amount=2, seed=7)
-        ...     nodes = np.concatenate([links.src, links.dst])
-        ...     batch = graph.sample_subgraph(nodes, [10, 5], "cites")
+        ...     links = graph.link_seeds(edges, "cites", amount=2)
+        ...     nodes = np.unique(np.concatenate([links.src, links.dst]))
+        ...     rest = graph.without_edges({"cites": (edges.src, edges.dst)})
+        ...     batch = rest.sample_subgraph(nodes, [10, 5], "cites", direction="in")
         """
         _check(mode, amount, src_weight)
         _, edge_type = self._session.edge_type(self.space, etype)

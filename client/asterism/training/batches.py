@@ -400,7 +400,9 @@ class LinkEpochBatches(EpochBatches):
             return links
         graph = self.graph
         if self._exclude:
-            graph = graph.without_edges({self.etype: edges}, reverse_types=self._reverse_types)
+            # Without edge ids, so that no parallel edge shows the link.
+            pairs = edges.src, edges.dst
+            graph = graph.without_edges({self.etype: pairs}, reverse_types=self._reverse_types)
         return self._make(graph, links, key)
 
 

@@ -118,8 +118,11 @@ class ClientTransport(Transport, Protocol):
         """Bytes per chunk of a chunked read; one and a half chunks must fit into a reply."""
 
     @property
-    def is_remote(self) -> bool:
-        """True if requests are sent to another process; their price is checked before that."""
+    def prices_requests(self) -> bool:
+        """True if the client prices a request before the call, besides the service.
+
+        That saves sending a request for a reply that cannot fit.
+        """
 
 
 def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
@@ -184,7 +187,7 @@ class GrpcTransport:
         If an address, ``hedge`` or a file of ``tls`` is invalid.
     """
 
-    is_remote = True
+    prices_requests = True
     piece_bytes = 4 << 20
     """Bytes per chunk of a chunked read.
 

@@ -54,7 +54,7 @@ class QueryTransport:
     explain_only: bool = False
     """True if calls are recorded but not made."""
     piece_bytes: int = LocalTransport.piece_bytes
-    is_remote: bool = False
+    prices_requests: bool = True  # so that refusals are those of a client over gRPC
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the handler's reply or raise its error; raise CallSkipped under EXPLAIN."""

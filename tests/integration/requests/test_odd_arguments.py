@@ -127,6 +127,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "upsert_edges": {"src": [2], "dst": [2], "etype": "cites"},
     "upsert_nodes": {"ids": [1], "ntype": "paper"},
     "walk_pairs": {"metapaths": "paper2cites2paper", "walk_length": 2},
+    "without_edges": {"exclude": {"cites": ([1], [2])}},
 }
 """Valid arguments of every call of a graph, without those that end a graph or start a job."""
 NOT_READS = {"build", "close", "pin"}

@@ -100,6 +100,7 @@ def test_pieces_share_one_version_despite_a_publication(cluster: LocalCluster) -
 
         def __init__(self, inner: Any) -> None:
             self.inner, self.piece_bytes, self.versions = inner, inner.piece_bytes, set[int]()
+            self.prices_requests = inner.prices_requests
 
         def call(self, method: Method, request: Any, timeout_s: float) -> Any:
             if method.name != "NodeFeatures":

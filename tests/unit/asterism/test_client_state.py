@@ -15,7 +15,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 class VersionTransport:
     """Graphds that reply from given versions in turn; the last one repeats."""
 
-    is_remote = False
+    prices_requests = False
     piece_bytes = 4 << 20
 
     def __init__(self, *versions: int) -> None:

@@ -33,7 +33,7 @@ class RecordingTransport:
     Of the catalog's calls, it supports pins.
     """
 
-    is_remote = False
+    prices_requests = False
     piece_bytes = 4 << 20
 
     def __init__(self) -> None:

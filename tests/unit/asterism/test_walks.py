@@ -34,7 +34,7 @@ BUYS, BY, FOLLOWS = range(3)
 class StubTransport:
     """A transport that has nodes 0 to 9 of each type at version 5, and walks to nowhere."""
 
-    is_remote = False
+    prices_requests = False
     piece_bytes = 4 << 20
 
     def __init__(self) -> None:
