@@ -14,6 +14,7 @@ from graphd.query.ast import (
     Limit,
     OrderBy,
     Parameter,
+    RowCount,
     Statement,
     TypeName,
     WhereClause,
@@ -69,6 +70,7 @@ CHOICES = {
     "seed": values,
     "version": values,
     "items": items,
+    "counted": st.builds(RowCount, alias=st.none() | identifiers),
     "replace": st.booleans(),
     "direction": st.sampled_from(["REVERSELY", "BIDIRECT"]),
     "uniform": st.just(True),
@@ -107,6 +109,8 @@ def draw_statements(draw: st.DrawFn) -> DrawStatement:
     option_names = draw(
         st.lists(st.sampled_from(sorted(ALLOWED_OPTIONS[kind])), unique=True, max_size=5)
     )
+    if {"counted", "items"} <= set(option_names):  # a statement has one YIELD
+        option_names.remove("items")
     options = DrawOptions(
         **{name: draw(CHOICES[name]) for name in option_names}, shape=draw(result_shapes)
     )

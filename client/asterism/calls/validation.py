@@ -272,12 +272,7 @@ def _number_array(feature: Feature, column: Any) -> Values:
     if values.dtype.kind != "O":
         return values
     items = values.reshape(-1).tolist()
-    missing = next((i for i, item in enumerate(items) if _is_missing(item)), None)
-    if missing is not None:
-        raise InvalidRequest(
-            f"{argument} with value {items[missing]} at position {missing}: expected a number, "
-            "found a missing value; drop or fill such rows"
-        )
+    _refuse_missing(feature, values)
     if target.kind == "f":
         return _float_array(argument, values)
     if target.kind not in "iu" or not all(isinstance(item, int) for item in items):
@@ -304,13 +299,7 @@ def _cast(feature: Feature, values: Values, indptr: Ids | None = None, first: in
         values.dtype.kind in "iu" and target.kind in "iuf"
     )
     if not fits:
-        position = _first_missing(values)
-        if position is not None:
-            raise InvalidRequest(
-                f"feature {feature.name!r}{position}={values[tuple(position)]}: expected {target}, "
-                "found a missing value; "
-                + ("use NaN for it" if target.kind == "f" else "drop or fill such rows")
-            )
+        _refuse_missing(feature, values)
         raise InvalidRequest(
             f"feature {feature.name!r} of {values.dtype}: expected {target}, as in the schema"
         )
@@ -334,6 +323,18 @@ def _cast(feature: Feature, values: Values, indptr: Ids | None = None, first: in
             f"expected a number in the range of {target}"
         )
     return cast
+
+
+def _refuse_missing(feature: Feature, values: Values) -> None:
+    """Raise InvalidRequest with the position of the first missing value, if there is one."""
+    position = _first_missing(values)
+    if position is not None:
+        target = np.dtype(feature.dtype)
+        raise InvalidRequest(
+            f"feature {feature.name!r}{position}={values[tuple(position)]}: expected {target}, "
+            "found a missing value; "
+            + ("use NaN for it" if target.kind == "f" else "drop or fill such rows")
+        )
 
 
 def _first_missing(values: Values) -> list[int] | None:

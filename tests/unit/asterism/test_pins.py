@@ -115,10 +115,7 @@ def test_read_cases_cover_every_method_with_a_version(
     for call in cases.calls(graph).values():
         with pytest.raises(NotFound):
             call()
-    assert (
-        read_methods.keys() - {"at", "pin", "manifest", "node_ids", "node_names", "without_edges"}
-        == called
-    )
+    assert read_methods.keys() - {"at", "pin", "manifest", "node_ids", "node_names"} == called
 
 
 @pytest.mark.parametrize(

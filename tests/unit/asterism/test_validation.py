@@ -250,8 +250,8 @@ NUMBERS = NodeType(
         ("int8", [1, 1 << 70], "'int8' with value 1180591620717411303424: expected -128 to 127"),
         ("uint64", [1, -1], "'uint64' with value -1: expected 0 to 18446744073709551615"),
         ("uint64", [1, 1 << 64], "'uint64' with value 18446744073709551616: expected 0 to"),
-        ("float32", [1.0, None], "'float32' with value None at position 1: .* a missing value"),
-        ("int64", [1, None], "'int64' with value None at position 1: .* a missing value"),
+        ("float32", [1.0, None], "'float32'\[1\]=None: .* a missing value"),
+        ("int64", [1, None], "'int64'\[1\]=None: .* a missing value"),
         ("list", [[1.0], [2.0, 1e39]], r"'list' with value 1e\+39 in row 1: expected a number"),
         ("integers", [[1], [1 << 63]], "'integers' with value 9223372036854775808: expected -"),
     ],
@@ -292,7 +292,9 @@ def test_python_numbers_of_any_size_reach_the_dtype_that_holds_them() -> None:
 def test_bytes_are_refused_as_names() -> None:
     schema = Schema(node_types=(NodeType(name="n"),), ids="string")
     for names in ([b"a"], np.array([b"a"]), np.array([b"a"], object)):
-        with pytest.raises(InvalidRequest, match=r"ids\[0\]=b'a': expected a string, found bytes"):
+        with pytest.raises(
+            InvalidRequest, match=r"ids\[0\]=.*b'a'.*: expected .* a string; decode the bytes"
+        ):
             string_ids.ids_and_names("ids", names, schema)
 
 
