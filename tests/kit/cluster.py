@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import asterism
-from tests.kit.certificates import Authority
 from tests.kit.faults import Faults
 from tests.kit.ports import ReservedPort
 from tests.kit.proxy import CuttableProxy
@@ -446,6 +445,9 @@ class LocalCluster:
         return self.daemons[name]
 
     def _create_certificates(self) -> None:
+        # The environments of other frameworks lack the library that makes certificates.
+        from tests.kit.certificates import Authority
+
         self.authority = Authority(self.folder / "certificates")
         files, client = self.authority.issue("daemon"), self.authority.issue("client")
         ca = str(self.authority.file)

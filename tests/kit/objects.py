@@ -9,12 +9,14 @@ import sys
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from xml.etree import ElementTree
 
-from tests.kit.certificates import Authority
 from tests.kit.ports import ReservedPort
 from tests.kit.waiting import HANG_S, wait_until
+
+if TYPE_CHECKING:
+    from tests.kit.certificates import Authority
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
 _AUTH_HEADERS = {
