@@ -59,8 +59,8 @@ def test_samples_have_the_same_bytes(cluster: LocalCluster, expected: str, direc
     assert cases.digest(samples(client.graph("cases"))) == expected
     if direct:
         assert client.traffic.direct > 0
-        copy = pickle.loads(pickle.dumps(client.graph("cases")))
-        assert cases.digest(samples(copy)) == expected
+        with pickle.loads(pickle.dumps(client.graph("cases"))) as copy:
+            assert cases.digest(samples(copy)) == expected
 
 
 def test_asynchronous_samples_have_the_same_bytes(cluster: LocalCluster) -> None:
