@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
@@ -113,15 +113,7 @@ class DaemonSettings(BaseSettings):
         InvalidRequest
             If a file cannot be used, or the certificate is not valid now.
         """
-        if not self.tls_cert:
-            return None
-        return DaemonTls(
-            cert=self.tls_cert,
-            key=self.tls_key,
-            ca=self.tls_ca,
-            client_auth=self.tls_client_auth == "required",
-            server_name=self.tls_server_name,
-        )
+        return daemon_tls(self, self.tls_server_name)
 
     def flags(self) -> dict[str, Any]:
         """Return all settings as plain values, for ``/flags``."""
@@ -145,6 +137,45 @@ def check_tls_settings(cert: str, key: str, ca: str, client_auth: str) -> None:
         )
     if (ca or client_auth == "required") and not cert:
         raise ValueError(f"tls_ca={ca!r}: expected tls_cert and tls_key with it")
+
+
+class TlsSettings(Protocol):
+    """Settings of the certificates of open ports."""
+
+    @property
+    def tls_cert(self) -> str:
+        """PEM file of the certificate; empty: no TLS."""
+
+    @property
+    def tls_key(self) -> str:
+        """PEM file of its private key."""
+
+    @property
+    def tls_ca(self) -> str:
+        """PEM file of the authorities of peers."""
+
+    @property
+    def tls_client_auth(self) -> str:
+        """``none`` or ``required``."""
+
+
+def daemon_tls(settings: TlsSettings, server_name: str = "") -> DaemonTls | None:
+    """Return the certificates that settings name; None without TLS.
+
+    Raises
+    ------
+    InvalidRequest
+        If a file cannot be used, or the certificate is not valid now.
+    """
+    if not settings.tls_cert:
+        return None
+    return DaemonTls(
+        cert=settings.tls_cert,
+        key=settings.tls_key,
+        ca=settings.tls_ca,
+        client_auth=settings.tls_client_auth == "required",
+        server_name=server_name,
+    )
 
 
 def invalid_setting(error: ValidationError) -> InvalidRequest:

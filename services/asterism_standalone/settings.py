@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from asterism_daemonkit.request_limits import RequestLimits
-from asterism_daemonkit.settings import check_tls_settings, invalid_setting
+from asterism_daemonkit.settings import check_tls_settings, daemon_tls, invalid_setting
 from asterism_daemonkit.tls import DaemonTls
 from asterism_io.allowed_addresses import AllowedAddresses
 
@@ -67,14 +67,7 @@ class StandaloneSettings(RequestLimits):
         InvalidRequest
             If a file cannot be used, or the certificate is not valid now.
         """
-        if not self.tls_cert:
-            return None
-        return DaemonTls(
-            cert=self.tls_cert,
-            key=self.tls_key,
-            ca=self.tls_ca,
-            client_auth=self.tls_client_auth == "required",
-        )
+        return daemon_tls(self)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> StandaloneSettings:
