@@ -237,7 +237,7 @@ def odd_calls(
         if parameter != "self":
             for name, value in ODD.items():
                 if (parameter, name) == ("size", "huge count"):
-                    continue  # It is as valid as it is large: the result would have that size.
+                    continue  # It is valid, and the result would have that size.
                 yield f"{parameter}={name}", {**valid, parameter: value}
 
 

@@ -66,3 +66,4 @@ def test_a_pickled_client_keeps_its_tls(tmp_path: Path) -> None:
 
 def test_system_authorities_are_accepted() -> None:
     asterism.connect("localhost:1", tls=True).close()
+    assert tls_options(True) == TlsOptions(ca="system")
