@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import os
 import re
 import stat
 import subprocess
@@ -149,6 +150,17 @@ def test_drop_asks_and_help_needs_no_colon(terminal: Terminal, address: str) -> 
     terminal.type("SAMPL 3 VERTICES ON item;\r")
     terminal.wait_for_text(r"line 1, column 1: .*\n.*\n {2}\^\n +did you mean SAMPLE\?\n.*shop>$")
     terminal.type("\x04")
+    assert terminal.wait_exit_code() == 0
+
+
+def test_ctrl_d_while_a_statement_runs_ends_the_console(terminal: Terminal, tmp_path: Path) -> None:
+    script = tmp_path / "slow.ngql"
+    os.mkfifo(script)
+    terminal.type(f":source {script}\r")
+    with script.open("w") as file:  # opens once the console reads it, and so between its prompts
+        terminal.type("\x04")
+        file.write("SHOW TAGS;\n")
+    terminal.wait_for_text("item")
     assert terminal.wait_exit_code() == 0
 
 

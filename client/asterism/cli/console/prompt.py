@@ -5,7 +5,9 @@ Only this module imports prompt_toolkit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,11 @@ from asterism.cli.console.session import (
 )
 from asterism.cli.console.tokens import is_blank, statement_spans, tokenize
 from asterism_proto.errors import AsterismError
+
+try:
+    import termios
+except ImportError:  # on Windows
+    termios = None  # type: ignore[assignment]
 
 _STYLE = Style.from_dict(
     {
@@ -186,20 +193,41 @@ def run_prompt(console: Console, history_file: Path | None, greeting: str) -> No
     console.print_note(greeting)
     incomplete = ""
     try:
-        while True:
-            name_cache.names()
-            try:
-                text = session.prompt(lambda: _prompt_text(console), default=incomplete)
-            except KeyboardInterrupt:
-                incomplete = ""
-                continue
-            except EOFError:
-                return
-            incomplete = _run_statements(console, text)
+        with _keys_between_prompts():
+            while True:
+                name_cache.names()
+                try:
+                    text = session.prompt(lambda: _prompt_text(console), default=incomplete)
+                except KeyboardInterrupt:
+                    incomplete = ""
+                    continue
+                except EOFError:
+                    return
+                incomplete = _run_statements(console, text)
     except QuitConsole:
         return
     finally:
         name_cache.stop()
+
+
+@contextlib.contextmanager
+def _keys_between_prompts() -> Iterator[None]:
+    """Leave keys that are typed while a statement runs to the next prompt.
+
+    A terminal in line mode would replace Ctrl-D by a NUL, which no prompt takes for an end, and
+    would print keys among the results. Ctrl-C stays a signal.
+    """
+    if termios is None or not sys.stdin.isatty():
+        yield
+        return
+    saved = termios.tcgetattr(sys.stdin)
+    settings = termios.tcgetattr(sys.stdin)
+    settings[3] &= ~(termios.ICANON | termios.ECHO)  # local modes
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, settings)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, saved)
 
 
 def _prompt_text(console: Console) -> Any:
