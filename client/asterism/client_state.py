@@ -298,7 +298,7 @@ def seconds_left(deadline: float) -> float:
     return remaining
 
 
-def expand_edge_types(
+def fill_edge_types(
     nodes: NDArray[np.int64], types: NDArray[np.int32] | None, edge_types: Sequence[int]
 ) -> NDArray[np.int32]:
     """Return the edge type of each neighbor.

@@ -123,13 +123,15 @@ def _price_nodes(request: _RequestSizes[graphd_pb.SampleNodesRequest]) -> Price:
     head = request.head
     width = 8 + 4 * (len(set(head.types)) != 1) + 8 * head.want_probabilities
     available = request.counts.nodes(head.types) if head.distinct else 0
-    return prices.draw_rows(head.count, width=width, distinct=head.distinct, available=available)
+    return prices.draw_rows_price(
+        head.count, width=width, distinct=head.distinct, available=available
+    )
 
 
 def _price_edges(request: _RequestSizes[graphd_pb.SampleEdgesRequest]) -> Price:
     head = request.head
     available = request.counts.edges(head.types) if head.distinct else 0
-    return prices.draw_rows(
+    return prices.draw_rows_price(
         head.count,
         width=32 + 8 * head.want_probabilities,
         distinct=head.distinct,
@@ -138,20 +140,20 @@ def _price_edges(request: _RequestSizes[graphd_pb.SampleEdgesRequest]) -> Price:
 
 
 def _price_nodes_like(request: _RequestSizes[graphd_pb.SampleNodesLikeRequest]) -> Price:
-    return prices.draw_per_row(
+    return prices.draw_per_row_price(
         request.nodes, request.head.count, width=8 + 8 * request.head.want_probabilities
     )
 
 
 def _price_negatives(request: _RequestSizes[graphd_pb.SampleNegativesRequest]) -> Price:
-    return prices.draw_per_row(
+    return prices.draw_per_row_price(
         request.head.rows, request.head.count, width=12 + 8 * request.head.want_probabilities
     )
 
 
 def _price_neighbors(request: _RequestSizes[graphd_pb.SampleNeighborsRequest]) -> Price:
     head, types = request.head, len(request.head.edge_types)
-    return prices.neighbors(
+    return prices.neighbors_price(
         request.nodes,
         head.count,
         width=request.neighbor_width(types),
@@ -164,7 +166,7 @@ def _price_fanout(request: _RequestSizes[graphd_pb.SampleFanoutRequest]) -> Pric
     head = request.head
     types = [len(hop.edge_types) for hop in head.hops]
     widths = [request.neighbor_width(type_count) for type_count in types]
-    return prices.fanout(
+    return prices.fanout_price(
         request.nodes,
         [hop.count for hop in head.hops],
         widths=widths,
@@ -194,7 +196,7 @@ def _price_subgraph(
         for fanout in head.fanouts
     ]
     disjoint = not isinstance(head, graphd_pb.SampleLaborRequest) and head.disjoint
-    return prices.subgraph(
+    return prices.subgraph_price(
         request.nodes,
         fanouts,
         expand_all_hops=head.expand_all_hops,
@@ -217,7 +219,7 @@ def _price_layered(
 ) -> Price:
     layers = request.nodes // request.head.width if request.head.width > 0 else 1
     edges = max((request.counts.edges(types) for _, types in hops), default=0)
-    return prices.layer(
+    return prices.layer_price(
         layers,
         sum(max(count, 0) for count, _ in hops),
         edges=edges,
@@ -235,7 +237,7 @@ def _price_hgt(request: _RequestSizes[graphd_pb.SampleHgtRequest]) -> Price:
         ),
         default=0,
     )
-    return prices.hgt_layers(
+    return prices.hgt_layers_price(
         request.nodes,
         layers,
         count,
@@ -251,7 +253,7 @@ def _price_walks(request: _RequestSizes[graphd_pb.RandomWalkRequest]) -> Price:
         + 4 * (head.restart > 0 or any(len(step.edge_types) > 1 for step in head.steps))
         + 8 * head.want_edge_ids
     )
-    return prices.walks(
+    return prices.walks_price(
         request.nodes,
         head.walks,
         head.length,
@@ -263,14 +265,14 @@ def _price_walks(request: _RequestSizes[graphd_pb.RandomWalkRequest]) -> Price:
 def _price_visit_counts(request: _RequestSizes[graphd_pb.SamplePinsageRequest]) -> Price:
     head = request.head
     width = 8 + 4 * any(len(step.edge_types) > 1 for step in head.steps)
-    return prices.visit_counts(
+    return prices.visit_counts_price(
         request.nodes, head.count, head.walks, len(head.steps) * head.traversals, width=width
     )
 
 
 def _price_pagerank(request: _RequestSizes[graphd_pb.PersonalizedPagerankRequest]) -> Price:
     head, counts = request.head, request.counts
-    return prices.pagerank(
+    return prices.pagerank_price(
         request.nodes,
         head.top,
         alpha=head.alpha,
@@ -288,23 +290,23 @@ def _price_all_neighbors(request: _RequestSizes[graphd_pb.NeighborsRequest]) -> 
         + 8 * head.want_edge_ids
     )
     if head.top:
-        return prices.top_neighbors(request.nodes, head.top, edges=edges, width=width)
-    return prices.all_neighbors(request.nodes, edges=edges, width=width)
+        return prices.top_neighbors_price(request.nodes, head.top, edges=edges, width=width)
+    return prices.all_neighbors_price(request.nodes, edges=edges, width=width)
 
 
 def _price_degrees(request: _RequestSizes[graphd_pb.DegreesRequest]) -> Price:
-    return prices.per_node(request.nodes, len(request.head.edge_types), width=8, scratch=8)
+    return prices.per_node_price(request.nodes, len(request.head.edge_types), width=8, scratch=8)
 
 
 def _price_node_types(request: _RequestSizes[graphd_pb.NodeTypesRequest]) -> Price:
-    return prices.per_node(request.nodes, width=4)
+    return prices.per_node_price(request.nodes, width=4)
 
 
 def _price_edges_between(
     request: _RequestSizes[graphd_pb.AdjacencyRequest | graphd_pb.InducedSubgraphRequest],
 ) -> Price:
     head = request.head
-    return prices.edges_between(
+    return prices.edges_between_price(
         request.nodes,
         request.sizes.get("cols", request.nodes),
         edges=request.counts.edges(head.edge_types),
@@ -313,7 +315,7 @@ def _price_edges_between(
 
 
 def _price_graph_labels(request: _RequestSizes[graphd_pb.SampleGraphLabelsRequest]) -> Price:
-    return prices.draw_rows(request.head.count, width=8)
+    return prices.draw_rows_price(request.head.count, width=8)
 
 
 def _price_node_features(request: _RequestSizes[graphd_pb.NodeFeaturesRequest]) -> Price:
@@ -324,7 +326,7 @@ def _price_node_features(request: _RequestSizes[graphd_pb.NodeFeaturesRequest]) 
         else None
     )
     width, ragged = request.feature_width(owner, head.names)
-    return prices.features(request.nodes, width=width, ragged=ragged)
+    return prices.features_price(request.nodes, width=width, ragged=ragged)
 
 
 def _price_edge_features(request: _RequestSizes[graphd_pb.EdgeFeaturesRequest]) -> Price:
@@ -335,13 +337,13 @@ def _price_edge_features(request: _RequestSizes[graphd_pb.EdgeFeaturesRequest]) 
         else None
     )
     width, ragged = request.feature_width(owner, head.names)
-    return prices.features(request.sizes.get("eids", 0), width=width, ragged=ragged)
+    return prices.features_price(request.sizes.get("eids", 0), width=width, ragged=ragged)
 
 
 def _price_scan(
     request: _RequestSizes[graphd_pb.ScanNodesRequest | graphd_pb.ScanEdgesRequest],
 ) -> Price:
-    return prices.scan(
+    return prices.scan_price(
         min(request.head.limit or _DEFAULT_SCAN_ROWS, prices.REPLY_BYTES // 8), width=28
     )
 
@@ -349,7 +351,7 @@ def _price_scan(
 def _price_positions(
     request: _RequestSizes[graphd_pb.NodesAtRequest | graphd_pb.EdgesAtRequest],
 ) -> Price:
-    return prices.per_node(
+    return prices.per_node_price(
         request.sizes.get("places", 0),
         width=8 if isinstance(request.head, graphd_pb.NodesAtRequest) else 28,
     )

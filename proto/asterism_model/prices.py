@@ -167,7 +167,7 @@ def product_text(**counts: int) -> str:
     return " x ".join(f"{name}={value}" for name, value in counts.items())
 
 
-def draw_rows(
+def draw_rows_price(
     count: int, *, width: int, distinct: bool = False, available: int | None = None
 ) -> Price:
     """Return the price of global sampling of nodes or edges.
@@ -199,7 +199,7 @@ def draw_rows(
     )
 
 
-def exponential_key_rows(count: int, *, excluded: int, width: int, available: int) -> Price:
+def exponential_key_rows_price(count: int, *, excluded: int, width: int, available: int) -> Price:
     """Return the price of one host's share of global sampling without replacement.
 
     The host scans all rows and selects those with the smallest exponential keys.
@@ -215,7 +215,7 @@ def exponential_key_rows(count: int, *, excluded: int, width: int, available: in
     )
 
 
-def draw_per_row(rows: int, count: int, *, width: int) -> Price:
+def draw_per_row_price(rows: int, count: int, *, width: int) -> Price:
     """Return the price of ``count`` nodes sampled per row, as for similar nodes and negatives."""
     total = max(rows, 0) * max(count, 0)
     return Price(
@@ -227,7 +227,9 @@ def draw_per_row(rows: int, count: int, *, width: int) -> Price:
     )
 
 
-def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool = True) -> Price:
+def neighbors_price(
+    nodes: int, count: int, *, width: int, types: int, replace: bool = True
+) -> Price:
     """Return the price of neighbors sampled for each node, in a padded reply.
 
     Parameters
@@ -255,7 +257,7 @@ def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool =
     )
 
 
-def fanout(
+def fanout_price(
     nodes: int,
     counts: Sequence[int],
     *,
@@ -276,7 +278,7 @@ def fanout(
     rows = size = scratch = steps = 0
     frontier = nodes
     for count, width, type_count in zip(counts, widths, types, strict=True):
-        hop = neighbors(frontier, count, width=width, types=type_count, replace=replace)
+        hop = neighbors_price(frontier, count, width=width, types=type_count, replace=replace)
         rows, size, steps, scratch = (
             rows + hop.rows,
             size + hop.bytes,
@@ -288,7 +290,7 @@ def fanout(
     return Price(formula=formula, rows=rows, bytes=size, scratch=scratch, steps=steps)
 
 
-def expansion(nodes: int, count: int, *, width: int, replace: bool, edges: int) -> Price:
+def expansion_price(nodes: int, count: int, *, width: int, replace: bool, edges: int) -> Price:
     """Return the price of one hop of a subgraph on the host that owns its nodes.
 
     Parameters
@@ -316,7 +318,7 @@ def expansion(nodes: int, count: int, *, width: int, replace: bool, edges: int) 
     )
 
 
-def subgraph(
+def subgraph_price(
     seeds: int,
     fanouts: Sequence[tuple[int, int, int, Sequence[int]]],
     *,
@@ -369,7 +371,7 @@ def subgraph(
     )
 
 
-def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
+def layer_price(layers: int, count: int, *, edges: int, width: int) -> Price:
     """Return the price of nodes sampled for whole layers, and of the edges between layers."""
     draw_count = max(layers, 1) * max(count, 0)
     size = draw_count * 20
@@ -383,7 +385,7 @@ def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
     )
 
 
-def hgt_layers(seeds: int, layers: int, count: int, *, edges: int, width: int) -> Price:
+def hgt_layers_price(seeds: int, layers: int, count: int, *, edges: int, width: int) -> Price:
     """Return the price of HGT sampling: ``count`` nodes per layer, and the edges among them.
 
     The count of a layer is the sum over all node types.
@@ -400,7 +402,7 @@ def hgt_layers(seeds: int, layers: int, count: int, *, edges: int, width: int) -
     )
 
 
-def walks(
+def walks_price(
     starts: int, walks_per_start: int, length: int, *, width: int, attempts: int = 1
 ) -> Price:
     """Return the price of random walks.
@@ -441,13 +443,15 @@ def expected_attempts(p: float, q: float) -> int:
     return math.ceil(max(q, 1.0 / q))
 
 
-def visit_counts(nodes: int, count: int, walks_per_node: int, length: int, *, width: int) -> Price:
+def visit_counts_price(
+    nodes: int, count: int, walks_per_node: int, length: int, *, width: int
+) -> Price:
     """Return the price of the nodes that random walks visit most often.
 
     Walks run in batches of a quarter of `REPLY_BYTES`.
     """
     rows = nodes * max(count, 0)
-    walk_price = walks(1, walks_per_node, length, width=width)
+    walk_price = walks_price(1, walks_per_node, length, width=width)
     scratch = (
         min(max(REPLY_BYTES // 4, walk_price.bytes), max(nodes, 1) * walk_price.bytes) * 3
         + length * _STEP_KEYS_BYTES
@@ -461,7 +465,7 @@ def visit_counts(nodes: int, count: int, walks_per_node: int, length: int, *, wi
     )
 
 
-def pagerank(
+def pagerank_price(
     nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, edges: int
 ) -> Price:
     """Return the price of personalised PageRank.
@@ -487,7 +491,7 @@ def pagerank(
     )
 
 
-def all_neighbors(nodes: int, *, edges: int, width: int) -> Price:
+def all_neighbors_price(nodes: int, *, edges: int, width: int) -> Price:
     """Return the price of all neighbors of nodes; ``edges`` is the edge count of their types."""
     rows = nodes * edges
     return Price(
@@ -499,7 +503,7 @@ def all_neighbors(nodes: int, *, edges: int, width: int) -> Price:
     )
 
 
-def top_neighbors(nodes: int, top: int, *, edges: int, width: int) -> Price:
+def top_neighbors_price(nodes: int, top: int, *, edges: int, width: int) -> Price:
     """Return the price of the ``top`` heaviest neighbors of each node.
 
     ``edges`` is the edge count of their types.
@@ -515,7 +519,7 @@ def top_neighbors(nodes: int, top: int, *, edges: int, width: int) -> Price:
     )
 
 
-def per_node(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> Price:
+def per_node_price(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> Price:
     """Return the price of values of a fixed size per node, such as degrees or types."""
     rows = nodes * max(columns, 0)
     formula = (
@@ -530,7 +534,7 @@ def per_node(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> P
     )
 
 
-def features(rows: int, *, width: int, ragged: bool) -> Price:
+def features_price(rows: int, *, width: int, ragged: bool) -> Price:
     """Return the price of features of rows.
 
     Parameters
@@ -551,7 +555,7 @@ def features(rows: int, *, width: int, ragged: bool) -> Price:
     )
 
 
-def scan(limit: int, *, width: int) -> Price:
+def scan_price(limit: int, *, width: int) -> Price:
     """Return the price of a scan of at most ``limit`` rows."""
     rows = max(limit, 0)
     return Price(
@@ -564,7 +568,7 @@ def scan(limit: int, *, width: int) -> Price:
     )
 
 
-def edges_between(nodes: int, cols: int, *, edges: int, width: int) -> Price:
+def edges_between_price(nodes: int, cols: int, *, edges: int, width: int) -> Price:
     """Return the price of the edges between two sets of nodes.
 
     ``edges`` is the edge count of their types.

@@ -18,7 +18,7 @@ from metad.catalog_followers import Followers, FollowerStatus
 from metad.change_feed import ChangeFeed
 from metad.desired_state import DesiredStateBuilder
 from metad.heartbeats import HostRegistry
-from metad.hosts import Cluster
+from metad.membership import Cluster
 from metad.model.hosts import Follower, HighestIds
 from metad.model.ids import HostId
 from metad.service import CatalogService

@@ -30,11 +30,11 @@ from metad.change_feed import ChangeFeed
 from metad.clock import Clock, steady_clock
 from metad.desired_state import DesiredStateBuilder
 from metad.heartbeats import HostRegistry
-from metad.hosts import Cluster
 from metad.http.routes import router
 from metad.jobs.driver import Driver
 from metad.jobs.retention import recoverable_jobs
 from metad.maintenance import Maintenance
+from metad.membership import Cluster
 from metad.model.hosts import Role
 from metad.model.jobs import Job, JobState
 from metad.service import CatalogService

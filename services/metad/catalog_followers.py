@@ -20,8 +20,8 @@ from metad.catalog.loads import Loads
 from metad.catalog.spaces import space_hosts
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.hosts import Cluster
 from metad.jobs.driver import Driver
+from metad.membership import Cluster
 from metad.model.catalog import PendingRemoval
 from metad.model.hosts import (
     CatalogPosition,

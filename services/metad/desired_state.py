@@ -11,8 +11,8 @@ from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import parts_of_host
 from metad.catalog_followers import FollowerStatus
 from metad.change_feed import ChangeFeed
-from metad.hosts import Cluster
 from metad.jobs.driver import Driver
+from metad.membership import Cluster
 from metad.model.catalog import Manifest, Space
 from metad.model.hosts import Role
 from metad.model.ids import HostId

@@ -11,8 +11,8 @@ from metad.catalog.spaces import space_hosts
 from metad.catalog_followers import Followers, FollowerStatus
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.hosts import Cluster
 from metad.jobs.driver import Driver
+from metad.membership import Cluster
 from metad.model import jobs
 from metad.model.hosts import Follower, HeartbeatReport, Host, Role
 from metad.model.ids import HostId, LoadId
@@ -142,7 +142,7 @@ class HostRegistry:
         They hold no data, and each start of a graphd may have a new uuid."""
         with self._change_feed.lock:
             for uuid in self._cluster.offline_since(Role.GRAPHD, self._clock() - silent_ms):
-                self._store.write({keys.host(uuid): None})
+                self._store.write({keys.host_key(uuid): None})
                 self._cluster.remove(uuid)
 
     def _update_host(self, host: Host, now_ms: int) -> None:
@@ -150,7 +150,7 @@ class HostRegistry:
         if current is not None and current.advertised_state() == host.advertised_state():
             self._cluster.put(host, now_ms)
             return
-        self._store.write({keys.host(host.uuid): storage.encode_host(host)})
+        self._store.write({keys.host_key(host.uuid): storage.encode_host(host)})
         self._cluster.put(host, now_ms)
         logger.info(
             "host_online" if host.online else "host_offline",

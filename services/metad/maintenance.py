@@ -13,9 +13,9 @@ from metad.catalog_followers import Followers
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
 from metad.heartbeats import HostRegistry
-from metad.hosts import Cluster
 from metad.jobs.driver import Driver
 from metad.jobs.retention import leftover_removals
+from metad.membership import Cluster
 from metad.model import jobs as model
 from metad.model.ids import JobId, SpaceId
 from metad.store.port import MetaStore

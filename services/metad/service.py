@@ -17,9 +17,9 @@ from metad.catalog.spaces import parts_of_host
 from metad.catalog_followers import Followers
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.hosts import Cluster
-from metad.jobs import machine
+from metad.jobs import state_machine
 from metad.jobs.driver import Driver
+from metad.membership import Cluster
 from metad.model.catalog import (
     Chunk,
     LoadRecord,
@@ -286,7 +286,7 @@ class CatalogService:
 
     def job(self, job_id: int) -> Job:
         """Return one job."""
-        return machine.find_job(self._driver.state, job_id)
+        return state_machine.find_job(self._driver.state, job_id)
 
     def jobs(
         self,

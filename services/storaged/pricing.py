@@ -12,7 +12,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.transport import Content
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from storaged.requests import VersionFields
+from storaged.request_validation import VersionFields
 from storaged.sampling import EDGE, NODE, LocalVersion
 from storaged.sampling.scans import DEFAULT_ROWS
 
@@ -59,13 +59,13 @@ def _draw(
     head = request.head
     width += 8 * head.want_probabilities
     if head.exponential_keys or head.remaining_weight:
-        return prices.exponential_key_rows(
+        return prices.exponential_key_rows_price(
             head.count,
             excluded=request.size("excluded_ids"),
             width=width,
             available=request.count(element, head.types),
         )
-    return prices.draw_rows(head.count, width=width)
+    return prices.draw_rows_price(head.count, width=width)
 
 
 def _draw_nodes(request: _RequestSizes[storaged_pb.DrawNodesRequest]) -> Price:
@@ -77,7 +77,9 @@ def _draw_edges(request: _RequestSizes[storaged_pb.DrawEdgesRequest]) -> Price:
 
 
 def _draw_by_index(request: _RequestSizes[storaged_pb.DrawNodesByNumberRequest]) -> Price:
-    return prices.draw_rows(request.size("numbers"), width=12 + 8 * request.head.want_probabilities)
+    return prices.draw_rows_price(
+        request.size("numbers"), width=12 + 8 * request.head.want_probabilities
+    )
 
 
 def _draw_neighbors(request: _RequestSizes[storaged_pb.DrawNeighborsRequest]) -> Price:
@@ -89,7 +91,7 @@ def _draw_neighbors(request: _RequestSizes[storaged_pb.DrawNeighborsRequest]) ->
         probabilities=head.want_probabilities,
         times=head.temporal_filter.want_times,
     )
-    return prices.neighbors(
+    return prices.neighbors_price(
         request.size("ids"), head.count, width=width, types=types, replace=head.replace
     )
 
@@ -101,7 +103,7 @@ def _walk(request: _RequestSizes[storaged_pb.WalkRequest]) -> Price:
         + 4 * (head.restart > 0 or any(len(step.edge_types) > 1 for step in head.steps))
         + 8 * head.want_edge_ids
     )
-    return prices.walks(
+    return prices.walks_price(
         request.size("ids"),
         1,
         head.length,
@@ -111,33 +113,35 @@ def _walk(request: _RequestSizes[storaged_pb.WalkRequest]) -> Price:
 
 
 def _has_edge(request: _RequestSizes[storaged_pb.HasEdgeRequest]) -> Price:
-    return prices.per_node(request.size("ids"), width=1)
+    return prices.per_node_price(request.size("ids"), width=1)
 
 
 def _read_neighbors(request: _RequestSizes[storaged_pb.ReadNeighborsRequest]) -> Price:
     head = request.head
     if head.top:
         edges = request.count(EDGE, head.edge_types) if head.top > _FREE_NEIGHBORS else head.top
-        return prices.top_neighbors(
+        return prices.top_neighbors_price(
             request.size("ids"), head.top, edges=edges, width=16 + 8 * head.want_edge_ids
         )
-    return prices.all_neighbors(
+    return prices.all_neighbors_price(
         request.size("ids"), edges=0, width=12 + 4 * head.want_weights + 8 * head.want_edge_ids
     )
 
 
 def _read_degrees(request: _RequestSizes[storaged_pb.ReadDegreesRequest]) -> Price:
-    return prices.per_node(request.size("ids"), len(request.head.edge_types), width=8, scratch=8)
+    return prices.per_node_price(
+        request.size("ids"), len(request.head.edge_types), width=8, scratch=8
+    )
 
 
 def _read_node_types(request: _RequestSizes[storaged_pb.ReadNodeTypesRequest]) -> Price:
-    return prices.per_node(request.size("ids"), width=4)
+    return prices.per_node_price(request.size("ids"), width=4)
 
 
 def _push_pagerank(request: _RequestSizes[storaged_pb.PushPagerankRequest]) -> Price:
     head = request.head
     nodes, edges = request.count(NODE, None), request.count(EDGE, head.edge_types)
-    return prices.pagerank(
+    return prices.pagerank_price(
         request.size("ids"),
         head.top,
         alpha=head.alpha,
@@ -150,7 +154,7 @@ def _push_pagerank(request: _RequestSizes[storaged_pb.PushPagerankRequest]) -> P
 def _read_at(
     request: _RequestSizes[storaged_pb.ReadNodesAtRequest | storaged_pb.ReadEdgesAtRequest],
 ) -> Price:
-    return prices.per_node(
+    return prices.per_node_price(
         request.size("places"),
         width=8 if isinstance(request.head, storaged_pb.ReadNodesAtRequest) else 28,
     )
@@ -166,7 +170,7 @@ def _read_page(
         if head.limit <= DEFAULT_ROWS
         else min(head.limit, request.count(NODE if nodes else EDGE, [head.type_id]))
     )
-    return prices.draw_rows(rows or DEFAULT_ROWS, width=16 if nodes else 28)
+    return prices.draw_rows_price(rows or DEFAULT_ROWS, width=16 if nodes else 28)
 
 
 PRICES: dict[str, Callable[[_RequestSizes[Any]], Price]] = {

@@ -14,7 +14,7 @@ import numpy as np
 from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import graph_labels
-from asterism_graphkit.random import alias, partition_choice
+from asterism_graphkit.random import alias_build, partition_choice
 from asterism_graphkit.relabel import hash_index
 from asterism_model.excluded_edges import ExcludedEdges
 from asterism_model.partition_stats import PartitionTotals
@@ -38,10 +38,10 @@ _IDS = np.array([3, 5, 9, 4], np.int64)
 
 
 def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> AliasTable:
-    alias_threshold, alias_fraction = alias.pack_thresholds(*alias.build(weights))
+    alias_threshold, alias_fraction = alias_build.pack_thresholds(*alias_build.build(weights))
     return AliasTable(
         size=weights.size,
-        total=alias.neumaier_sum(weights),
+        total=alias_build.neumaier_sum(weights),
         hot=alias_threshold,
         cold=alias_fraction,
     )
@@ -108,7 +108,7 @@ def _version() -> sampling.LocalVersion:
     dense = NodeImage(dense=True, **shared)
     indptr = np.array([0, 3, 5, 6], np.int64)
     slot_weights = np.array([1, 2, 3, 1, 5, 1], np.float32)
-    alias_threshold, alias_fraction, sums = alias.build_rows(indptr, slot_weights)
+    alias_threshold, alias_fraction, sums = alias_build.build_rows(indptr, slot_weights)
     source_rows = np.array([0, 0, 0, 1, 1, 2], np.uint32)
     neighbor_ids = np.array([3, 5, 9, 3, 9, 5], np.int64)
     adjacency = AdjacencyImage(

@@ -20,10 +20,10 @@ from tests.kit.building import BuildResult, Op, run_build
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.build.completion import CompletedPart
 from storaged.store import block_store
+from storaged.store.alias_table_store import FAMILIES, RUNS_FOLDER, STAT_FOLDER
 from storaged.store.engine import RocksEngine
 from storaged.store.image import open_part
 from storaged.store.keys import TABLES
-from storaged.store.tables import FAMILIES, RUNS_FOLDER, STAT_FOLDER
 
 SCHEMA = Schema(
     node_types=(

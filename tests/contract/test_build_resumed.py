@@ -23,9 +23,9 @@ from tests.kit.waiting import HANG_S
 
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys
+from storaged.store.alias_table_store import FAMILIES, SCRATCH_ROWS
 from storaged.store.block_store import BlockStore
 from storaged.store.engine import RocksEngine
-from storaged.store.tables import FAMILIES, SCRATCH_ROWS
 
 NODES, EDGES = 10 * SCRATCH_ROWS, 2 * SCRATCH_ROWS
 SCHEMA = Schema(

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
-from asterism_graphkit.random.alias import implied_distribution
+from asterism_graphkit.random.alias_build import implied_distribution
 from asterism_model.partition_stats import Element
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys
+from storaged.store.alias_table_store import StatStore
 from storaged.store.image import AdjacencyImage, AliasTable
-from storaged.store.tables import StatStore
 
 F32 = NDArray[np.float32]
 

@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
-from asterism_graphkit.random.alias import implied_distribution
+from asterism_graphkit.random.alias_build import implied_distribution
 from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.weights import summarize_weights
 from storaged.store import block_store, keys
+from storaged.store.alias_table_store import StatStore
 from storaged.store.image import AliasTable, NodeImage, RowWeights
-from storaged.store.tables import StatStore
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 from asterism_model.schema import Schema
 from storaged.build.progress import ProgressReporter
 from storaged.version_tasks.audit import audit
-from storaged.version_tasks.task_records import VersionTask
+from storaged.version_tasks.version_task import VersionTask
 from tests.kit.building import BuildResult
 from tests.kit.waiting import HANG_S
 

@@ -14,9 +14,9 @@ from asterism_graphkit.random.partition_choice import part_of
 from asterism_model.indexes import Index
 from asterism_model.schema import Schema
 from storaged.build.__main__ import build
+from storaged.build.build_task import BuildTask, PartResult
 from storaged.build.completion import part_folder
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import BuildTask, PartResult
 from storaged.store import block_store
 from storaged.store.block_store import Block, BlockStore
 from storaged.store.image import PartImage, open_part

@@ -139,7 +139,7 @@ def _write_jobs(folder: Path, space_id: int) -> None:
             finished_ms=ended_ms,
             cause=FAILED_CAUSE if state is JobState.FAILED else "",
         )
-        changes[keys.job(job_id)] = storage.encode_job(job)
+        changes[keys.job_key(job_id)] = storage.encode_job(job)
     changes |= {
         keys.NEXT_JOB: storage.encode_number(JOBS + 1),
         keys.NEXT_TASK: storage.encode_number(JOBS + HOSTS + 1),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.operators import graph_labels
-from asterism_graphkit.random import alias, partition_choice
+from asterism_graphkit.random import alias_build, partition_choice
 from asterism_graphkit.relabel import hash_index
 from asterism_model.elements import EDGE, NODE
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
@@ -112,11 +112,11 @@ def table_of(weights: NDArray[np.float32] | None, rows: NDArray[np.int64], size:
         positive_rows.astype(np.uint32) if positive_rows.size < size else np.zeros(0, np.uint32)
     )
     if not values.size or (values == values[0]).all():
-        return AliasTable(size=values.size, total=alias.neumaier_sum(values), row_of=row_of)
-    thresholds, alias_indices = alias.pack_thresholds(*alias.build(values))
+        return AliasTable(size=values.size, total=alias_build.neumaier_sum(values), row_of=row_of)
+    thresholds, alias_indices = alias_build.pack_thresholds(*alias_build.build(values))
     return AliasTable(
         size=values.size,
-        total=alias.neumaier_sum(values),
+        total=alias_build.neumaier_sum(values),
         hot=thresholds,
         cold=alias_indices,
         row_of=row_of,
@@ -239,7 +239,7 @@ def _blocks(weights: NDArray[np.float32]) -> IndexTables:
     """Return alias tables over the blocks of a sorted order."""
     levels = []
     for step in level_block_sizes(weights.size):
-        thresholds, alias_indices, sums = alias.build_rows(
+        thresholds, alias_indices, sums = alias_build.build_rows(
             np.append(np.arange(0, weights.size, step), weights.size), weights
         )
         levels.append(
@@ -286,7 +286,7 @@ def _adjacency(
     columns: dict[str, Any] = {}
     if weights is not None:
         columns["weights"] = weights[order]
-        thresholds, alias_indices, sums = alias.build_rows(indptr, columns["weights"])
+        thresholds, alias_indices, sums = alias_build.build_rows(indptr, columns["weights"])
         columns["sums"] = sums
         if not (weights.size and weights[0] > 0 and (weights == weights[0]).all()):
             columns |= {"hot": thresholds, "cold": alias_indices}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from asterism_model.indexes import Index
 from asterism_model.partition_stats import Element, PartitionStats
-from metad.jobs import machine
+from metad.jobs import state_machine
 from metad.model import jobs
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
 from metad.model.jobs import Command, Job, JobPolicy, JobState, MachineState, Task
@@ -50,7 +50,7 @@ class Scenario:
 
     def feed(self, event: jobs.Event) -> list[Command]:
         """Feed an event to the machine and return its commands."""
-        self.state, self.commands = machine.handle(self.state, event)
+        self.state, self.commands = state_machine.handle(self.state, event)
         return self.commands
 
     def submit(
@@ -133,7 +133,8 @@ class Scenario:
     def assigned_tasks(self, host: HostId) -> list[tuple[TaskId, int]]:
         """Return (task, attempt) of the task assignments of a host."""
         return [
-            (task.task_id, task.attempt) for _, task in machine.assigned_tasks(self.state, host)
+            (task.task_id, task.attempt)
+            for _, task in state_machine.assigned_tasks(self.state, host)
         ]
 
     def make_report(

@@ -16,8 +16,8 @@ from typing import Any
 from storaged import subprocesses
 from storaged.build import __main__ as build
 from storaged.build.progress import ProgressReporter
+from storaged.store.alias_table_store import TableWriter
 from storaged.store.image_writer import AppendFile
-from storaged.store.tables import TableWriter
 
 
 class KillSwitch:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from asterism_model.schema import Schema
 from tests.kit.images import Edges, Nodes
 
@@ -103,7 +103,9 @@ def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
     """Return the column that a word selects in the alias table of ``weights``."""
     n = len(weights)
     column, coin = w * n >> 64, w * n & MASK
-    thresholds, alias_indices = alias.pack_thresholds(*alias.build(np.asarray(weights, np.float64)))
+    thresholds, alias_indices = alias_build.pack_thresholds(
+        *alias_build.build(np.asarray(weights, np.float64))
+    )
     threshold = (int(thresholds[column]) >> 32 << 32) | int(alias_indices[column])
     return column if coin < threshold else int(thresholds[column]) & 0xFFFFFFFF
 
@@ -156,7 +158,9 @@ class Reference:
         entries = [(t, p) for t in sorted(set(types)) for p in range(self.schema.parts)]
         rows_by_entry = [self.rows(element, t, p) for t, p in entries]
         entry_weights = [
-            float(len(rows)) if uniform else alias.neumaier_sum(np.array([w for _, w in rows]))
+            float(len(rows))
+            if uniform
+            else alias_build.neumaier_sum(np.array([w for _, w in rows]))
             for rows in rows_by_entry
         ]
         part_key, row_key = (
@@ -267,7 +271,7 @@ class Reference:
         key = derive_mixed(key_of(seed, NEIGHBOR, direction, hop), tag)
         if replace:
             type_key = derive_mixed(key_of(seed, NEIGHBOR_TYPE, direction, hop), tag)
-            sums = [alias.neumaier_sum(np.array(weights[t])) for t in types_here]
+            sums = [alias_build.neumaier_sum(np.array(weights[t])) for t in types_here]
             result = []
             for k in range(count):
                 t = _pick_type(types_here, sums, unit_float(word(type_key, k)))

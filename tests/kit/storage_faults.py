@@ -29,10 +29,10 @@ from metad.store.rocksdb_store import RocksStore
 from storaged.build.completion import CompletedPart, part_folder
 from storaged.cluster_identity import ClusterIdentity
 from storaged.store import block_store, keys
+from storaged.store.alias_table_store import StatStore
 from storaged.store.block_store import BlockStore
 from storaged.store.checksums import check_image
 from storaged.store.image import PartImage, open_part
-from storaged.store.tables import StatStore
 from tests.kit.building import BuildResult, Op, blocks_of, run_build
 
 SCHEMA = Schema(

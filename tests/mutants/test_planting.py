@@ -132,7 +132,7 @@ def test_compiled_kernels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("module", "expected"),
     [
-        ("storaged.kernels.neighbors.replacement", True),
+        ("storaged.kernels.neighbors.with_replacement", True),
         ("asterism_graphkit.random.alias_draw", True),
         ("graphd.operators.walks", False),
         ("storaged.store.image_writer", False),

@@ -16,9 +16,9 @@ from tests.kit.histories import loads_of, schemas
 from asterism_model.schema import Schema
 from storaged.build.completion import CompletedPart
 from storaged.store import block_store
+from storaged.store.alias_table_store import FAMILIES, STAT_FOLDER
 from storaged.store.engine import RocksEngine
 from storaged.store.keys import TABLES
-from storaged.store.tables import FAMILIES, STAT_FOLDER
 
 
 def units_of(build: BuildResult, part: int) -> dict[str, Any]:

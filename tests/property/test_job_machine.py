@@ -22,7 +22,7 @@ from tests.kit.jobs import A, B, Scenario, outcome
 
 from asterism_model.task_results import TaskResult
 from asterism_proto.errors import Conflict, NotFound, NotReady
-from metad.jobs import machine
+from metad.jobs import state_machine
 from metad.model import jobs as model
 from metad.model.ids import HostId, JobId, TaskId
 from metad.model.jobs import Command, Job, JobPolicy, JobState, Task
@@ -234,7 +234,9 @@ class JobMachine(RuleBasedStateMachine):
         return self._heartbeat(host, words)
 
     def _heartbeat(self, host: HostId, states: list[JobState]) -> model.TasksReported:
-        reported_tasks = zip(machine.assigned_tasks(self.story.state, host), states, strict=False)
+        reported_tasks = zip(
+            state_machine.assigned_tasks(self.story.state, host), states, strict=False
+        )
         reports = tuple(
             model.TaskReport(
                 task_id=task.task_id,
@@ -331,7 +333,7 @@ class JobMachine(RuleBasedStateMachine):
                         state=JobState.FINISHED,
                         outcome=task_outcome(job, task),
                     )
-                    for job, task in machine.assigned_tasks(self.story.state, host)
+                    for job, task in state_machine.assigned_tasks(self.story.state, host)
                 ]
                 self.story.heartbeat(host, *reports, incarnation=self.incarnations[host])
                 self._assert_invariants()

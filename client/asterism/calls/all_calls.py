@@ -11,10 +11,10 @@ from asterism.calls.layers import LayerCalls
 from asterism.calls.links import LinkCalls
 from asterism.calls.negatives import NegativeCalls
 from asterism.calls.neighbors import NeighborCalls
+from asterism.calls.node_and_neighbor_sampling import SamplingCalls
 from asterism.calls.node_names import StringIdCalls
 from asterism.calls.pagerank import PageRankCalls
 from asterism.calls.pinsage import VisitCountCalls
-from asterism.calls.sampling import SamplingCalls
 from asterism.calls.scans import ScanCalls
 from asterism.calls.subgraphs import SubgraphCalls
 from asterism.calls.walks import WalkCalls

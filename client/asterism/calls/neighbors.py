@@ -11,7 +11,7 @@ from asterism.calls import validation
 from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.string_ids import NodeTypes
-from asterism.client_state import expand_edge_types
+from asterism.client_state import fill_edge_types
 from asterism.records.samples import EdgeRows, Ids, RaggedNeighbors, TopNeighbors
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -109,9 +109,7 @@ class NeighborCalls(GraphCalls):
         return RaggedNeighbors(
             indptr=reply.array("indptr", "int64"),
             nodes=neighbor_ids,
-            types=expand_edge_types(
-                neighbor_ids, reply.optional_array("types", "int32"), edge_types
-            ),
+            types=fill_edge_types(neighbor_ids, reply.optional_array("types", "int32"), edge_types),
             weights=reply.array("weights", "float32") if weights else None,
             edge_ids=reply.array("eids", "int64") if edge_ids else None,
             version=version_of(reply.head),
@@ -205,7 +203,7 @@ class NeighborCalls(GraphCalls):
         neighbor_ids = np.full(present.shape, -1, np.int64)
         neighbor_ids[present] = reply.array("ids", "int64")
         types = np.full(present.shape, -1, np.int32)
-        types[present] = expand_edge_types(
+        types[present] = fill_edge_types(
             reply.array("ids", "int64"), reply.optional_array("types", "int32"), edge_types
         )
         weights = np.zeros(present.shape, np.float32)

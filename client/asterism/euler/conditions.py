@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from asterism.foreign_names import as_name
+from asterism.name_conversion import as_name
 from asterism_model.filters.syntax import Literal
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound

@@ -12,7 +12,7 @@ from asterism.calls import validation
 from asterism.euler.base import EulerCalls, flat_ids
 from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.euler.values import fill_missing, ragged_to_sparse
-from asterism.foreign_names import as_name
+from asterism.name_conversion import as_name
 from asterism.records.arrays import Features, FeatureValue, Ids, NodeFeatures, RaggedColumn, Values
 from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound

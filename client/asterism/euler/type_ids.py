@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from asterism.calls import validation
-from asterism.foreign_names import as_name
+from asterism.name_conversion import as_name
 from asterism.records.arrays import Types
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.export.export_plan import TypePlan
 from asterism.export.graph_source import Ids
-from asterism.export.plan import TypePlan
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from asterism_graphkit.random.rng import bounded, key_of, mix64, word
 from asterism_proto.errors import InvalidRequest, NotFound

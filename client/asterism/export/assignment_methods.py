@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from asterism.export import adjacency, assignment_files, coarsening, metis, streaming
 from asterism.export.edge_list_file import EdgeListFile, type_offsets, write_edge_list
+from asterism.export.export_plan import TypePlan
 from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Array
-from asterism.export.plan import TypePlan
 from asterism_io.available_memory import available_bytes
 from asterism_proto.errors import InvalidRequest, NotReady
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from asterism.export.edges import end_ids
 from asterism.export.execution import Execution
+from asterism.export.export_plan import ColumnPlan, ExportPlan, TypePlan, make_plan
 from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import NodeIdTable
@@ -31,7 +32,6 @@ from asterism.export.lifecycle import (
     write_manifest,
 )
 from asterism.export.nodes import read_ids, take_rows, write_id_list
-from asterism.export.plan import ColumnPlan, ExportPlan, TypePlan, make_plan
 from asterism.export.scratch_files import Spool
 from asterism.export.string_ids import write_name_list
 from asterism_model.schema import Schema

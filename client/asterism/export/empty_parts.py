@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.assignment_files import Owners
+from asterism.export.export_plan import TypePlan
 from asterism.export.export_run import ExportRun
 from asterism.export.global_ids import NodeIdTable
-from asterism.export.plan import TypePlan
 
 _STEP = 1 << 20
 

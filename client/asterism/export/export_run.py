@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from asterism.export.dgl_files import ArrayStream, write_tensors
+from asterism.export.export_plan import ColumnPlan, ExportPlan, TypePlan
 from asterism.export.graph_source import (
     Array,
     Ids,
@@ -29,7 +30,6 @@ from asterism.export.graph_source import (
     ScannableGraph,
     UnreadableSource,
 )
-from asterism.export.plan import ColumnPlan, ExportPlan, TypePlan
 from asterism.export.scratch_files import PIECE_BYTES, Spool
 from asterism_io.remote_storage import PIECE_BYTES as UPLOAD_BYTES
 from asterism_io.remote_storage import RemoteFolder

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.export.execution import Execution, check_execution, memory_limit
+from asterism.export.export_plan import ExportPlan
 from asterism.export.export_run import ExportRun
 from asterism.export.graph_source import (
     ScannableGraph,
@@ -28,7 +29,6 @@ from asterism.export.graph_source import (
     sample_parameters,
     version_digest,
 )
-from asterism.export.plan import ExportPlan
 from asterism_io.durable_files import make_folder
 from asterism_io.remote_storage import RemoteFolder, redact
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound

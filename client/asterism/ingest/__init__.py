@@ -3,7 +3,7 @@
 Readers of files belong to `asterism.formats`, the calls of a load to `asterism.calls.loads`.
 """
 
-from asterism.ingest.loading import LoadProgress, LoadReport, load, schema_of
+from asterism.ingest.bulk_load import LoadProgress, LoadReport, load, schema_of
 
 # Alias kept for earlier releases.
 Progress = LoadProgress

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.foreign_names import as_name
+from asterism.name_conversion import as_name
 from asterism.number_ranges import number_fits
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import ArrayColumn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.foreign_names import as_name
+from asterism.name_conversion import as_name
 from asterism.objects.columns import AttributeReader
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable

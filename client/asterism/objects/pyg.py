@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from asterism.foreign_names import as_name
+from asterism.name_conversion import as_name
 from asterism.objects.columns import AttributeReader
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable

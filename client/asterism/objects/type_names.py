@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from asterism.foreign_names import as_name
+from asterism.name_conversion import as_name
 from asterism.objects.read_options import parse_triple
 from asterism.objects.tables import EdgeTable, GraphTables
 from asterism_model.validation import validate_name

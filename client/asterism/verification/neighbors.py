@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.records.samples import Ids, NeighborSample
-from asterism.verification.row_census import Neighborhood, match_ids
+from asterism.verification.scan_statistics import Neighborhood, match_ids
 from asterism.verification.statistics import GTestResult, g_test
 
 

@@ -15,7 +15,7 @@ from asterism.catalog_client import CatalogClient
 from asterism.client_state import Session, seconds_left
 from asterism.records.samples import EdgeSample, Ids, NeighborSample, NodeSample, Types
 from asterism.records.versions import VersionInfo
-from asterism.verification.row_census import EdgeEnds
+from asterism.verification.scan_statistics import EdgeEnds
 from asterism_model.schema import Schema
 from asterism_proto.v1 import metad_pb2 as metad_pb
 

@@ -14,14 +14,14 @@ from asterism.calls.pins import pin_version
 from asterism.catalog_client import CatalogClient
 from asterism.verification.neighbors import compare_neighbors, expected_edges
 from asterism.verification.records import CORRECTION, Check, Finding, VerificationReport
-from asterism.verification.row_census import (
+from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
+from asterism.verification.scan_statistics import (
     OCTAVE_COUNT,
     ZERO_CLASS,
     EdgeEnds,
     Neighborhood,
     TypeCensus,
 )
-from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
 from asterism.verification.statistics import GTestResult, detectable_bias, g_test, holm
 from asterism_model.elements import canonical_weight_name
 from asterism_model.partition_stats import PartitionStats

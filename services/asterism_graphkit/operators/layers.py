@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.fdlibm import log
 from asterism_graphkit.arrays.stable_order import ENTRIES_PER_PIECE, stable_order
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
 from asterism_graphkit.random.successive import neumaier_add
 
@@ -271,7 +271,7 @@ def draw(
         batch_starts = as_kernel_array(starts[first : last + 1])
         begin, end = int(batch_starts[0]), int(batch_starts[-1])
         if replace:
-            alias_threshold, alias_fraction, sums = alias.build_rows(
+            alias_threshold, alias_fraction, sums = alias_build.build_rows(
                 batch_starts - begin, measures[begin:end]
             )
             _draw_by_alias(

@@ -15,7 +15,8 @@ def resolve_column(
 ) -> np.uint64:
     """Return the column of a draw that fell on ``column`` with ``coin``.
 
-    The table is that of `asterism_graphkit.random.alias.pack_thresholds`, given by two addresses.
+    The table is that of `asterism_graphkit.random.alias_build.pack_thresholds`, given by two
+    addresses.
     """
     return resolve_column_from_entry(
         u64_at(threshold_address, column), fraction_address, column, coin

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import CHECK_BOUNDS, as_kernel_array, inlined, kernel, register
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, mix64, word
 
@@ -184,14 +184,14 @@ def build_shares(
     type_ids = sorted(set(types))
     entries = [(type_id, part) for type_id in type_ids for part in range(parts)]
     measure = np.array([totals.get(entry, 0.0) for entry in entries], np.float64)
-    alias_threshold, alias_fraction = alias.pack_thresholds(*alias.build(measure))
+    alias_threshold, alias_fraction = alias_build.pack_thresholds(*alias_build.build(measure))
     return PartShares(
         types=as_kernel_array(np.array([type_id for type_id, _ in entries], np.int32)),
         parts=as_kernel_array(np.array([part for _, part in entries], np.int32)),
         measure=as_kernel_array(measure),
         alias_threshold=as_kernel_array(alias_threshold),
         alias_fraction=as_kernel_array(alias_fraction),
-        total=alias.neumaier_sum(measure),
+        total=alias_build.neumaier_sum(measure),
     )
 
 

@@ -23,7 +23,7 @@ from graphd.api.decoding import decode_nodes
 from graphd.api.global_draws import GlobalDrawRequest, decode_global_draw
 from graphd.api.neighbors import HopRequest, decode_hop
 from graphd.api.replies import SampleReply
-from graphd.api.versions import Operation, RequestCheck, VersionRunner
+from graphd.api.versioned_execution import Operation, RequestCheck, VersionRunner
 from graphd.operators import reads
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import NeighborParams, RequestContext

@@ -12,8 +12,8 @@ from graphd.api.decoding import decode_seed
 from graphd.api.replies import sample_reply
 from graphd.operators import negatives, sampling
 from graphd.operators.call_seeds import Operator
-from graphd.operators.exclusions import RowExclusions
 from graphd.operators.filters import with_filter
+from graphd.operators.negative_exclusions import RowExclusions
 from graphd.operators.sampling import RequestContext
 from graphd.operators.schema_checks import check_types
 

@@ -27,7 +27,7 @@ from graphd.api import (
     walks,
 )
 from graphd.api.explain import ExplainHandler
-from graphd.api.versions import Operation, RequestCheck, VersionRunner
+from graphd.api.versioned_execution import Operation, RequestCheck, VersionRunner
 from graphd.api.writes import WriteHandlers
 from graphd.operators import reads
 from graphd.operators.graph_labels import GraphLabelCache

@@ -16,7 +16,7 @@ from asterism_proto.transport import Transport
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.api.versions import VersionRunner
+from graphd.api.versioned_execution import VersionRunner
 from graphd.operators.schema_checks import check_types
 from graphd.routing.routes import SpaceRoute
 from graphd.writes import row_writes, validation

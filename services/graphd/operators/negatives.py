@@ -17,7 +17,7 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads, sampling
-from graphd.operators.exclusions import RowExclusions
+from graphd.operators.negative_exclusions import RowExclusions
 from graphd.operators.sampling import GlobalDraw, Ids, RequestContext, Sections, Types
 from graphd.operators.without_replacement import smallest_key_rows
 from graphd.routing import split_merge

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.random import rng
-from asterism_graphkit.random.alias import neumaier_sum
+from asterism_graphkit.random.alias_build import neumaier_sum
 from asterism_graphkit.random.partition_choice import PartShares, choose_entries, group_by_key
 from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Internal, InvalidRequest, NotFound

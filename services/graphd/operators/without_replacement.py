@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.stable_order import stable_order
 from asterism_graphkit.random import successive
-from asterism_graphkit.random.alias import neumaier_sum
+from asterism_graphkit.random.alias_build import neumaier_sum
 from graphd.routing.split_merge import Checkpoint, no_checkpoint
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -15,8 +15,8 @@ from asterism.calls import validation
 from asterism.euler import Euler
 from asterism.euler.conditions import Comparison, edge_filter, node_filter
 from asterism.euler.type_ids import TypeIds
-from asterism.foreign_names import as_name
 from asterism.graph import Graph
+from asterism.name_conversion import as_name
 from asterism_model.filters.syntax import Literal
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound

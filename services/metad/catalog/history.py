@@ -84,7 +84,7 @@ class History:
         self.store.write(
             {
                 keys.HISTORY: self.history_id.encode(),
-                keys.term(term_number): f"{new_term.name} {new_term.first_revision}".encode(),
+                keys.term_key(term_number): f"{new_term.name} {new_term.first_revision}".encode(),
                 **{key: None for key, _ in expired_terms},
             }
         )
@@ -163,7 +163,7 @@ class History:
         number = len(self.store.range(keys.ADOPTIONS)) + 1
         counters = {key: storage.encode_number(last + 1) for key in keys.COUNTERS}
         self.store.write_at(
-            {**extra_changes, **counters, keys.adoption(number): _encode_adoption(adoption)},
+            {**extra_changes, **counters, keys.adoption_key(number): _encode_adoption(adoption)},
             last + 1,
         )
         self.adoptions.append(adoption)

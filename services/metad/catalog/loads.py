@@ -105,7 +105,7 @@ class Loads:
         )
         self._store.write(
             {
-                keys.load(load.load_id): storage.encode_load(load),
+                keys.load_key(load.load_id): storage.encode_load(load),
                 keys.NEXT_LOAD: storage.encode_number(self._next + 1),
             }
         )
@@ -115,7 +115,7 @@ class Loads:
 
     def _resume(self, load: LoadRecord, source: str, now_ms: int) -> LoadRecord:
         load = replace(load, source=source, seen_ms=now_ms)
-        self._store.write({keys.load(load.load_id): storage.encode_load(load)})
+        self._store.write({keys.load_key(load.load_id): storage.encode_load(load)})
         self._open[load.load_id] = load
         return load
 
@@ -133,9 +133,9 @@ class Loads:
             keys.NEXT_LOAD: storage.encode_number(self._next + len(adopted))
         }
         for load, (_, chunks) in zip(adopted, loads, strict=True):
-            changes[keys.load(load.load_id)] = storage.encode_load(load)
+            changes[keys.load_key(load.load_id)] = storage.encode_load(load)
             changes |= {
-                keys.chunk(load.load_id, chunk.index): storage.encode_chunk(chunk)
+                keys.chunk_key(load.load_id, chunk.index): storage.encode_chunk(chunk)
                 for chunk in chunks
             }
 
@@ -156,7 +156,7 @@ class Loads:
         """
         load = self._open.get(LoadId(load_id))
         if load is None:
-            value = self._store.get(keys.load(load_id)) if load_id else None
+            value = self._store.get(keys.load_key(load_id)) if load_id else None
             if value is None:
                 newest = f"the newest is {self._next - 1}" if self._next > 1 else "there are none"
                 raise NotFound(f"load {load_id} does not exist; {newest}")
@@ -197,7 +197,7 @@ class Loads:
             return PendingWrite()
         load = replace(load, seen_ms=now_ms)
         return PendingWrite(
-            {keys.load(load.load_id): storage.encode_load(load)},
+            {keys.load_key(load.load_id): storage.encode_load(load)},
             lambda: self._open.update({load.load_id: load}),
         )
 
@@ -253,7 +253,7 @@ class Loads:
             {
                 **bases_write.changes,
                 **{
-                    keys.chunk(load.load_id, i): storage.encode_chunk(chunk)
+                    keys.chunk_key(load.load_id, i): storage.encode_chunk(chunk)
                     for i, chunk in changed_chunks.items()
                 },
             },
@@ -411,7 +411,7 @@ class Loads:
             self._close_load(
                 load,
                 PendingWrite(
-                    {keys.chunk(load_id, index): None for index in self._chunks[load.load_id]}
+                    {keys.chunk_key(load_id, index): None for index in self._chunks[load.load_id]}
                 ),
             )
         return load
@@ -429,7 +429,7 @@ class Loads:
     def mark_purged(self, load_id: LoadId) -> None:
         """Record that no storaged holds blocks of an abandoned load any more."""
         load = replace(self._abandoned[load_id], is_purged=True)
-        self._store.write({keys.load(load_id): storage.encode_load(load)})
+        self._store.write({keys.load_key(load_id): storage.encode_load(load)})
         self._abandoned[load_id] = load
 
     def forget_abandoned(self, before_ms: int) -> None:
@@ -440,7 +440,7 @@ class Loads:
             if load.is_purged and load.ended_ms < before_ms
         ]
         if purged_ids:
-            self._store.write({keys.load(load_id): None for load_id in purged_ids})
+            self._store.write({keys.load_key(load_id): None for load_id in purged_ids})
             for load_id in purged_ids:
                 del self._abandoned[load_id]
 
@@ -458,7 +458,7 @@ class Loads:
 
     def _close_load(self, load: LoadRecord, pending_write: PendingWrite) -> None:
         self._store.write(
-            {**pending_write.changes, keys.load(load.load_id): storage.encode_load(load)}
+            {**pending_write.changes, keys.load_key(load.load_id): storage.encode_load(load)}
         )
         pending_write.apply()
         del self._open[load.load_id]
@@ -482,8 +482,8 @@ class Loads:
             *abandoned_ids,
             *(load_id for _, load_id in self._committed.get(space_id, ())),
         ]:
-            changes[keys.load(load_id)] = None
-            changes |= {key: None for key, _ in self._store.range(keys.chunks(load_id))}
+            changes[keys.load_key(load_id)] = None
+            changes |= {key: None for key, _ in self._store.range(keys.chunks_prefix(load_id))}
 
         def apply() -> None:
             for load_id in open_ids:
@@ -528,7 +528,10 @@ class Loads:
         return committed[bisect_right(committed, after, key=lambda pair: pair[0]) :]
 
     def _stored_chunks(self, load_id: LoadId) -> list[Chunk]:
-        return [storage.decode_chunk(value) for _, value in self._store.range(keys.chunks(load_id))]
+        return [
+            storage.decode_chunk(value)
+            for _, value in self._store.range(keys.chunks_prefix(load_id))
+        ]
 
     def _index_load(self, load: LoadRecord) -> None:
         match load.state:

@@ -92,7 +92,7 @@ class Pins:
         )
         self._store.write(
             {
-                keys.pin(pin.pin_id): storage.encode_pin(pin),
+                keys.pin_key(pin.pin_id): storage.encode_pin(pin),
                 keys.NEXT_PIN: storage.encode_number(self._next + 1),
             }
         )
@@ -150,11 +150,11 @@ class Pins:
         """Return the write that ends all pins of a space."""
         space_pins = self.of_space(space_id)
         return PendingWrite(
-            {keys.pin(pin.pin_id): None for pin in space_pins}, lambda: self._forget(space_pins)
+            {keys.pin_key(pin.pin_id): None for pin in space_pins}, lambda: self._forget(space_pins)
         )
 
     def _delete(self, pins: Sequence[Pin]) -> None:
-        self._store.write({keys.pin(pin.pin_id): None for pin in pins})
+        self._store.write({keys.pin_key(pin.pin_id): None for pin in pins})
         self._forget(pins)
 
     def _forget(self, pins: Sequence[Pin]) -> None:

@@ -52,10 +52,10 @@ class Removals:
         )  # skipped even if the write is dropped: one write may combine several
         newly_cleaned = set(cleaned) - self._cleaned
         changes: dict[bytes, bytes | None] = {
-            keys.removal(removal.request.removal_id): _encode_removal(removal)
+            keys.removal_key(removal.request.removal_id): _encode_removal(removal)
             for removal in new_removals
         }
-        changes |= {keys.cleaned_job(job_id): b"1" for job_id in newly_cleaned}
+        changes |= {keys.cleaned_job_key(job_id): b"1" for job_id in newly_cleaned}
         if new_removals:
             changes[keys.NEXT_REMOVAL] = storage.encode_number(self._next)
 
@@ -77,10 +77,10 @@ class Removals:
             if removal.request.job_id == job_id
         ]
         changes: dict[bytes, bytes | None] = {
-            keys.removal(removal_id): None for removal_id in removal_ids
+            keys.removal_key(removal_id): None for removal_id in removal_ids
         }
         if job_id in self._cleaned:
-            changes[keys.cleaned_job(job_id)] = None
+            changes[keys.cleaned_job_key(job_id)] = None
 
         def apply() -> None:
             for removal_id in removal_ids:
@@ -97,7 +97,9 @@ class Removals:
         """Return the write that clears the mark of a job's leftovers; the requests stay."""
         if job_id not in self._cleaned:
             return PendingWrite()
-        return PendingWrite({keys.cleaned_job(job_id): None}, lambda: self._cleaned.discard(job_id))
+        return PendingWrite(
+            {keys.cleaned_job_key(job_id): None}, lambda: self._cleaned.discard(job_id)
+        )
 
     def acknowledge(self, host: HostId, removal_ids: Sequence[int]) -> list[PendingRemoval]:
         """Record durably which requests a storaged has carried out; return those that are new."""
@@ -112,7 +114,7 @@ class Removals:
             hosts = tuple(other for other in removal.hosts if other != host)
             removal_id = removal.request.removal_id
             remaining[removal_id] = replace(removal, hosts=hosts)
-            changes[keys.removal(removal_id)] = (
+            changes[keys.removal_key(removal_id)] = (
                 _encode_removal(remaining[removal_id]) if hosts else None
             )
         if changes:

@@ -62,7 +62,7 @@ class Restores:
             {
                 **space_write.changes,
                 **loads_write.changes,
-                keys.restore(space.space_id): storage.encode_manifest(record.manifest),
+                keys.restore_key(space.space_id): storage.encode_manifest(record.manifest),
             }
         )
         space_write.apply()
@@ -78,4 +78,4 @@ class Restores:
         def apply() -> None:
             self._manifests.pop(space_id, None)
 
-        return PendingWrite({keys.restore(space_id): None}, apply)
+        return PendingWrite({keys.restore_key(space_id): None}, apply)

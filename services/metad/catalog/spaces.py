@@ -84,7 +84,7 @@ class Spaces:
         space = self._make_space(name, schema, storageds, now_ms)
         self._store.write(
             {
-                keys.space(space.space_id): storage.encode_space(space),
+                keys.space_key(space.space_id): storage.encode_space(space),
                 keys.NEXT_SPACE: storage.encode_number(self._next + 1),
             }
         )
@@ -118,11 +118,11 @@ class Spaces:
             (space.space_id, type_id): base for type_id, base in enumerate(next_edge_ids) if base
         }
         changes: dict[bytes, bytes | None] = {
-            keys.space(space.space_id): storage.encode_space(space),
+            keys.space_key(space.space_id): storage.encode_space(space),
             keys.NEXT_SPACE: storage.encode_number(self._next + 1),
-            keys.commit(space.space_id): storage.encode_number(last_commit),
+            keys.commit_key(space.space_id): storage.encode_number(last_commit),
         }
-        changes |= {keys.base(*key): storage.encode_number(base) for key, base in bases.items()}
+        changes |= {keys.base_key(*key): storage.encode_number(base) for key, base in bases.items()}
 
         def apply() -> None:
             self._next += 1
@@ -156,11 +156,11 @@ class Spaces:
     def drop(self, space: Space) -> PendingWrite:
         """Return the write that deletes a space. Its id is never reused."""
         changes: dict[bytes, bytes | None] = {
-            keys.space(space.space_id): None,
-            keys.commit(space.space_id): None,
+            keys.space_key(space.space_id): None,
+            keys.commit_key(space.space_id): None,
         }
         changes |= {
-            keys.base(owner, type_id): None
+            keys.base_key(owner, type_id): None
             for owner, type_id in self._bases
             if owner == space.space_id
         }
@@ -179,7 +179,7 @@ class Spaces:
         """Return the write that sets the current version of a space."""
         space = replace(space, version=version)
         return PendingWrite(
-            {keys.space(space.space_id): storage.encode_space(space)}, lambda: self._put(space)
+            {keys.space_key(space.space_id): storage.encode_space(space)}, lambda: self._put(space)
         )
 
     def last_commit(self, space_id: SpaceId) -> int:
@@ -197,7 +197,7 @@ class Spaces:
         """Return the next commit number of a space, and the write that takes it."""
         number = self.last_commit(space_id) + 1
         return number, PendingWrite(
-            {keys.commit(space_id): storage.encode_number(number)},
+            {keys.commit_key(space_id): storage.encode_number(number)},
             lambda: self._commits.update({space_id: number}),
         )
 
@@ -217,7 +217,7 @@ class Spaces:
                 )
             first_ids.append(base)
             bases[space_id, type_id] = base + rows
-            changes[keys.base(space_id, type_id)] = storage.encode_number(base + rows)
+            changes[keys.base_key(space_id, type_id)] = storage.encode_number(base + rows)
 
         def apply() -> None:
             self._bases = bases

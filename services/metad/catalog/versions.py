@@ -91,7 +91,7 @@ class Versions:
         return PendingWrite(
             {
                 **space_write.changes,
-                keys.version(space.space_id, job.version): storage.encode_manifest(manifest),
+                keys.version_key(space.space_id, job.version): storage.encode_manifest(manifest),
             },
             apply,
         )
@@ -104,12 +104,14 @@ class Versions:
                 m for m in self.served_versions(space_id) if m.version not in versions
             )
 
-        return PendingWrite({keys.version(space_id, version): None for version in versions}, apply)
+        return PendingWrite(
+            {keys.version_key(space_id, version): None for version in versions}, apply
+        )
 
     def drop(self, space_id: SpaceId) -> PendingWrite:
         """Return the write that deletes the versions of a space."""
         changes: dict[bytes, bytes | None] = {
-            keys.version(space_id, manifest.version): None
+            keys.version_key(space_id, manifest.version): None
             for manifest in self.served_versions(space_id)
         }
 

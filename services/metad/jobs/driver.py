@@ -15,7 +15,7 @@ from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import parts_by_host
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.jobs import machine
+from metad.jobs import state_machine
 from metad.jobs.retention import leftover_removals
 from metad.model import jobs
 from metad.model.catalog import Manifest, PendingWrite, Space
@@ -123,11 +123,11 @@ class Driver:
     def stop(self, job_id: int) -> Job:
         """Request that a job stop."""
         self.apply_event(jobs.StopJob(now_ms=self._clock(), job_id=JobId(job_id)))
-        return machine.find_job(self._state, job_id)
+        return state_machine.find_job(self._state, job_id)
 
     def recover(self, job_id: int) -> Job:
         """Resume a failed or stopped job; Conflict if its space was dropped."""
-        job = machine.find_job(self._state, job_id)
+        job = state_machine.find_job(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
             raise Conflict(
                 f"job {job_id} belongs to space {job.space!r} (id {job.space_id}), which was "
@@ -137,7 +137,7 @@ class Driver:
             jobs.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)),
             extra_write=self._catalog.removals.cancel_job(job_id),
         )
-        return machine.find_job(self._state, job_id)
+        return state_machine.find_job(self._state, job_id)
 
     def drop_space(self, space: Space) -> None:
         """Delete a space and stop its jobs, in one write."""
@@ -164,7 +164,7 @@ class Driver:
 
     def assigned_tasks(self, host: HostId) -> list[tuple[Job, Task]]:
         """Return the tasks that are assigned to a storaged, each with its job."""
-        return machine.assigned_tasks(self._state, host)
+        return state_machine.assigned_tasks(self._state, host)
 
     def apply_event(
         self, event: jobs.Event, *, extra_write: PendingWrite | None = None
@@ -172,7 +172,7 @@ class Driver:
         """Let the machine handle ``event``, store the changes, then make them visible.
 
         ``extra_write`` is stored in the same write."""
-        state, commands = machine.handle(self._state, event)
+        state, commands = state_machine.handle(self._state, event)
         changes: dict[bytes, bytes | None] = dict(extra_write.changes) if extra_write else {}
         callbacks: list[Callable[[], None]] = [extra_write.apply] if extra_write else []
         for command in commands:
@@ -199,9 +199,11 @@ class Driver:
     def _command_write(self, command: jobs.Command) -> PendingWrite:
         match command:
             case jobs.SaveJob(job=job):
-                return PendingWrite({keys.job(job.job_id): storage.encode_job(job)})
+                return PendingWrite({keys.job_key(job.job_id): storage.encode_job(job)})
             case jobs.SaveOutcome(job_id=job_id, task_id=task_id, outcome=outcome):
-                return PendingWrite({keys.result(job_id, task_id): storage.encode_outcome(outcome)})
+                return PendingWrite(
+                    {keys.result_key(job_id, task_id): storage.encode_outcome(outcome)}
+                )
             case jobs.PublishVersion(job=job, outcome=outcome):
                 space = self._catalog.spaces.get(job.space_id)
                 assert space is not None  # the jobs of a dropped space are stopped
@@ -230,7 +232,7 @@ class Driver:
 
         return PendingWrite(
             {
-                keys.job(job.job_id): None,
+                keys.job_key(job.job_id): None,
                 **_outcome_deletions(job),
                 **removal_write.changes,
                 **mark_write.changes,
@@ -240,7 +242,7 @@ class Driver:
 
 
 def _outcome_deletions(job: Job) -> dict[bytes, bytes | None]:
-    return {keys.result(job.job_id, task.task_id): None for task in job.tasks}
+    return {keys.result_key(job.job_id, task.task_id): None for task in job.tasks}
 
 
 def _load_state(
@@ -285,7 +287,7 @@ def _load_state(
 def _restore_outcome(store: MetaStore, job: Job, task: Task) -> Task:
     if task.state is not JobState.FINISHED:
         return task
-    value = store.get(keys.result(job.job_id, task.task_id))
+    value = store.get(keys.result_key(job.job_id, task.task_id))
     return task if value is None else replace(task, outcome=storage.decode_outcome(value))
 
 

@@ -1,6 +1,6 @@
 """Outcomes of finished tasks: totals, images and results, with consistency checks.
 
-`metad.jobs.machine` checks that they are complete, and that both copies of every edge agree,
+`metad.jobs.state_machine` checks that they are complete, and that both copies of every edge agree,
 before it publishes a version or finishes an audit."""
 
 from __future__ import annotations

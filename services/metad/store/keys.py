@@ -66,97 +66,97 @@ def _padded(*numbers: int) -> bytes:
     return b"/".join(b"%020d" % number for number in numbers)
 
 
-def space(space_id: int) -> bytes:
+def space_key(space_id: int) -> bytes:
     """Return the key of a space."""
     return SPACES + _padded(space_id)
 
 
-def commit(space_id: int) -> bytes:
+def commit_key(space_id: int) -> bytes:
     """Return the key of a space's last commit number."""
     return COMMITS + _padded(space_id)
 
 
-def bases(space_id: int) -> bytes:
+def bases_prefix(space_id: int) -> bytes:
     """Return the key prefix of a space's edge id bases."""
     return BASES + _padded(space_id) + b"/"
 
 
-def base(space_id: int, type_id: int) -> bytes:
+def base_key(space_id: int, type_id: int) -> bytes:
     """Return the key of the next edge id of an edge type."""
     return BASES + _padded(space_id, type_id)
 
 
-def load(load_id: int) -> bytes:
+def load_key(load_id: int) -> bytes:
     """Return the key of a load."""
     return LOADS + _padded(load_id)
 
 
-def chunks(load_id: int) -> bytes:
+def chunks_prefix(load_id: int) -> bytes:
     """Return the key prefix of a load's chunks."""
     return CHUNKS + _padded(load_id) + b"/"
 
 
-def chunk(load_id: int, index: int) -> bytes:
+def chunk_key(load_id: int, index: int) -> bytes:
     """Return the key of one chunk."""
     return CHUNKS + _padded(load_id, index)
 
 
-def versions(space_id: int) -> bytes:
+def versions_prefix(space_id: int) -> bytes:
     """Return the key prefix of a space's manifests."""
     return VERSIONS + _padded(space_id) + b"/"
 
 
-def version(space_id: int, number: int) -> bytes:
+def version_key(space_id: int, number: int) -> bytes:
     """Return the key of one manifest."""
     return VERSIONS + _padded(space_id, number)
 
 
-def restore(space_id: int) -> bytes:
+def restore_key(space_id: int) -> bytes:
     """Return the key of the manifest that a restored space waits for."""
     return RESTORES + _padded(space_id)
 
 
-def host(uuid: str) -> bytes:
+def host_key(uuid: str) -> bytes:
     """Return the key of a daemon."""
     return HOSTS + uuid.encode()
 
 
-def job(job_id: int) -> bytes:
+def job_key(job_id: int) -> bytes:
     """Return the key of a job."""
     return JOBS + _padded(job_id)
 
 
-def results(job_id: int) -> bytes:
+def results_prefix(job_id: int) -> bytes:
     """Return the key prefix of a job's results."""
     return RESULTS + _padded(job_id) + b"/"
 
 
-def result(job_id: int, task_id: int) -> bytes:
+def result_key(job_id: int, task_id: int) -> bytes:
     """Return the key of one task's result."""
     return RESULTS + _padded(job_id, task_id)
 
 
-def pin(pin_id: int) -> bytes:
+def pin_key(pin_id: int) -> bytes:
     """Return the key of a pin."""
     return PINS + _padded(pin_id)
 
 
-def term(number: int) -> bytes:
+def term_key(number: int) -> bytes:
     """Return the key of a term, a start of metad."""
     return TERMS + _padded(number)
 
 
-def adoption(number: int) -> bytes:
+def adoption_key(number: int) -> bytes:
     """Return the key of an adoption."""
     return ADOPTIONS + _padded(number)
 
 
-def removal(removal_id: int) -> bytes:
+def removal_key(removal_id: int) -> bytes:
     """Return the key of a removal request."""
     return REMOVALS + _padded(removal_id)
 
 
-def cleaned_job(job_id: int) -> bytes:
+def cleaned_job_key(job_id: int) -> bytes:
     """Return the key that marks a job as cleaned: removal of its leftovers was requested."""
     return CLEANED_JOBS + _padded(job_id)
 

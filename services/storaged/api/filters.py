@@ -11,7 +11,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.decoding import Sections
-from storaged.api.versions import RequestVersions, decode_row_filter
+from storaged.api.version_resolution import RequestVersions, decode_row_filter
 
 
 def evaluate_terms(

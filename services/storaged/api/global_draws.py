@@ -9,7 +9,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.decoding import Sections, present_sections
-from storaged.api.versions import RequestVersions
+from storaged.api.version_resolution import RequestVersions
 
 GlobalDrawRequest = storaged_pb.DrawNodesRequest | storaged_pb.DrawEdgesRequest
 

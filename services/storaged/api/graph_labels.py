@@ -6,7 +6,7 @@ from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
-from storaged.api.versions import RequestVersions
+from storaged.api.version_resolution import RequestVersions
 
 
 def read_graph_labels(

@@ -27,7 +27,7 @@ from storaged.api import (
     walks,
 )
 from storaged.api.blocks import BlockHandlers
-from storaged.api.versions import FILTER_CACHE_BYTES, RequestVersions
+from storaged.api.version_resolution import FILTER_CACHE_BYTES, RequestVersions
 from storaged.local_spaces import LocalSpaces
 
 Operation = Callable[[RequestVersions, Frame[Any], CallContext], Frame[Message]]

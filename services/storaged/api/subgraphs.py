@@ -19,7 +19,7 @@ from storaged.api.decoding import (
     node_arguments,
     present_sections,
 )
-from storaged.api.versions import RequestVersions
+from storaged.api.version_resolution import RequestVersions
 
 MAX_NEIGHBORS = (60 << 20) // 16
 """Largest number of neighbors in the reply to an importance step: a message has 64 MiB."""

@@ -16,13 +16,13 @@ from asterism_io.durable_files import make_folder, write_durably
 from asterism_model.fingerprints import FingerprintMismatch
 from asterism_proto.errors import Conflict, Corrupt
 from storaged import subprocesses
+from storaged.build.build_task import MIB, RESULT_FILE, BuildTask, PartResult, task_result
 from storaged.build.completion import part_folder, remove_completions
 from storaged.build.partition import build_part, completed_result, expected_rows
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import MIB, RESULT_FILE, BuildTask, PartResult, task_result
+from storaged.store.alias_table_store import STAT_FOLDER, StatStore
 from storaged.store.block_store import BlockStore, InvalidContent
 from storaged.store.huge_pages import reload_images
-from storaged.store.tables import STAT_FOLDER, StatStore
 
 
 def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:

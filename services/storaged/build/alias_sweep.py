@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_graphkit.random.alias import sweep
-from storaged.build.block_kernels import alias_ids
-from storaged.store.tables import Columns
+from asterism_graphkit.random.alias_build import sweep
+from storaged.build.build_kernels import alias_ids
+from storaged.store.alias_table_store import Columns
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -61,7 +61,7 @@ class SweepPosition:
 
 
 class AliasSweep:
-    """Driver of `asterism_graphkit.random.alias.sweep` over two streams of (position, id, p).
+    """Driver of `asterism_graphkit.random.alias_build.sweep` over two streams of (position, id, p).
 
     It writes one output for each stream.
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.random.alias import LEFTOVER_TOLERANCE, SUM_BLOCK, neumaier_sum
+from asterism_graphkit.random.alias_build import LEFTOVER_TOLERANCE, SUM_BLOCK, neumaier_sum
 from asterism_proto.errors import Internal
 from storaged.build.alias_sweep import AliasSweep, SweepPosition
-from storaged.build.block_kernels import audit_table, threshold_block
 from storaged.build.block_reader import BuildContext
+from storaged.build.build_kernels import audit_table, threshold_block
 from storaged.build.checkpoints import StepState
 from storaged.store import keys
+from storaged.store.alias_table_store import SCRATCH_ROWS, Columns, TableExtent, TableWriter
 from storaged.store.image import interleave_ids
-from storaged.store.tables import SCRATCH_ROWS, Columns, TableExtent, TableWriter
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]

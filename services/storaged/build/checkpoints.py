@@ -13,11 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from storaged.build.build_task import BuildTask
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import BuildTask
+from storaged.store.alias_table_store import StatStore, TableExtent
 from storaged.store.image import FORMAT as IMAGE_FORMAT
 from storaged.store.image_writer import ImageWriter, is_intact
-from storaged.store.tables import StatStore, TableExtent
 
 StepState = dict[str, Any]
 """State of a step that later steps need, as plain JSON values."""

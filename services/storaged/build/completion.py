@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism_io.durable_files import make_folder, write_durably
-from storaged.build.task_records import PartResult
+from storaged.build.build_task import PartResult
 from storaged.store.checksums import MANIFEST
 
 _DONE = "done"

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storaged.build.block_reader import BuildContext
-from storaged.build.buckets import split_into_buckets
 from storaged.build.checkpoints import StepState
+from storaged.build.external_partitioning import split_into_buckets
 from storaged.build.feature_columns import build_columns
 from storaged.build.node_rows import RowMap
 from storaged.build.unit_cache import Unit

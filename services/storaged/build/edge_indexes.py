@@ -252,7 +252,7 @@ def edge_column_values(
 
 
 def value_bits(values: NDArray[Any], number: int) -> NDArray[np.uint32]:
-    """Return the bits of a feature's values for `storaged.build.block_kernels.mix_records`.
+    """Return the bits of a feature's values for `storaged.build.build_kernels.mix_records`.
 
     They depend on the number of the feature, so that the audit detects exchanged columns.
     """

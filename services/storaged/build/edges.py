@@ -19,7 +19,8 @@ from asterism_model.schema import EdgeType
 from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_times, neighbor_time
 from asterism_proto.errors import Internal, InvalidRequest
 from storaged.build.alias_table import WEIGHT
-from storaged.build.block_kernels import (
+from storaged.build.block_reader import BuildContext, Sections
+from storaged.build.build_kernels import (
     DELETED,
     apply_deletes,
     mix_records,
@@ -27,8 +28,6 @@ from storaged.build.block_kernels import (
     sort_rows,
     weight_bits,
 )
-from storaged.build.block_reader import BuildContext, Sections
-from storaged.build.buckets import Bucket, Records, split_into_buckets
 from storaged.build.checkpoints import StepState
 from storaged.build.edge_features import build_features
 from storaged.build.edge_indexes import (
@@ -37,7 +36,8 @@ from storaged.build.edge_indexes import (
     edge_column_values,
     value_bits,
 )
-from storaged.build.heavy_rows import build_alias_rows
+from storaged.build.external_partitioning import Bucket, Records, split_into_buckets
+from storaged.build.neighbor_alias_tables import build_alias_rows
 from storaged.build.node_rows import RowMap
 from storaged.build.nodes import CHUNK, MAX_ROWS
 from storaged.build.packed_rows import build_packed_rows, narrow_ids

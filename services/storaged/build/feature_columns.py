@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_model.schema import Feature
-from storaged.build.block_kernels import copy_lists
 from storaged.build.block_reader import BuildContext, Sections, Tombstones
+from storaged.build.build_kernels import copy_lists
 from storaged.store.block_store import BlockRef
 
 I64 = NDArray[np.int64]

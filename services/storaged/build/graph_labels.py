@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from asterism_graphkit.operators import graph_labels
 from asterism_proto.errors import Internal
 from storaged.build.block_reader import BuildContext
-from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
+from storaged.build.external_partitioning import Records, split_into_buckets
 from storaged.build.unit_cache import Unit
 
 _CHUNK = 1 << 18

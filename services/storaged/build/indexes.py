@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import graph_labels
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from asterism_model.elements import NODE
 from asterism_model.filters.binding import resolve_column
 from asterism_model.indexes import HASH, Index
 from asterism_proto.errors import Internal
 from storaged.build.alias_table import MAX_DISTANCE
 from storaged.build.block_reader import BuildContext
-from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
+from storaged.build.external_partitioning import Records, split_into_buckets
 from storaged.build.node_rows import RowMap
 from storaged.build.unit_cache import Unit
 from storaged.build.weights import weight_inputs
@@ -392,7 +392,7 @@ def _tables(context: BuildContext, table_prefix: str, prefix: str, file: str) ->
         chunk = weights[rows[low : low + _CHUNK]]
         for level in levels:
             bounds = np.append(np.arange(0, chunk.size, level.step), chunk.size)
-            alias_threshold, alias_fraction, sums = alias.build_rows(bounds, chunk)
+            alias_threshold, alias_fraction, sums = alias_build.build_rows(bounds, chunk)
             max_errors, fault = alias_audit.new_outputs()
             alias_audit.audit_rows(
                 as_kernel_array(bounds),

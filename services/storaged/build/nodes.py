@@ -15,10 +15,10 @@ from asterism_model import string_ids
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_proto.errors import Conflict, Internal, InvalidRequest
 from storaged.build.alias_table import WEIGHT
-from storaged.build.block_kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.block_reader import BuildContext
-from storaged.build.buckets import Records, split_into_buckets
+from storaged.build.build_kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.checkpoints import StepState
+from storaged.build.external_partitioning import Records, split_into_buckets
 from storaged.build.feature_columns import build_columns, read_located
 from storaged.build.graph_labels import build_labels
 from storaged.build.indexes import build_indexes

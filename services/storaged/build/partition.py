@@ -10,6 +10,7 @@ import shutil
 from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Corrupt, Internal, NotFound
 from storaged.build.block_reader import BlockReader, BuildContext
+from storaged.build.build_task import BuildTask, PartResult
 from storaged.build.checkpoints import PartSteps
 from storaged.build.completion import (
     CompletedPart,
@@ -21,12 +22,11 @@ from storaged.build.edges import build_edges
 from storaged.build.indexes import expected_rows as indexed_rows
 from storaged.build.nodes import build_node_tables, build_nodes
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import BuildTask, PartResult
 from storaged.build.unit_cache import PartUnitCache, count_units
+from storaged.store.alias_table_store import StatStore
 from storaged.store.block_store import IN_EDGES, NODES, OUT_EDGES, BlockStore
 from storaged.store.image import open_part
 from storaged.store.image_writer import ArrayFiles
-from storaged.store.tables import StatStore
 
 
 def completed_result(task: BuildTask, part: int) -> PartResult | None:

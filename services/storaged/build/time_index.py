@@ -32,7 +32,7 @@ def edge_times(edge_type: EdgeType, sections: Sections, rows: int) -> I64:
 
 
 def time_bits(times: NDArray[Any]) -> U32:
-    """Return the bits of times for `storaged.build.block_kernels.mix_records`."""
+    """Return the bits of times for `storaged.build.build_kernels.mix_records`."""
     mixed = np.ascontiguousarray(times, np.int64).view(np.uint64) * _GOLDEN
     return (mixed >> _S32).astype(np.uint32)
 

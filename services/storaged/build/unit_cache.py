@@ -36,14 +36,14 @@ from numpy.typing import NDArray
 
 from asterism_model.task_results import PartUnits
 from asterism_proto.errors import AsterismError, Internal
+from storaged.build.build_task import FORMAT
 from storaged.build.checkpoints import StepState
 from storaged.build.completion import CompletedPart, part_folder
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import FORMAT
+from storaged.store.alias_table_store import StatStore, TableExtent
 from storaged.store.block_store import BlockRef
 from storaged.store.image import FORMAT as IMAGE_FORMAT
 from storaged.store.image_writer import ImageWriter
-from storaged.store.tables import StatStore, TableExtent
 
 _REF = struct.Struct("<QHBHQIIIIIqq")
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.build.__main__ import build
+from storaged.build.build_task import BuildTask
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import BuildTask
 from storaged.store import block_store
 from storaged.store.block_store import Block, BlockStore
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.evaluate import expressions
-from asterism_graphkit.random.alias import SUM_BLOCK
+from asterism_graphkit.random.alias_build import SUM_BLOCK
 from asterism_model.schema import EdgeType, NodeType
 from asterism_model.schema.graph_schema import degree_columns, resolve_degree
 from asterism_model.schema.weight_tables import WeightTable

@@ -26,8 +26,8 @@ from storaged.sampling.global_draws.nodes import (
 )
 from storaged.sampling.graph_labels import read_graph_labels, read_nodes_by_label
 from storaged.sampling.has_edge import has_edge
+from storaged.sampling.neighbors.filtered import IndexRanges, sample_indexed_neighbors
 from storaged.sampling.neighbors.full_neighborhood import RaggedNeighbors, read_neighbors
-from storaged.sampling.neighbors.indexed import IndexRanges, sample_indexed_neighbors
 from storaged.sampling.neighbors.sample_neighbors import NeighborDraws, sample_neighbors
 from storaged.sampling.neighbors.temporal import TemporalFilter, sample_temporal_neighbors
 from storaged.sampling.neighbors.top_k import degrees, top_neighbors, type_weights

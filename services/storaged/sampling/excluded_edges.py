@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.time_keys import running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_graphkit.random import alias, partition_choice
+from asterism_graphkit.random import alias_build, partition_choice
 from asterism_graphkit.relabel.hash_index import build_index
 from asterism_model.excluded_edges import ExcludedEdges
 from asterism_proto.errors import InvalidRequest
@@ -379,10 +379,10 @@ def _adjacency(
     if weights.size:
         side = replace(side, weights=weights, sums=np.empty(indptr.size - 1, np.float64))
         if alias_tables:
-            thresholds, fractions, sums = alias.build_rows(indptr, weights)
+            thresholds, fractions, sums = alias_build.build_rows(indptr, weights)
             side = replace(side, sums=sums, hot=thresholds, cold=fractions)
         else:
-            alias.row_sums(indptr, weights, side.sums)
+            alias_build.row_sums(indptr, weights, side.sums)
     if when.size:
         rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
         order = np.lexsort((np.arange(when.size), when, rows)).astype(np.uint32)

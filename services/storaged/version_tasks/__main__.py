@@ -14,7 +14,7 @@ from storaged import subprocesses
 from storaged.build.progress import ProgressReporter
 from storaged.version_tasks.audit import audit
 from storaged.version_tasks.table_export import export
-from storaged.version_tasks.task_records import ResultLine, VersionTask
+from storaged.version_tasks.version_task import ResultLine, VersionTask
 
 
 def run_task(path: Path, progress: ProgressReporter) -> ResultLine:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import kernel
-from asterism_graphkit.random.alias import range_sum
+from asterism_graphkit.random.alias_build import range_sum
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -59,7 +59,7 @@ def audit_rows(
 
     Notes
     -----
-    Three cursors, as in `storaged.build.block_kernels.audit_table`: aliases do not decrease among
+    Three cursors, as in `storaged.build.build_kernels.audit_table`: aliases do not decrease among
     light columns, nor among heavy ones. A share of weight 0 must have probability exactly 0.
     """
     fault[0], fault[1] = -1, 0

@@ -21,7 +21,7 @@ from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_time
 from asterism_model.task_results import TypeAudit
 from asterism_proto.errors import Corrupt
 from storaged.build.alias_table import MAX_DISTANCE, WEIGHT, BlockSums
-from storaged.build.block_kernels import audit_table, mix_records, weight_bits
+from storaged.build.build_kernels import audit_table, mix_records, weight_bits
 from storaged.build.completion import part_folder
 from storaged.build.edge_indexes import value_bits
 from storaged.build.progress import ProgressReporter
@@ -41,7 +41,7 @@ from storaged.store.image import (
 )
 from storaged.version_tasks import alias_audit
 from storaged.version_tasks.index_audit import check_edge_index, check_index, check_sorted_edges
-from storaged.version_tasks.task_records import ResultLine, VersionTask
+from storaged.version_tasks.version_task import ResultLine, VersionTask
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]

@@ -19,8 +19,8 @@ from asterism_proto.errors import Corrupt, NotReady
 from storaged.build.alias_table import BlockSums
 from storaged.build.progress import ProgressReporter
 from storaged.store import keys
-from storaged.store.tables import Columns, StatStore
-from storaged.version_tasks.task_records import ResultLine, VersionTask
+from storaged.store.alias_table_store import Columns, StatStore
+from storaged.version_tasks.version_task import ResultLine, VersionTask
 
 COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
 """Names of the columns: uint32, int64, float64, uint32, int64, float32.

@@ -26,7 +26,7 @@ from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from graphd.operators import graph_labels, negatives, sampling
-from graphd.operators.exclusions import NeighborExclusion, RowExclusions
+from graphd.operators.negative_exclusions import NeighborExclusion, RowExclusions
 from graphd.routing.split_merge import no_checkpoint
 from storaged import sampling as draw
 

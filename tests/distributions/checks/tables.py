@@ -12,10 +12,10 @@ from tests.distributions.checks.basis import require
 from tests.kit.reference import key_with_word, parent_key
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from storaged.kernels import adjacency
 from storaged.kernels.global_draws import rows
-from storaged.kernels.neighbors import replacement
+from storaged.kernels.neighbors import with_replacement
 
 WEIGHTS: Mapping[str, tuple[float, ...]] = {
     "one": (3.0,),
@@ -39,17 +39,20 @@ def tables_are_exact(scale: float) -> None:
     for name, values in cases.items():
         weights = np.array(values, np.float32)
         exact = weights.astype(np.float64) / math.fsum(weights.astype(np.float64).tolist())
-        implied = alias.implied_distribution(*alias.pack_thresholds(*alias.build(weights)))
+        implied = alias_build.implied_distribution(
+            *alias_build.pack_thresholds(*alias_build.build(weights))
+        )
         require(
             abs(implied - exact).sum() / 2 <= 1e-12,
             f"table {name}: total variation {abs(implied - exact).sum() / 2:.2g} from the weights",
         )
         require(not implied[weights == 0].any(), f"table {name}: a zero weight may be drawn")
-        alias_thresholds, alias_fractions, _ = alias.build_rows(
+        alias_thresholds, alias_fractions, _ = alias_build.build_rows(
             np.array([0, weights.size], np.int64), weights
         )
         require(
-            abs(alias.implied_distribution(alias_thresholds, alias_fractions) - exact).sum() / 2
+            abs(alias_build.implied_distribution(alias_thresholds, alias_fractions) - exact).sum()
+            / 2
             <= 1e-12,
             f"table {name}: its row in a CSR has another distribution",
         )
@@ -57,12 +60,12 @@ def tables_are_exact(scale: float) -> None:
 
 def sums_are_compensated(scale: float) -> None:
     """The sum of weights is the float64 nearest to the exact sum, or next to it."""
-    small = int(max(3000, 3 * alias.SUM_BLOCK * scale))
+    small = int(max(3000, 3 * alias_build.SUM_BLOCK * scale))
     for values in (np.r_[3e9, np.full(small, 0.1)], np.r_[np.full(small, 0.1), 3e9]):
         weights = values.astype(np.float32)
         exact = math.fsum(weights.astype(np.float64).tolist())
-        _, _, sums = alias.build_rows(np.array([0, weights.size], np.int64), weights)
-        for total in (alias.neumaier_sum(weights), float(sums[0])):
+        _, _, sums = alias_build.build_rows(np.array([0, weights.size], np.int64), weights)
+        for total in (alias_build.neumaier_sum(weights), float(sums[0])):
             require(
                 abs(total - exact) <= math.ulp(exact),
                 f"sum of {weights.size} weights: {total!r} instead of {exact!r}",
@@ -114,9 +117,9 @@ def rows_come_from_64_bits(scale: float) -> None:
         indptr, nbr = as_kernel_array(np.array([0, n], np.int64)), as_kernel_array(np.arange(n))
         table = np.zeros((1, adjacency.COLUMNS), np.int64)
         table[0, [adjacency.INDPTR, adjacency.NBR]] = addresses_of([indptr, nbr])
-        replacement.draw_slots(
+        with_replacement.draw_slots(
             as_kernel_array(table),
-            replacement.DrawParams(
+            with_replacement.DrawParams(
                 key=np.uint64(parent_key(key_with_word(word), 0)),
                 num_draws=np.int64(1),
                 type_index=np.int32(0),
@@ -184,7 +187,7 @@ def unions_are_exact(scale: float) -> None:
 
         def type_of(word: int, measures: NDArray[np.float64] = measures) -> int:
             which = np.empty(1, np.int32)
-            replacement.choose_types(
+            with_replacement.choose_types(
                 as_kernel_array(np.array([key_with_word(word)], np.uint64)),
                 measures,
                 np.int64(1),

@@ -71,7 +71,7 @@ def _is_held(name: str) -> bool:
 
 def _patch_build(module: Any) -> None:
     """Wait after the first action of a build step, when its output is partial."""
-    from storaged.store import engine, image_writer, tables
+    from storaged.store import alias_table_store, engine, image_writer
 
     def phase(
         self: Any, name: str, original: Callable[..., None] = module.ProgressReporter.phase
@@ -83,7 +83,7 @@ def _patch_build(module: Any) -> None:
     module.ProgressReporter.phase = phase
     module.ProgressReporter.step = _wait_after(module.ProgressReporter.step)
     for owner, names in (
-        (tables.TableWriter, ("append",)),
+        (alias_table_store.TableWriter, ("append",)),
         (image_writer.AppendFile, ("append",)),
         (image_writer.ArrayFiles, ("create", "map")),
         (image_writer, ("_sync_file",)),

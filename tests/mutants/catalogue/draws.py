@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant, change
 
 SHUFFLE = "storaged.kernels.neighbors.fisher_yates"
-NEIGHBORS = "storaged.kernels.neighbors.replacement"
-DISTINCT = "storaged.kernels.neighbors.distinct_edges"
-ALIAS = "asterism_graphkit.random.alias"
+NEIGHBORS = "storaged.kernels.neighbors.with_replacement"
+DISTINCT = "storaged.kernels.neighbors.distinct_edge_sampling"
+ALIAS = "asterism_graphkit.random.alias_build"
 RACE = "storaged.kernels.exponential_race"
 ACCEPTANCE = "asterism_graphkit.random.alias_draw"
 VERSION = "storaged.sampling.version"

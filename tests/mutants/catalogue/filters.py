@@ -9,12 +9,12 @@ RESTRICTED = "storaged.sampling.filters.filtered_image"
 LOOKING = "storaged.sampling.filters.scan"
 RESTRICTION = "graphd.operators.filters"
 COVERS = "storaged.sampling.filters.range_cover"
-COVERED = "storaged.kernels.global_draws.range_cover"
+COVERED = "storaged.kernels.global_draws.index_range_sampling"
 INTERVALS = "storaged.sampling.filters.index_ranges"
 NEAR = "storaged.kernels.neighbors.index_ranges"
-RANGED = "storaged.kernels.neighbors.indexed"
+RANGED = "storaged.kernels.neighbors.filtered"
 SUCCESSIVE = "storaged.kernels.neighbors.successive"
-DRAW_RANGED = "storaged.sampling.neighbors.indexed"
+DRAW_RANGED = "storaged.sampling.neighbors.filtered"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -238,11 +238,11 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "alias_thresholds, alias_fractions = "
-                "alias.pack_thresholds(*alias.build(piece_weights))"
+                "alias_build.pack_thresholds(*alias_build.build(piece_weights))"
             ),
             (
                 "alias_thresholds, alias_fractions = "
-                "alias.pack_thresholds(*alias.build(np.ones_like(piece_weights)))"
+                "alias_build.pack_thresholds(*alias_build.build(np.ones_like(piece_weights)))"
             ),
         ),
         check="indexes_keep_weights_of_matching_nodes",

@@ -8,10 +8,10 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant, change
 
 UNIT = "tests/unit/metad"
-HOSTS = "metad.hosts"
-MACHINE_ATTEMPTS = "metad.jobs.machine.attempts"
-MACHINE_REQUESTS = "metad.jobs.machine.requests"
-MACHINE_SCHEDULING = "metad.jobs.machine.scheduling"
+HOSTS = "metad.membership"
+MACHINE_ATTEMPTS = "metad.jobs.state_machine.attempts"
+MACHINE_REQUESTS = "metad.jobs.state_machine.requests"
+MACHINE_SCHEDULING = "metad.jobs.state_machine.scheduling"
 JOBS_PROGRESS = "metad.jobs.progress"
 CATALOG_LOADS = "metad.catalog.loads"
 CATALOG_REMOVALS = "metad.catalog.removals"

@@ -11,7 +11,7 @@ import pytest
 
 from asterism.export import assignment_files
 from asterism.export.empty_parts import fill_nodes
-from asterism.export.plan import TypePlan
+from asterism.export.export_plan import TypePlan
 from asterism_graphkit.random.rng import mix64
 from asterism_proto.errors import InvalidRequest, NotFound
 

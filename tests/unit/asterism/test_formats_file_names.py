@@ -172,7 +172,7 @@ def test_pglbox_reads_patterns_and_refuses_types_twice(tmp_path: Path) -> None:
 
 def test_rejects_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     from asterism.formats.chunks import BadRow
-    from asterism.ingest.loading import RejectsFile
+    from asterism.ingest.bulk_load import RejectsFile
 
     row = BadRow(file="a\udcff.csv", row=1, column="x", value="y", reason="z")
     with pytest.raises(InvalidRequest, match=r"rejects=.*nowhere.*: expected a file that can be"):

@@ -11,7 +11,7 @@ import pytest
 from tests.kit.waiting import HANG_S
 
 from asterism.formats import BadRow
-from asterism.ingest.loading import RejectsFile
+from asterism.ingest.bulk_load import RejectsFile
 from asterism.ingest.pipeline import ReadAhead
 from asterism_proto.errors import InvalidRequest
 

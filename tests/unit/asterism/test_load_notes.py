@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asterism.formats.tabular import TabularSource
-from asterism.ingest.loading import _space_notes
+from asterism.ingest.bulk_load import _space_notes
 from asterism.records.catalog import SpaceInfo
 
 SPEC = """

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from asterism.verification import statistics
-from asterism.verification.row_census import ZERO_CLASS, EdgeEnds, Neighborhood, TypeCensus
+from asterism.verification.scan_statistics import ZERO_CLASS, EdgeEnds, Neighborhood, TypeCensus
 from asterism_model.partition_stats import Element, PartitionStats
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import rng
-from storaged.build.buckets import split_into_buckets
+from storaged.build.external_partitioning import split_into_buckets
 
 
 def pack_strings(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray]:

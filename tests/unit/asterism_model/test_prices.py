@@ -84,7 +84,7 @@ def test_prices_are_monotone_in_every_argument(name: str, data: st.DataObject) -
 
 
 def test_prices_do_not_overflow() -> None:
-    price = prices.fanout(1 << 40, [1 << 40] * 4, widths=[8] * 4, types=[1] * 4)
+    price = prices.fanout_price(1 << 40, [1 << 40] * 4, widths=[8] * 4, types=[1] * 4)
     assert price.rows > 1 << 200
     with pytest.raises(InvalidRequest, match="request_rows_limit"):
         prices.check(price, Limits())
@@ -92,7 +92,7 @@ def test_prices_do_not_overflow() -> None:
 
 def test_a_refusal_names_the_limit_the_value_and_the_remedy() -> None:
     """Each refusal is one line; prices that depend on the graph are not refused."""
-    price = prices.neighbors(1, 1 << 26, width=8, types=1)
+    price = prices.neighbors_price(1, 1 << 26, width=8, types=1)
     with pytest.raises(InvalidRequest) as rows:
         prices.check(price, Limits())
     assert str(rows.value) == (
@@ -120,15 +120,15 @@ def test_a_refusal_names_the_limit_the_value_and_the_remedy() -> None:
         ),
     ):
         prices.check_reply(price)
-    prices.check(prices.all_neighbors(1 << 30, edges=1 << 30, width=8), Limits())
-    capped = prices.all_neighbors(1 << 30, edges=1 << 30, width=8).cap(Limits())
+    prices.check(prices.all_neighbors_price(1 << 30, edges=1 << 30, width=8), Limits())
+    capped = prices.all_neighbors_price(1 << 30, edges=1 << 30, width=8).cap(Limits())
     assert (capped.rows, capped.bytes) == (Limits().rows, prices.REPLY_BYTES)
     assert capped.memory <= Limits().memory
 
 
 def test_walks_of_no_nodes_are_priced_by_their_length() -> None:
     with pytest.raises(InvalidRequest, match="request_rows_limit"):
-        prices.check(prices.walks(0, 1, 1 << 27, width=8), Limits())
+        prices.check(prices.walks_price(0, 1, 1 << 27, width=8), Limits())
 
 
 def test_every_method_has_a_price_or_a_reason_for_none() -> None:

@@ -49,7 +49,7 @@ def test_open_load_ends_a_week_after_last_client_activity(metad: InProcessMetad)
         metad_pb.OPEN,
     ]
     assert abandoned_loads(metad) == [silent.load_id]
-    assert metad.store.range(keys.chunks(silent.load_id)) == []
+    assert metad.store.range(keys.chunks_prefix(silent.load_id)) == []
     metad.advance_clock(WEEK_S / 2)
     assert abandoned_loads(metad) == [silent.load_id, resumed.load_id, growing.load_id]
 

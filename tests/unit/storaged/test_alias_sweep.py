@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from asterism_graphkit.random.alias import build, neumaier_sum
+from asterism_graphkit.random.alias_build import build, neumaier_sum
 from storaged.build.alias_sweep import AliasSweep, SweepPosition
-from storaged.store.tables import Columns
+from storaged.store.alias_table_store import Columns
 
 BLOCK = 7
 

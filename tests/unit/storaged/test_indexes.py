@@ -12,14 +12,14 @@ from tests.kit.images import Nodes, version_of
 
 from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from asterism_model.elements import NODE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import parse
 from asterism_model.indexes import Index, resolve_index
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
-from storaged.kernels.global_draws.range_cover import cover_run
+from storaged.kernels.global_draws.index_range_sampling import cover_run
 from storaged.sampling import FilterCache, LocalVersion, RowFilter
 from storaged.sampling.filters.index_ranges import (
     ValueDomain,
@@ -248,7 +248,7 @@ def _row_probabilities(cover: RangeCover) -> NDArray[np.float64]:
 
     It is that of its piece times that of the row in the piece.
     """
-    alias_thresholds, alias_indices = alias.pack_thresholds(*alias.build(cover.weights))
+    alias_thresholds, alias_indices = alias_build.pack_thresholds(*alias_build.build(cover.weights))
     probabilities = np.zeros(int(cover.index.rows.max()) + 1)
     tables = {
         table.alias_threshold.ctypes.data + 8 * offset: (table, offset)
@@ -260,14 +260,14 @@ def _row_probabilities(cover: RangeCover) -> NDArray[np.float64]:
         cover.starts,
         cover.sizes,
         cover.threshold_addresses,
-        alias.implied_distribution(alias_thresholds, alias_indices),
+        alias_build.implied_distribution(alias_thresholds, alias_indices),
         strict=True,
     ):
         rows = cover.index.rows[start : start + size]
         if address:
             table, offset = tables[int(address)]
             assert offset == start
-            probabilities[rows] += share * alias.implied_distribution(
+            probabilities[rows] += share * alias_build.implied_distribution(
                 table.alias_threshold[offset : offset + size].copy(),
                 table.alias_fraction[offset : offset + size],
             )

@@ -12,7 +12,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from storaged.api.versions import RequestVersions
+from storaged.api.version_resolution import RequestVersions
 
 
 class _TwoPartitions(RequestVersions):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.foreign_names import as_name
 from asterism.formats.chunks import (
     CHUNK_BYTES,
     CHUNK_ROWS,
@@ -28,6 +27,7 @@ from asterism.formats.euler.blocks import COLUMN_NAMES, EulerBlocks
 from asterism.formats.euler.json_arrays import ArrayElement, JsonArrays
 from asterism.formats.euler.metadata import read_meta
 from asterism.formats.euler.rows import BadRowError, RowBuffer, parse_features, parse_head
+from asterism.name_conversion import as_name
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 

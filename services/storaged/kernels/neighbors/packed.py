@@ -1,7 +1,7 @@
 """Sampling from packed rows: one random read gives the neighbor.
 
 A separate alias table and neighbor list take two. The draws have the same bits as those of
-`storaged.kernels.neighbors.replacement` and `storaged.kernels.walks.generic`. A record is
+`storaged.kernels.neighbors.with_replacement` and `storaged.kernels.walks.generic`. A record is
 identified by its address. Bit 0 of the address is set if the record is only a neighbor, as for
 uniform draws. 0 is no record.
 """
@@ -29,7 +29,7 @@ from storaged.kernels.adjacency import (
     PACKED,
     prefetch_row_bounds,
 )
-from storaged.kernels.neighbors.replacement import NODES_AHEAD, DrawParams
+from storaged.kernels.neighbors.with_replacement import NODES_AHEAD, DrawParams
 from storaged.store.image import NO_NEIGHBOR
 
 STEP, DRAWS = 64, 320
@@ -201,7 +201,7 @@ def draw_packed(
     params : DrawParams
         ``type_index`` is ignored: there is one edge type.
     tags, out_rows, parts, rows, out, slots, stop
-        As in `storaged.kernels.neighbors.replacement.draw_slots`.
+        As in `storaged.kernels.neighbors.with_replacement.draw_slots`.
 
     Notes
     -----

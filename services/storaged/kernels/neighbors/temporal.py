@@ -26,7 +26,7 @@ from asterism_graphkit.compile.jit import (
 from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from storaged.kernels.adjacency import INDPTR, ORDER, TIME_SUMS, WEIGHTS, WHEN, prefetch_row_bounds
-from storaged.kernels.neighbors.distinct_edges import REJECTIONS
+from storaged.kernels.neighbors.distinct_edge_sampling import REJECTIONS
 from storaged.kernels.neighbors.fisher_yates import hash_table_bits
 from storaged.kernels.neighbors.successive import (
     Runs,

@@ -39,7 +39,7 @@ from storaged.kernels.adjacency import (
     prefetch_row_bounds,
     unpack_pair,
 )
-from storaged.kernels.neighbors.distinct_edges import choose_distinct_edges
+from storaged.kernels.neighbors.distinct_edge_sampling import choose_distinct_edges
 from storaged.kernels.neighbors.fisher_yates import MAX_DIRECT_DEGREE, DistinctScratch, RowDraw
 
 _ROWS_AHEAD, _COLUMNS_AHEAD, _WRITE_DELAY = 24, 8, 4

@@ -2,10 +2,10 @@
 
 Each walk is at its own step. A step goes to the row of a node, to a column of the row, and to the
 slot that the column leads to. It draws the same neighbor as
-`storaged.kernels.neighbors.replacement` with one neighbor per hop under the seed of the step's edge
-types, from the same words. The random reads of a walk (row, column, neighbor) depend on each other,
-so walks take turns in groups. While one group prefetches its columns, another group reads those
-that it prefetched some turns ago.
+`storaged.kernels.neighbors.with_replacement` with one neighbor per hop under the seed of the step's
+edge types, from the same words. The random reads of a walk (row, column, neighbor) depend on each
+other, so walks take turns in groups. While one group prefetches its columns, another group reads
+those that it prefetched some turns ago.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from storaged.sampling.filters.index_ranges import (
 )
 from storaged.sampling.filters.range_cover import RangeCover, RangeCovers, build_range_cover
 from storaged.sampling.filters.scan import RemoteMatches, scan_edges, scan_nodes
-from storaged.sampling.neighbors.indexed import IndexRanges, resolve_ranges
+from storaged.sampling.neighbors.filtered import IndexRanges, resolve_ranges
 from storaged.sampling.node_lookup import IN, OUT
 from storaged.sampling.version import LocalVersion
 from storaged.store.column_index import ColumnIndex

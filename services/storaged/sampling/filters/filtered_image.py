@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.time_keys import running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.evaluate.filters import Mask
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from asterism_graphkit.relabel.hash_index import build_index
 from asterism_model.partition_stats import PartitionTotals
 from storaged.store.image import EMPTY_U32, AdjacencyImage, AliasTable, EdgeImage, NodeImage
@@ -134,7 +134,7 @@ def _filter_side(side: AdjacencyImage, slots: NDArray[np.int64]) -> AdjacencyIma
     if not side.weights.size:
         return filtered
     weights = side.weights[slots]
-    alias_thresholds, alias_fractions, sums = alias.build_rows(indptr, weights)
+    alias_thresholds, alias_fractions, sums = alias_build.build_rows(indptr, weights)
     filtered = replace(
         filtered, weights=weights, sums=sums, hot=alias_thresholds, cold=alias_fractions
     )
@@ -176,10 +176,12 @@ def _table(
     positive = np.flatnonzero(weights > 0)
     positive_weights = weights[positive]
     row_of = EMPTY_U32 if all_rows and positive.size == rows.size else rows[positive]
-    total = alias.neumaier_sum(positive_weights)
+    total = alias_build.neumaier_sum(positive_weights)
     if positive_weights.size and positive_weights.min() == positive_weights.max():
         return AliasTable(size=positive_weights.size, total=total, row_of=row_of)
-    alias_thresholds, alias_fractions = alias.pack_thresholds(*alias.build(positive_weights))
+    alias_thresholds, alias_fractions = alias_build.pack_thresholds(
+        *alias_build.build(positive_weights)
+    )
     return AliasTable(
         size=positive_weights.size,
         total=total,

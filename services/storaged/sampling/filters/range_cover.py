@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 from asterism_model.partition_stats import PartitionTotals
-from storaged.kernels.global_draws.range_cover import (
+from storaged.kernels.global_draws.index_range_sampling import (
     PIECE_FRACTIONS,
     PIECE_THRESHOLDS,
     ROWS,
@@ -114,7 +114,7 @@ def build_range_cover(
     return RangeCover(
         index=index,
         totals=PartitionTotals(
-            count=count, positive=positive, weight=alias.neumaier_sum(piece_weights)
+            count=count, positive=positive, weight=alias_build.neumaier_sum(piece_weights)
         ),
         runs=runs,
         starts=starts[has_weight],
@@ -167,7 +167,7 @@ def _count_positive(
 class RangeCoverTable:
     """The covers of the entries of a draw, concatenated.
 
-    `storaged.kernels.global_draws.range_cover.draw_covered_rows` takes this form.
+    `storaged.kernels.global_draws.index_range_sampling.draw_covered_rows` takes this form.
     """
 
     firsts: NDArray[np.int64]
@@ -224,7 +224,9 @@ def _cover_table(
         sizes = np.array([high - low for low, high in cover.runs], np.int64)
         threshold_addresses = fraction_addresses = np.zeros(starts.size, np.uint64)
         piece_weights = sizes.astype(np.float64)
-    alias_thresholds, alias_fractions = alias.pack_thresholds(*alias.build(piece_weights))
+    alias_thresholds, alias_fractions = alias_build.pack_thresholds(
+        *alias_build.build(piece_weights)
+    )
     pieces = np.empty((4, starts.size), np.int64)
     pieces[START], pieces[ROWS] = starts, sizes
     pieces[PIECE_THRESHOLDS], pieces[PIECE_FRACTIONS] = threshold_addresses, fraction_addresses

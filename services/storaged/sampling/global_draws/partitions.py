@@ -16,7 +16,7 @@ from asterism_graphkit.random import partition_choice, rng
 from asterism_model.elements import NODE
 from asterism_proto.errors import Corrupt, InvalidRequest
 from storaged.kernels.global_draws import rows as columns
-from storaged.kernels.global_draws.range_cover import (
+from storaged.kernels.global_draws.index_range_sampling import (
     COVERED_ENTRY_ROWS,
     FIRST_PIECE,
     PIECE_COUNT,
@@ -223,7 +223,7 @@ def _entry_rows(
     """Return an entry table, read-only.
 
     The layout is that of `storaged.kernels.global_draws.rows`, or of
-    `storaged.kernels.global_draws.range_cover` for draws from range covers.
+    `storaged.kernels.global_draws.index_range_sampling` for draws from range covers.
     """
     out = np.zeros((columns.ENTRY_ROWS if cover_table is None else COVERED_ENTRY_ROWS, k), np.int64)
     for row, values in rows.items():

@@ -13,10 +13,10 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import rng
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.adjacency import EID, NBR, WEIGHTS
-from storaged.kernels.neighbors import distinct_edges, distinct_nodes
+from storaged.kernels.neighbors import distinct_edge_sampling, distinct_node_sampling
+from storaged.kernels.neighbors import edge_type_union_sampling as union_kernel
 from storaged.kernels.neighbors import packed as packed_kernel
-from storaged.kernels.neighbors import replacement as kernel
-from storaged.kernels.neighbors import union as union_kernel
+from storaged.kernels.neighbors import with_replacement as kernel
 from storaged.kernels.node_rows import measure_nodes, measure_rows, tag_keys
 from storaged.sampling.cancellation import (
     BLOCK_EDGES,
@@ -105,9 +105,9 @@ class _DrawParams:
         """Return the kernel parameters of draws with replacement along one type of the union."""
         return kernel.DrawParams(self.slot_key, np.int64(self.count), np.int32(type_index))
 
-    def distinct_params(self, edge_type: int) -> distinct_edges.DistinctParams:
+    def distinct_params(self, edge_type: int) -> distinct_edge_sampling.DistinctParams:
         """Return the kernel parameters of draws without replacement along an edge type."""
-        return distinct_edges.DistinctParams(
+        return distinct_edge_sampling.DistinctParams(
             self.slot_key, self.selection_key(edge_type), np.int64(self.count)
         )
 
@@ -538,9 +538,9 @@ def _draw_distinct_edges(
     stop: StopFlag,
 ) -> NDArray[np.int64]:
     """Sample without replacement from one edge type; otherwise like `_draw_with_replacement`."""
-    buffered_rows = 2 * distinct_edges.TILE if columns.only_ids else nodes.rows.size
+    buffered_rows = 2 * distinct_edge_sampling.TILE if columns.only_ids else nodes.rows.size
     slots = np.empty(buffered_rows * params.count, np.int64)
-    distinct_edges.draw_distinct_edges(
+    distinct_edge_sampling.draw_distinct_edges(
         address_table(version, edge_type, params.direction, uniform=params.uniform),
         params.distinct_params(edge_type),
         tags,
@@ -565,7 +565,7 @@ def _draw_distinct_nodes(
 ) -> NDArray[np.int64]:
     """Sample distinct neighbors along one edge type."""
     slots = np.empty(nodes.rows.size * params.count, np.int64)
-    distinct_nodes.draw_distinct_nodes(
+    distinct_node_sampling.draw_distinct_nodes(
         address_table(version, edge_type, params.direction, uniform=params.uniform),
         params.distinct_params(edge_type),
         tags,

@@ -16,8 +16,8 @@ from asterism_graphkit.random import rng
 from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels import adjacency
-from storaged.kernels.neighbors import replacement as gather
 from storaged.kernels.neighbors import temporal as kernel
+from storaged.kernels.neighbors import with_replacement as gather
 from storaged.sampling.cancellation import (
     BLOCK_NODES,
     Checkpoint,

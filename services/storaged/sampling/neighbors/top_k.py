@@ -12,7 +12,7 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.adjacency import EID
 from storaged.kernels.neighbors import top_k as kernel
-from storaged.kernels.neighbors.replacement import gather_ids, gather_params
+from storaged.kernels.neighbors.with_replacement import gather_ids, gather_params
 from storaged.kernels.node_rows import measure_rows
 from storaged.sampling.cancellation import (
     BLOCK_DRAWS,

@@ -18,7 +18,7 @@ from storaged.kernels.walks.state import LOCAL, REJECTED_COUNT, REJECTED_SLOTS, 
 from storaged.sampling.node_lookup import address_table, end_types
 from storaged.sampling.rejected_edges import RejectedEdges
 from storaged.sampling.version import LocalVersion
-from storaged.sampling.walks.edge_filter import (
+from storaged.sampling.walks.bloom_filters import (
     build_bloom_filter,
     build_max_shares,
     build_row_heads,

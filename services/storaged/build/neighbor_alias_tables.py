@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.random.alias import LEFTOVER_TOLERANCE, build_rows, row_sums
+from asterism_graphkit.random.alias_build import LEFTOVER_TOLERANCE, build_rows, row_sums
 from asterism_proto.errors import Internal
 from storaged.build.alias_sweep import AliasSweep
 from storaged.build.alias_table import BlockSums
-from storaged.build.block_kernels import threshold_block
 from storaged.build.block_reader import BuildContext
+from storaged.build.build_kernels import threshold_block
 from storaged.build.checkpoints import StepState
-from storaged.store.tables import SCRATCH_ROWS, Columns
+from storaged.store.alias_table_store import SCRATCH_ROWS, Columns
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
@@ -68,7 +68,7 @@ def build_heavy_row(
 ) -> float:
     """Write the thresholds of one row, and return the sum of its weights.
 
-    The bits are those of `asterism_graphkit.random.alias.build_rows`.
+    The bits are those of `asterism_graphkit.random.alias_build.build_rows`.
 
     Parameters
     ----------

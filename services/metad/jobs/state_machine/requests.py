@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
-from metad.jobs.machine.scheduling import ended_job
-from metad.jobs.machine.transition import Transition, find_job
 from metad.jobs.progress import without_rate
+from metad.jobs.state_machine.scheduling import ended_job
+from metad.jobs.state_machine.transition import Transition, find_job
 from metad.model import jobs
 from metad.model.ids import JobId, SpaceId, TaskId
 from metad.model.job_kinds import find_kind, normalize_options

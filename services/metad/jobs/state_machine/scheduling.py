@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from asterism_model.indexes import Index
-from metad.jobs.machine.attempts import backoff_ms
-from metad.jobs.machine.transition import Transition
 from metad.jobs.progress import without_rate
+from metad.jobs.state_machine.attempts import backoff_ms
+from metad.jobs.state_machine.transition import Transition
 from metad.model import jobs
 from metad.model.job_kinds import find_kind
 from metad.model.jobs import Job, JobState, Task

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tests.kit.jobs import A, B, Scenario
 
-from metad.jobs.machine.attempts import backoff_ms
+from metad.jobs.state_machine.attempts import backoff_ms
 from metad.model import jobs
 from metad.model.ids import TaskId
 from metad.model.jobs import JobPolicy, JobState

@@ -15,7 +15,7 @@ from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from asterism_graphkit.random.successive import neumaier_add
 from storaged.kernels.adjacency import ORDER
-from storaged.kernels.neighbors.distinct_edges import REJECTIONS
+from storaged.kernels.neighbors.distinct_edge_sampling import REJECTIONS
 from storaged.kernels.neighbors.fisher_yates import hash_table_bits
 from storaged.kernels.neighbors.index_ranges import (
     MAX_PIECES,

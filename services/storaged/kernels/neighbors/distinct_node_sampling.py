@@ -29,7 +29,7 @@ from storaged.kernels.adjacency import (
     WEIGHTS,
 )
 from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
-from storaged.kernels.neighbors.distinct_edges import REJECTIONS, DistinctParams
+from storaged.kernels.neighbors.distinct_edge_sampling import REJECTIONS, DistinctParams
 from storaged.kernels.neighbors.fisher_yates import find_hash_slot, hash_table_bits
 
 _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)

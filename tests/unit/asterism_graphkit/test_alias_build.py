@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from asterism_graphkit.random import alias
+from asterism_graphkit.random import alias_build
 
 
 def weights_of(kind: str, n: int) -> NDArray[np.float32]:
@@ -44,7 +44,9 @@ CASES = [
 @pytest.mark.parametrize(("kind", "n"), CASES)
 def test_table_implies_the_distribution_of_its_weights(kind: str, n: int) -> None:
     weights = weights_of(kind, n)
-    probabilities = alias.implied_distribution(*alias.pack_thresholds(*alias.build(weights)))
+    probabilities = alias_build.implied_distribution(
+        *alias_build.pack_thresholds(*alias_build.build(weights))
+    )
     exact = weights.astype(np.float64) / math.fsum(weights.tolist())
     assert abs(probabilities - exact).sum() / 2 < 1e-12
     assert not probabilities[weights == 0].any()
@@ -57,20 +59,22 @@ def test_csr_rows_get_the_same_tables_as_single_rows(kind: str, n: int) -> None:
         [weights_of("uniform", 5), weights_of(kind, n), weights_of("lognormal", 11)]
     )
     indptr = np.array([0, 5, 5, 5 + n, 16 + n], np.int64)
-    alias_threshold, alias_fraction, sums = alias.build_rows(indptr, weights)
+    alias_threshold, alias_fraction, sums = alias_build.build_rows(indptr, weights)
     for start, stop, total in zip(indptr[:-1], indptr[1:], sums, strict=True):
-        single_threshold, single_fraction = alias.pack_thresholds(*alias.build(weights[start:stop]))
+        single_threshold, single_fraction = alias_build.pack_thresholds(
+            *alias_build.build(weights[start:stop])
+        )
         np.testing.assert_array_equal(alias_threshold[start:stop], single_threshold)
         np.testing.assert_array_equal(alias_fraction[start:stop], single_fraction)
-        assert total == alias.neumaier_sum(weights[start:stop])
+        assert total == alias_build.neumaier_sum(weights[start:stop])
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])
 @pytest.mark.parametrize(("kind", "n"), [case for case in CASES if case[1] <= 1000])
 def test_blockwise_sweep_is_bitwise_equal_to_one_in_memory(kind: str, n: int, block: int) -> None:
     weights = weights_of(kind, n)
-    prob, targets = alias.build(weights)
-    p = weights.astype(np.float64) * n / alias.neumaier_sum(weights)
+    prob, targets = alias_build.build(weights)
+    p = weights.astype(np.float64) * n / alias_build.neumaier_sum(weights)
     light, heavy = np.flatnonzero(p < 1), np.flatnonzero(~(p < 1)).astype(np.uint32)
     streamed_prob, streamed_targets = np.ones(n), np.arange(n, dtype=np.uint32)
     streamed_prob[light] = p[light]
@@ -80,7 +84,7 @@ def test_blockwise_sweep_is_bitwise_equal_to_one_in_memory(kind: str, n: int, bl
     lights, heavies = light[:block], heavy[:block]
     aliases = np.empty(block, np.uint32)
     while True:
-        count = alias.sweep(
+        count = alias_build.sweep(
             p[lights], aliases[: lights.size], heavies, p[heavies], *finished, cursor, residual
         )
         streamed_prob[finished[0][:count]], streamed_targets[finished[0][:count]] = (
@@ -107,8 +111,8 @@ def test_blockwise_sweep_is_bitwise_equal_to_one_in_memory(kind: str, n: int, bl
 
 
 def test_certain_and_impossible_columns_have_exact_thresholds() -> None:
-    alias_threshold, alias_fraction = alias.pack_thresholds(
-        *alias.build(np.array([0, 1, 1, 0, 2], np.float32))
+    alias_threshold, alias_fraction = alias_build.pack_thresholds(
+        *alias_build.build(np.array([0, 1, 1, 0, 2], np.float32))
     )
     thresholds = (alias_threshold >> np.uint64(32) << np.uint64(32)) | alias_fraction
     aliases = alias_threshold & np.uint64(0xFFFFFFFF)
@@ -120,7 +124,7 @@ def test_certain_and_impossible_columns_have_exact_thresholds() -> None:
 
 def test_a_threshold_is_the_probability_rounded_to_64_bits() -> None:
     prob = np.array([0.5, 2.0**-64, 2.0**-66, 1 - 2.0**-53, 0.1, 1.0])
-    alias_threshold, alias_fraction = alias.pack_thresholds(prob, np.full(6, 7, np.uint32))
+    alias_threshold, alias_fraction = alias_build.pack_thresholds(prob, np.full(6, 7, np.uint32))
     thresholds = [
         (int(h) >> 32 << 32) | int(c) for h, c in zip(alias_threshold, alias_fraction, strict=True)
     ]
@@ -129,24 +133,26 @@ def test_a_threshold_is_the_probability_rounded_to_64_bits() -> None:
 
 
 def test_all_zero_weights_give_self_aliased_columns() -> None:
-    prob, targets = alias.build(np.zeros(3, np.float32))
+    prob, targets = alias_build.build(np.zeros(3, np.float32))
     assert not prob.any()
     np.testing.assert_array_equal(targets, [0, 1, 2])
 
 
 def test_a_sum_is_compensated_and_the_same_by_blocks() -> None:
-    weights = np.r_[1e8, np.full(3 * alias.SUM_BLOCK, 1e-9)].astype(np.float32)
+    weights = np.r_[1e8, np.full(3 * alias_build.SUM_BLOCK, 1e-9)].astype(np.float32)
     exact = math.fsum(weights.astype(np.float64).tolist())
-    assert abs(alias.neumaier_sum(weights) - exact) <= math.ulp(exact)
+    assert abs(alias_build.neumaier_sum(weights) - exact) <= math.ulp(exact)
     blocks = [
-        alias.neumaier_sum(weights[i : i + alias.SUM_BLOCK])
-        for i in range(0, weights.size, alias.SUM_BLOCK)
+        alias_build.neumaier_sum(weights[i : i + alias_build.SUM_BLOCK])
+        for i in range(0, weights.size, alias_build.SUM_BLOCK)
     ]
-    assert alias.neumaier_sum(np.array(blocks)) == alias.neumaier_sum(weights)
+    assert alias_build.neumaier_sum(np.array(blocks)) == alias_build.neumaier_sum(weights)
 
 
 def test_a_table_of_many_rows_loses_nothing_to_rounding() -> None:
     weights = np.random.default_rng(3).pareto(0.5, 300_000).clip(1e-3, 1e30).astype(np.float32)
-    probabilities = alias.implied_distribution(*alias.pack_thresholds(*alias.build(weights)))
+    probabilities = alias_build.implied_distribution(
+        *alias_build.pack_thresholds(*alias_build.build(weights))
+    )
     exact = weights.astype(np.float64) / math.fsum(weights.tolist())
     assert abs(probabilities - exact).sum() / 2 < 1e-13

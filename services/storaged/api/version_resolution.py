@@ -12,7 +12,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
-from storaged.requests import VersionFields, check_types, validate
+from storaged.request_validation import VersionFields, check_types, validate
 
 FILTER_CACHE_BYTES = 512 << 20
 """Default memory for the matching rows of filters, in bytes."""

@@ -17,10 +17,10 @@ from asterism_model.elements import EDGE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Filter
 from storaged.kernels import adjacency
+from storaged.kernels.neighbors import filtered as kernel
 from storaged.kernels.neighbors import index_ranges
-from storaged.kernels.neighbors import indexed as kernel
 from storaged.kernels.neighbors import probabilities as probability
-from storaged.kernels.neighbors import replacement as gather
+from storaged.kernels.neighbors import with_replacement as gather
 from storaged.sampling.cancellation import (
     BLOCK_NODES,
     Checkpoint,
@@ -284,7 +284,7 @@ class _IndexedDraws:
     stats: NDArray[np.float64]
     """Totals of each node: float64, shape (3, m).
 
-    `storaged.kernels.neighbors.indexed.draw_indexed` writes them.
+    `storaged.kernels.neighbors.filtered.draw_indexed` writes them.
     """
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from asterism_proto.errors import Corrupt
 from storaged.store import keys
+from storaged.store.alias_table_store import FAMILIES, SCRATCH_ROWS, StatStore
 from storaged.store.memory_engine import MemoryEngine
-from storaged.store.tables import FAMILIES, SCRATCH_ROWS, StatStore
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class VersionTask:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(
                 f"task {path}: {error!r}; expected the fields of "
-                "storaged.version_tasks.task_records.VersionTask"
+                "storaged.version_tasks.version_task.VersionTask"
             ) from error
 
     def published_stats(

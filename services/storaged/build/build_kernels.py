@@ -342,8 +342,8 @@ def copy_lists(
 def threshold_block(prob: F64, alias: U32, alias_threshold: U64, alias_fraction: U32) -> None:
     """Pack the thresholds of a block of a table.
 
-    Like `asterism_graphkit.random.alias.pack_thresholds`, but certain columns must already be their
-    own aliases. ``prob``, ``alias`` and the outputs are float64[n], uint32[n], uint64[n] and
+    Like `asterism_graphkit.random.alias_build.pack_thresholds`, but certain columns must already be
+    their own aliases. ``prob``, ``alias`` and the outputs are float64[n], uint32[n], uint64[n] and
     uint32[n].
     """
     for i in range(prob.shape[0]):

@@ -11,7 +11,7 @@ import pytest
 from tests.kit.jobs import EDGE, A, B, Scenario, outcome
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
-from metad.jobs import machine
+from metad.jobs import state_machine
 from metad.model import jobs
 from metad.model.jobs import JobPolicy, JobState
 
@@ -300,10 +300,10 @@ def test_recovery_never_publishes_older_over_newer_state() -> None:
 def test_unknown_job_is_refused_with_the_newest_id() -> None:
     scenario = Scenario()
     with pytest.raises(NotFound, match="job 99 does not exist; there are none"):
-        machine.find_job(scenario.state, 99)
+        state_machine.find_job(scenario.state, 99)
     scenario.submit()
     with pytest.raises(NotFound, match="job 99 does not exist; the newest is 1"):
-        machine.find_job(scenario.state, 99)
+        state_machine.find_job(scenario.state, 99)
 
 
 # Dropping and forgetting.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from metad.jobs.machine.transition import Transition
 from metad.jobs.progress import with_rate, without_rate
+from metad.jobs.state_machine.transition import Transition
 from metad.model import jobs
 from metad.model.ids import HostId
 from metad.model.job_kinds import find_kind
