@@ -36,6 +36,10 @@ REASON_KEY = "asterism-reason"
 """Trailing metadata key of the class name of an error."""
 PLACE_KEY = "asterism-place"
 """Trailing metadata key of the location of an error in a text, as JSON."""
+AUTHORIZATION_KEY = "authorization"
+"""Metadata key of a request's credentials: ``Bearer`` and an API key, token or ticket."""
+ON_BEHALF_KEY = "asterism-on-behalf-of"
+"""Metadata key of a forwarded request: the principal that called the forwarding daemon."""
 CALLER_KEY = "asterism-caller"
 """Metadata key of a request that names the caller; a server serves callers in turn."""
 
@@ -148,6 +152,28 @@ class Busy(AsterismError):
     retry = Retry.LATER
 
 
+class QuotaExceeded(Busy):
+    """A limit of the caller is reached; the message names it and the seconds to wait."""
+
+
+class Unauthenticated(AsterismError):
+    """The call has no credentials, or credentials that are not accepted."""
+
+    code = "UNAUTHENTICATED"
+    http = 401
+
+
+class Forbidden(AsterismError):
+    """The caller's roles do not permit the call.
+
+    For a space in which the caller has no role, the message is the same if the space does not
+    exist.
+    """
+
+    code = "PERMISSION_DENIED"
+    http = 403
+
+
 class Unavailable(AsterismError):
     """A required daemon does not respond."""
 
@@ -193,7 +219,10 @@ ALL: tuple[type[AsterismError], ...] = (
     NotFound,
     NotReady,
     Conflict,
+    QuotaExceeded,
     Busy,
+    Unauthenticated,
+    Forbidden,
     Unavailable,
     Deadline,
     Stale,

@@ -94,6 +94,8 @@ STORE = _method_table(storaged_pb2.DESCRIPTOR.services_by_name["Store"])
 """Methods of storaged for graphd, by handler name."""
 CATALOG = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Catalog"])
 """Methods of metad for clients, called through graphd, by handler name."""
+ACCESS = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Access"])
+"""Methods of metad for administrators, called through graphd, by handler name."""
 HEARTBEATS = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Heartbeats"])
 """Methods of metad for storaged and graphd, by handler name."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from asterism_access.principals import LOCAL, Principal
 from asterism_proto.errors import Deadline, NotFound
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content, Transport
@@ -48,6 +49,8 @@ class CallContext:
     The callback runs in another thread. Local calls do not hang up."""
     excluded_s: float = field(default_factory=lambda: _excluded_s())
     """Excluded seconds when the call started; see `exclude_from_deadlines`."""
+    principal: Principal = LOCAL
+    """Caller, as the server authenticated it. Calls within the process are `LOCAL`."""
 
     @classmethod
     def with_timeout(cls, seconds: float) -> CallContext:

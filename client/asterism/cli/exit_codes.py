@@ -30,6 +30,7 @@ class ExitCode(IntEnum):
     CONFLICT = 5
     TIMEOUT = 6
     CORRUPT = 7
+    FORBIDDEN = 8
     INTERRUPTED = 130
 
 
@@ -43,6 +44,8 @@ _BY_ERROR: dict[type[errors.AsterismError], ExitCode] = {
     errors.Deadline: ExitCode.TIMEOUT,
     errors.Stale: ExitCode.UNAVAILABLE,
     errors.Corrupt: ExitCode.CORRUPT,
+    errors.Unauthenticated: ExitCode.FORBIDDEN,
+    errors.Forbidden: ExitCode.FORBIDDEN,
     errors.Internal: ExitCode.FAILED,
 }
 

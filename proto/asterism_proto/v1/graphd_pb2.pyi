@@ -1232,14 +1232,18 @@ class GetRoutesRequest(_message.Message):
     def __init__(self, known_revision: _Optional[int] = ...) -> None: ...
 
 class GetRoutesReply(_message.Message):
-    __slots__ = ("revision", "desired_state", "limits")
+    __slots__ = ("revision", "desired_state", "limits", "ticket", "ticket_s")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     DESIRED_STATE_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    TICKET_S_FIELD_NUMBER: _ClassVar[int]
     revision: int
     desired_state: _metad_pb2.PollReply
     limits: RequestLimits
-    def __init__(self, revision: _Optional[int] = ..., desired_state: _Optional[_Union[_metad_pb2.PollReply, _Mapping]] = ..., limits: _Optional[_Union[RequestLimits, _Mapping]] = ...) -> None: ...
+    ticket: str
+    ticket_s: float
+    def __init__(self, revision: _Optional[int] = ..., desired_state: _Optional[_Union[_metad_pb2.PollReply, _Mapping]] = ..., limits: _Optional[_Union[RequestLimits, _Mapping]] = ..., ticket: _Optional[str] = ..., ticket_s: _Optional[float] = ...) -> None: ...
 
 class RequestLimits(_message.Message):
     __slots__ = ("rows", "memory_bytes", "steps")

@@ -28,6 +28,14 @@ class RemovalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REMOVE_BUILD: _ClassVar[RemovalKind]
     REMOVE_LEFTOVERS: _ClassVar[RemovalKind]
     REMOVE_LOADS: _ClassVar[RemovalKind]
+
+class SpaceRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SPACE_ROLE_UNSPECIFIED: _ClassVar[SpaceRole]
+    READER: _ClassVar[SpaceRole]
+    WRITER: _ClassVar[SpaceRole]
+    BUILDER: _ClassVar[SpaceRole]
+    ADMIN: _ClassVar[SpaceRole]
 LOAD_STATE_UNSPECIFIED: LoadState
 OPEN: LoadState
 COMMITTED: LoadState
@@ -40,6 +48,11 @@ REMOVE_SPACE: RemovalKind
 REMOVE_BUILD: RemovalKind
 REMOVE_LEFTOVERS: RemovalKind
 REMOVE_LOADS: RemovalKind
+SPACE_ROLE_UNSPECIFIED: SpaceRole
+READER: SpaceRole
+WRITER: SpaceRole
+BUILDER: SpaceRole
+ADMIN: SpaceRole
 
 class CreateSpaceRequest(_message.Message):
     __slots__ = ("name", "schema", "if_not_exists")
@@ -700,7 +713,7 @@ class SpaceRoute(_message.Message):
     def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
 
 class PollReply(_message.Message):
-    __slots__ = ("revision", "spaces", "task_assignments", "storaged", "open_loads", "abandoned_loads", "retained_jobs", "cluster", "position", "contains_position", "adopted", "removals")
+    __slots__ = ("revision", "spaces", "task_assignments", "storaged", "open_loads", "abandoned_loads", "retained_jobs", "cluster", "position", "contains_position", "adopted", "removals", "access")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
     TASK_ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -713,6 +726,7 @@ class PollReply(_message.Message):
     CONTAINS_POSITION_FIELD_NUMBER: _ClassVar[int]
     ADOPTED_FIELD_NUMBER: _ClassVar[int]
     REMOVALS_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
     task_assignments: _containers.RepeatedCompositeFieldContainer[TaskAssignment]
@@ -725,7 +739,134 @@ class PollReply(_message.Message):
     contains_position: bool
     adopted: bool
     removals: _containers.RepeatedCompositeFieldContainer[RemovalOrder]
-    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., task_assignments: _Optional[_Iterable[_Union[TaskAssignment, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., retained_jobs: _Optional[_Iterable[_Union[RetainedJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., contains_position: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ...) -> None: ...
+    access: AccessState
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., task_assignments: _Optional[_Iterable[_Union[TaskAssignment, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., retained_jobs: _Optional[_Iterable[_Union[RetainedJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., contains_position: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ..., access: _Optional[_Union[AccessState, _Mapping]] = ...) -> None: ...
+
+class AccessState(_message.Message):
+    __slots__ = ("keys", "grants", "limits")
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedCompositeFieldContainer[ApiKey]
+    grants: _containers.RepeatedCompositeFieldContainer[RoleGrant]
+    limits: _containers.RepeatedCompositeFieldContainer[AccessLimits]
+    def __init__(self, keys: _Optional[_Iterable[_Union[ApiKey, _Mapping]]] = ..., grants: _Optional[_Iterable[_Union[RoleGrant, _Mapping]]] = ..., limits: _Optional[_Iterable[_Union[AccessLimits, _Mapping]]] = ...) -> None: ...
+
+class ApiKey(_message.Message):
+    __slots__ = ("key_id", "principal", "secret_hash", "created_ms", "expires_ms", "revoked_ms", "description")
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    SECRET_HASH_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_MS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    key_id: str
+    principal: str
+    secret_hash: bytes
+    created_ms: int
+    expires_ms: int
+    revoked_ms: int
+    description: str
+    def __init__(self, key_id: _Optional[str] = ..., principal: _Optional[str] = ..., secret_hash: _Optional[bytes] = ..., created_ms: _Optional[int] = ..., expires_ms: _Optional[int] = ..., revoked_ms: _Optional[int] = ..., description: _Optional[str] = ...) -> None: ...
+
+class CreateApiKeyRequest(_message.Message):
+    __slots__ = ("principal", "expires_s", "description")
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_S_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    expires_s: float
+    description: str
+    def __init__(self, principal: _Optional[str] = ..., expires_s: _Optional[float] = ..., description: _Optional[str] = ...) -> None: ...
+
+class CreateApiKeyReply(_message.Message):
+    __slots__ = ("key", "secret")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    key: ApiKey
+    secret: str
+    def __init__(self, key: _Optional[_Union[ApiKey, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class ListApiKeysRequest(_message.Message):
+    __slots__ = ("principal",)
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    def __init__(self, principal: _Optional[str] = ...) -> None: ...
+
+class ApiKeyList(_message.Message):
+    __slots__ = ("keys",)
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedCompositeFieldContainer[ApiKey]
+    def __init__(self, keys: _Optional[_Iterable[_Union[ApiKey, _Mapping]]] = ...) -> None: ...
+
+class RevokeApiKeyRequest(_message.Message):
+    __slots__ = ("key_id",)
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    key_id: str
+    def __init__(self, key_id: _Optional[str] = ...) -> None: ...
+
+class RoleGrant(_message.Message):
+    __slots__ = ("principal", "space", "role")
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    space: str
+    role: SpaceRole
+    def __init__(self, principal: _Optional[str] = ..., space: _Optional[str] = ..., role: _Optional[_Union[SpaceRole, str]] = ...) -> None: ...
+
+class RevokeRoleRequest(_message.Message):
+    __slots__ = ("principal", "space")
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    space: str
+    def __init__(self, principal: _Optional[str] = ..., space: _Optional[str] = ...) -> None: ...
+
+class ListGrantsRequest(_message.Message):
+    __slots__ = ("principal", "space")
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    space: str
+    def __init__(self, principal: _Optional[str] = ..., space: _Optional[str] = ...) -> None: ...
+
+class RoleGrantList(_message.Message):
+    __slots__ = ("grants",)
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    grants: _containers.RepeatedCompositeFieldContainer[RoleGrant]
+    def __init__(self, grants: _Optional[_Iterable[_Union[RoleGrant, _Mapping]]] = ...) -> None: ...
+
+class AccessLimits(_message.Message):
+    __slots__ = ("principal", "space", "calls_per_s", "rows_per_s", "bytes_per_s", "concurrent_calls", "stored_bytes", "pins", "jobs", "share")
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    CALLS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    ROWS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENT_CALLS_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PINS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    space: str
+    calls_per_s: float
+    rows_per_s: float
+    bytes_per_s: float
+    concurrent_calls: int
+    stored_bytes: int
+    pins: int
+    jobs: int
+    share: float
+    def __init__(self, principal: _Optional[str] = ..., space: _Optional[str] = ..., calls_per_s: _Optional[float] = ..., rows_per_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., concurrent_calls: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., pins: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[float] = ...) -> None: ...
+
+class AccessLimitsList(_message.Message):
+    __slots__ = ("limits",)
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    limits: _containers.RepeatedCompositeFieldContainer[AccessLimits]
+    def __init__(self, limits: _Optional[_Iterable[_Union[AccessLimits, _Mapping]]] = ...) -> None: ...
 
 class FindDeadLoadsRequest(_message.Message):
     __slots__ = ("uuid", "space_id", "loads", "cluster")

@@ -54,7 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "task.state is JobState.FINISHED",
         ),
         test=(
-            f"{UNIT}/test_machine_attempts.py"
+            f"{UNIT}/test_state_machine_attempts.py"
             "::test_finished_task_stays_if_its_host_returns_unrestarted"
         ),
         reason="assert <JobState.RUNNING: 2> is <JobState.FINISHED: 3>",
@@ -64,7 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MACHINE_REQUESTS,
         ("failures=0, losses=0,", "losses=0,"),
-        test=f"{UNIT}/test_machine_attempts.py::test_failures_before_a_recovery_do_not_count",
+        test=f"{UNIT}/test_state_machine_attempts.py::test_failures_before_a_recovery_do_not_count",
         reason="assert (<JobState.FAILED: 4>, 2) == (<JobState.RUNNING: 2>,",
     ),
     change(
@@ -72,7 +72,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MACHINE_REQUESTS,
         ("finished_ms=0, outcome=None)", "finished_ms=0)"),
-        test=f"{UNIT}/test_machine_attempts.py::test_recovered_task_has_no_outcome",
+        test=f"{UNIT}/test_state_machine_attempts.py::test_recovered_task_has_no_outcome",
         reason="assert TaskOutcome(totals=(PartitionStats(part=0, element='E",
     ),
     change(
@@ -83,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "return remaining_ms <= 0 or remaining_ms > backoff_ms(transition.policy, task)",
             "return remaining_ms <= 0",
         ),
-        test=f"{UNIT}/test_machine_kinds.py::test_backoff_does_not_grow_if_the_clock_is_set_back",
+        test=f"{UNIT}/test_state_machine_kinds.py::test_backoff_does_not_grow_if_the_clock_is_set_back",
         reason="assert [] == [(1, 2)]",
     ),
     change(
@@ -91,7 +91,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MACHINE_SCHEDULING,
         ("(job.watermark, job.job_id)", "(job.job_id, job.watermark)"),
-        test=f"{UNIT}/test_machine_jobs.py::test_waiting_jobs_run_in_the_order_of_their_commits",
+        test=f"{UNIT}/test_state_machine_jobs.py::test_waiting_jobs_run_in_the_order_of_their_commits",
         reason="assert [<JobState.RUNNING: 2>, <JobState.QUEUE: 1>] == [<Job",
     ),
     change(
@@ -99,7 +99,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MACHINE_SCHEDULING,
         ("{*job.declared, *", "{*"),
-        test=f"{UNIT}/test_machine_kinds.py::test_declared_indexes_are_in_every_version",
+        test=f"{UNIT}/test_state_machine_kinds.py::test_declared_indexes_are_in_every_version",
         reason="assert () == (Index(element=1, type_id=0, column='id', kind=",
     ),
     change(
@@ -107,7 +107,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MACHINE_SCHEDULING,
         ("transition.now_ms - job.finished_ms >=", "transition.now_ms - job.submitted_ms >="),
-        test=f"{UNIT}/test_machine_jobs.py::test_jobs_are_remembered_from_their_end_on",
+        test=f"{UNIT}/test_state_machine_jobs.py::test_jobs_are_remembered_from_their_end_on",
         reason="KeyError: 1",
     ),
     change(
@@ -118,7 +118,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "max(job.started_ms, host_status.since_ms if host_status else 0)",
             "(host_status.since_ms if host_status else 0)",
         ),
-        test=f"{UNIT}/test_machine_attempts.py::test_absence_of_a_host_counts_from_the_job_start",
+        test=f"{UNIT}/test_state_machine_attempts.py::test_absence_of_a_host_counts_from_the_job_start",
         reason="assert (<JobState.RUNNING: 2>, <JobState.FAILED: 4>) == (<Jo",
     ),
     change(
@@ -130,7 +130,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "elif job.state is JobState.RUNNING:",
         ),
         test=(
-            f"{UNIT}/test_machine_attempts.py"
+            f"{UNIT}/test_state_machine_attempts.py"
             "::test_timeout_of_a_host_does_not_change_a_requested_stop"
         ),
         reason="assert <JobState.FAILED: 4> is <JobState.STOPPED: 5>",
@@ -143,7 +143,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "task.measured_ms == 0 or elapsed < 0 or rows_done < task.measured_rows",
             "task.measured_ms == 0 or elapsed < 0",
         ),
-        test=f"{UNIT}/test_machine_kinds.py::test_rate_starts_again_if_rows_decrease",
+        test=f"{UNIT}/test_state_machine_kinds.py::test_rate_starts_again_if_rows_decrease",
         reason="== 0.0",
     ),
     change(
@@ -154,7 +154,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "if counted and etas and (len(etas) == len(unfinished)) else None",
             "if counted and etas else None",
         ),
-        test=f"{UNIT}/test_machine_kinds.py::test_remaining_time_is_unknown_while_a_task_waits",
+        test=f"{UNIT}/test_state_machine_kinds.py::test_remaining_time_is_unknown_while_a_task_waits",
         reason="assert (True, 18.0) == (True, None)",
     ),
     change(
