@@ -195,6 +195,23 @@ class CompiledFiles(IndexDataCacheFile):
                 data = super().load(key)  # type: ignore[no-untyped-call]
         return data
 
+    def _load_index(self) -> Any:
+        """Return the listed files by signature; none if the list cannot be read.
+
+        A list of an earlier release may name classes of modules that exist no longer.
+        """
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except Exception:  # unpickling raises errors of any class
+            return {}
+
+    def _load_data(self, name: str) -> Any:
+        """Return the content of a listed file; OSError, which means none, if it cannot be read."""
+        try:
+            return super()._load_data(name)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise OSError(f"{name}: not compiled code: {error}") from error
+
     def finish(self) -> None:
         """Release the lock, if this process holds it, so that other processes look again."""
         if self._is_missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,24 @@ def test_code_is_listed_only_after_it_is_written(tmp_path: Path) -> None:
     assert set(loaded) <= {None, "of newer steps"}
     assert reader.load("int64") == "of newer steps"
     assert len(list(tmp_path.glob("*.nbc"))) == 1
+
+
+def test_unreadable_lists_and_files_are_replaced(tmp_path: Path) -> None:
+    CompiledFiles(str(tmp_path), "run", "old").save("int64", "of older steps")
+    (index,) = tmp_path.glob("*.nbi")
+    version = pickle.loads(index.read_bytes())
+    # Protocol 0 names the class by its module, which exists no longer.
+    index.write_bytes(pickle.dumps(version) + b"cmoved.kernels\nParams\n.")
+    files = CompiledFiles(str(tmp_path), "run", "new")
+    assert files.load("int64") is None
+    files.save("int64", "of new steps")
+    files.finish()
+    assert CompiledFiles(str(tmp_path), "run", "new").load("int64") == "of new steps"
+    (code,) = tmp_path.glob("*.nbc")
+    code.write_bytes(code.read_bytes()[:-3])
+    again = CompiledFiles(str(tmp_path), "run", "new")
+    assert again.load("int64") is None
+    again.finish()
 
 
 def test_one_of_concurrent_processes_compiles_the_kernel(tmp_path: Path) -> None:
