@@ -11,6 +11,11 @@
                                                                   is in progress
      ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full, or memory is
                                                                   short
+     │   └─ QuotaExceeded      RESOURCE_EXHAUSTED   429   later   a limit of the caller is reached
+     ├─ Unauthenticated        UNAUTHENTICATED      401   never   no credentials, or none that are
+                                                                  accepted
+     ├─ Forbidden              PERMISSION_DENIED    403   never   the caller's roles do not permit
+                                                                  it
      ├─ Unavailable            UNAVAILABLE          503   now     a required daemon does not
                                                                   respond
      │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the deadline of the call has
@@ -28,6 +33,7 @@ errors to gRPC statuses and back."""
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import ClassVar
@@ -36,6 +42,8 @@ REASON_KEY = "asterism-reason"
 """Trailing metadata key of the class name of an error."""
 PLACE_KEY = "asterism-place"
 """Trailing metadata key of the location of an error in a text, as JSON."""
+RETRY_AFTER_KEY = "asterism-retry-after-s"
+"""Trailing metadata key of the seconds before which a retry is futile, as a decimal number."""
 AUTHORIZATION_KEY = "authorization"
 """Metadata key of a request's credentials: ``Bearer`` and an API key, token or ticket."""
 ON_BEHALF_KEY = "asterism-on-behalf-of"
@@ -103,6 +111,8 @@ class AsterismError(Exception):
     code: ClassVar[str] = "UNKNOWN"
     http: ClassVar[int] = 500
     retry: ClassVar[Retry] = Retry.NEVER
+    retry_after_s = 0.0
+    """Seconds before which a retry is futile; 0: not known. Clients wait at least that long."""
 
     def __init__(self, message: str = "", place: SourceLocation | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
@@ -153,7 +163,21 @@ class Busy(AsterismError):
 
 
 class QuotaExceeded(Busy):
-    """A limit of the caller is reached; the message names it and the seconds to wait."""
+    """A limit of the caller is reached; the message names it and the seconds to wait.
+
+    Parameters
+    ----------
+    message : str
+    place : SourceLocation, optional
+    retry_after_s : float
+        Seconds until the limit permits the call; 0: not known.
+    """
+
+    def __init__(
+        self, message: str = "", place: SourceLocation | None = None, retry_after_s: float = 0.0
+    ) -> None:
+        super().__init__(message, place)
+        self.retry_after_s = retry_after_s
 
 
 class Unauthenticated(AsterismError):
@@ -235,8 +259,21 @@ BY_REASON = {cls.__name__: cls for cls in ALL}
 BY_CODE = {cls.code: cls for cls in ALL}
 
 
+def parse_retry_after(text: str | None) -> float:
+    """Return the seconds in the text from the wire; 0 if it contains no finite number above 0."""
+    try:
+        seconds = float(text or 0)
+    except ValueError:
+        return 0.0
+    return seconds if 0 < seconds < math.inf else 0.0
+
+
 def from_status(
-    code: str, message: str, reason: str | None = None, place: str | None = None
+    code: str,
+    message: str,
+    reason: str | None = None,
+    place: str | None = None,
+    retry_after_s: float = 0.0,
 ) -> AsterismError:
     """Return the error that a server sent.
 
@@ -250,6 +287,8 @@ def from_status(
         Class name from the trailing metadata. If it is absent or unknown, the code decides.
     place : str, optional
         Location of the error in a text, from the trailing metadata.
+    retry_after_s : float
+        Seconds before which a retry is futile; 0: not known.
 
     Returns
     -------
@@ -262,4 +301,6 @@ def from_status(
             if code == "CANCELLED"
             else Internal(f"{code}: {message}")
         )
-    return cls(message, SourceLocation.from_json(place) if place else None)
+    error = cls(message, SourceLocation.from_json(place) if place else None)
+    error.retry_after_s = retry_after_s
+    return error

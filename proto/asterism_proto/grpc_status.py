@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from asterism_proto.errors import (
     PLACE_KEY,
     REASON_KEY,
+    RETRY_AFTER_KEY,
     AsterismError,
     Deadline,
     Internal,
     InvalidRequest,
     Unavailable,
     from_status,
+    parse_retry_after,
 )
 
 if TYPE_CHECKING:
@@ -66,8 +68,11 @@ def status_from_error(error: AsterismError) -> GrpcStatus:
         else raw[:MAX_DETAILS_BYTES].decode(errors="ignore") + " ..."
     )
     place = () if error.place is None else ((PLACE_KEY, error.place.to_json()),)
+    wait = ((RETRY_AFTER_KEY, f"{error.retry_after_s:.3f}"),) if error.retry_after_s > 0 else ()
     return GrpcStatus(
-        code=error.code, details=details, metadata=((REASON_KEY, type(error).__name__), *place)
+        code=error.code,
+        details=details,
+        metadata=((REASON_KEY, type(error).__name__), *place, *wait),
     )
 
 
@@ -112,7 +117,13 @@ def error_from_status(status: GrpcStatus, peer: str) -> AsterismError:
             f"{peer}: a message of {int(sizes[1]):,} bytes is larger than the maximum of "
             f"{int(sizes[2]):,} bytes; split the request"
         )
-    return from_status(code, details, reason, metadata.get(PLACE_KEY))
+    return from_status(
+        code,
+        details,
+        reason,
+        metadata.get(PLACE_KEY),
+        parse_retry_after(metadata.get(RETRY_AFTER_KEY)),
+    )
 
 
 def _cause(details: str) -> str:

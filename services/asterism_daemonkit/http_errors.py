@@ -6,6 +6,7 @@ A message reads ``field=value: expected ...``, as in errors over gRPC.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -50,7 +51,14 @@ def handle_error(_: Request, error: Exception) -> JSONResponse:
         asterism_error.message,
         asterism_error.http,
         asterism_error.place,
+        retry_after_headers(asterism_error),
     )
+
+
+def retry_after_headers(error: AsterismError) -> dict[str, str]:
+    """Return the header with the seconds before which a retry is futile, if they are known."""
+    seconds = math.ceil(error.retry_after_s)
+    return {"Retry-After": str(seconds)} if seconds > 0 else {}
 
 
 def add_error_handlers(app: FastAPI) -> None:

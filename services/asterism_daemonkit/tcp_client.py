@@ -13,7 +13,8 @@ little endian::
     request    u32 magic, u32 method, u64 timeout in microseconds, u64 length, then the frame
                without its envelope
     reply      u32 magic, u32 status, u64 length, then the frame; if status is not 0, the class of
-               an error, a line feed, its text
+               an error, a line feed, its text. The status of an error is 1, plus 256 times the
+               milliseconds before which a retry is futile
 
 A method is identified by the CRC-32 of its path."""
 
@@ -345,7 +346,7 @@ class _SentCall:
         )
         if status:
             reason, _, text = bytes(body).decode(errors="replace").partition("\n")
-            raise from_status("UNKNOWN", text, reason)
+            raise from_status("UNKNOWN", text, reason, retry_after_s=(status >> 8) / 1e3)
         return framing.decode(body, self._method.reply, envelope=False)
 
     def abandon(self) -> None:

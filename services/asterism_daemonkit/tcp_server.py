@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import secrets
 import select
 import socket
@@ -52,6 +53,8 @@ _IDLE_TIMEOUT_S = 600.0
 _REPLY_TIMEOUT_S = 60.0
 """Seconds that a caller may take to accept its reply before the connection is closed."""
 _MAX_CONNECTIONS = 1024
+_MAX_WAIT_MS = (1 << 24) - 1
+"""Longest wait that the status of a reply can state."""
 
 
 class TcpServer:
@@ -288,7 +291,8 @@ class TcpServer:
 
 def _error_reply(error: AsterismError) -> list[bytes | memoryview]:
     raw = f"{type(error).__name__}\n{error.message}".encode(errors="replace")
-    return [REPLY.pack(MAGIC, 1, len(raw)), raw]
+    wait_ms = min(math.ceil(error.retry_after_s * 1e3), _MAX_WAIT_MS)
+    return [REPLY.pack(MAGIC, 1 | wait_ms << 8, len(raw)), raw]
 
 
 def _has_hung_up(connection: socket.socket) -> bool:

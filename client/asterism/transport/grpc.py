@@ -291,9 +291,8 @@ class GrpcTransport:
                     method.path not in NON_IDEMPOTENT_METHODS
                     or (isinstance(error, Unavailable) and error.never_arrived)
                 )
-                pause = min(_FIRST_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S) * random.uniform(
-                    0.5, 1.0
-                )
+                backoff = min(_FIRST_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S)
+                pause = max(backoff * random.uniform(0.5, 1.0), error.retry_after_s)
                 if (
                     not retryable
                     or attempt + 1 == _ATTEMPTS

@@ -51,8 +51,8 @@ def retry_read(operation: Callable[[], Value], seconds: float) -> Value:
             return operation()
         except ClientClosed:
             raise
-        except (Unavailable, Busy, NotReady, Stale):
-            wait = pause * random.uniform(0.5, 1.0)
+        except (Unavailable, Busy, NotReady, Stale) as error:
+            wait = max(pause * random.uniform(0.5, 1.0), error.retry_after_s)
             if time.monotonic() + wait >= deadline:
                 raise
             time.sleep(wait)

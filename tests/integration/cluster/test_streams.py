@@ -38,6 +38,7 @@ from asterism_proto.errors import (
     Deadline,
     Internal,
     InvalidRequest,
+    QuotaExceeded,
     Unavailable,
 )
 from asterism_proto.framing import DTYPES, Frame
@@ -87,6 +88,17 @@ def test_errors_keep_their_type_and_the_connection(kind: type[Exception]) -> Non
         )
         assert server.ask(2) == [2]
         assert server.connections() == 1
+
+
+def test_an_error_states_the_wait_before_a_retry() -> None:
+    def respond(frame: Frame, call: CallContext) -> Frame:
+        raise QuotaExceeded("rows_per_s=10: used up by 'alice'", retry_after_s=0.2304)
+
+    with endpoints(respond) as daemon:
+        with pytest.raises(QuotaExceeded, match="rows_per_s=10") as caught:
+            daemon.ask(1)
+        assert daemon.transports_used == ["stream"]
+    assert caught.value.retry_after_s == 0.231
 
 
 def test_concurrent_calls_get_their_own_replies() -> None:

@@ -13,6 +13,7 @@ from asterism_proto.errors import (
     InvalidRequest,
     NotFound,
     NotReady,
+    QuotaExceeded,
     Stale,
     Unavailable,
 )
@@ -29,6 +30,21 @@ def test_transient_errors_are_retried(error: type[AsterismError]) -> None:
 
     assert retry_read(call, 30) == "there"
     assert failures == []
+
+
+def test_a_retry_waits_as_long_as_the_service_asks() -> None:
+    failures: list[AsterismError] = [QuotaExceeded("calls_per_s=1: used up", retry_after_s=0.4)]
+
+    def call() -> float:
+        if failures:
+            raise failures.pop()
+        return time.monotonic()
+
+    started_at = time.monotonic()
+    assert retry_read(call, 30) - started_at >= 0.4, "the first pause is 0.2 s at most"
+    failures.append(QuotaExceeded("calls_per_s=1: used up", retry_after_s=31.0))
+    with pytest.raises(QuotaExceeded):
+        retry_read(call, 30)
 
 
 def test_permanent_errors_raise_at_once_others_at_timeout() -> None:

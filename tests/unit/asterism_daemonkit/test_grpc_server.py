@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -13,6 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.kit.waiting import HANG_S
 
+from asterism.transport.grpc import GrpcTransport
 from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import GrpcServer
@@ -185,3 +187,18 @@ def test_calls_are_counted_by_method_and_code(serve: Serve) -> None:
         b'asterism_calls_total{code="NOT_FOUND",daemon="testd",method="DropSpace"} 1.0'
         in metrics.render()
     )
+
+
+def test_a_client_retries_no_earlier_than_the_server_asks(serve: Serve) -> None:
+    called_at: list[float] = []
+
+    def handler(request: object, call: CallContext) -> metad_pb.SpaceList:
+        called_at.append(time.monotonic())
+        if len(called_at) == 1:
+            raise errors.QuotaExceeded("calls_per_s=1: used up", retry_after_s=0.3)
+        return metad_pb.SpaceList()
+
+    client = GrpcTransport(serve(handler).address)
+    client.call(CATALOG["list_spaces"], common_pb.Empty(), HANG_S)
+    client.close()
+    assert called_at[1] - called_at[0] >= 0.3, "the first back-off is 0.05 s at most"

@@ -20,6 +20,7 @@ from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
 from asterism_daemonkit.http_models import HttpModel
 from asterism_daemonkit.http_server import HttpServer, create_app
 from asterism_daemonkit.metrics import Metrics
+from asterism_proto.errors import QuotaExceeded
 
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 JSON = {"content-type": "application/json"}
@@ -47,6 +48,8 @@ def letter_router() -> APIRouter:
     @api.get("/letters/{name}")
     def get_letter(name: str, page: Annotated[int, Query(ge=1)] = 1) -> str:
         """Return a letter."""
+        if name == "one-too-many":
+            raise QuotaExceeded("calls_per_s=100: used up by 'alice'", retry_after_s=1.2)
         return f"{name} {page}"
 
     return api
@@ -165,6 +168,13 @@ def test_an_invalid_parameter_is_refused_by_its_name(app: FastAPI) -> None:
     reply = send(app, "GET", "/letters/x?page=0", headers={})
     assert reply.status_code == 422
     assert message(reply) == "page='0': expected greater than or equal to 1"
+
+
+def test_a_reached_limit_names_the_seconds_to_wait(app: FastAPI) -> None:
+    reply = send(app, "GET", "/letters/one-too-many")
+    assert (reply.status_code, reply.json()["error"]) == (429, "QuotaExceeded")
+    assert reply.headers["Retry-After"] == "2"
+    assert "Retry-After" not in send(app, "GET", "/letters/a", headers={}).headers
 
 
 def test_an_unknown_route_is_answered_with_similar_ones(app: FastAPI) -> None:

@@ -8,6 +8,7 @@ from asterism_proto.errors import (
     ALL,
     PLACE_KEY,
     REASON_KEY,
+    RETRY_AFTER_KEY,
     AsterismError,
     Busy,
     Conflict,
@@ -17,6 +18,7 @@ from asterism_proto.errors import (
     InvalidRequest,
     NotFound,
     NotReady,
+    QuotaExceeded,
     SourceLocation,
     Stale,
     Unavailable,
@@ -131,6 +133,21 @@ def test_error_survives_the_wire(error_class: type[AsterismError]) -> None:
 
 def test_error_without_a_place_sends_none() -> None:
     assert status_from_error(NotFound("no space")).metadata == ((REASON_KEY, "NotFound"),)
+
+
+def test_seconds_before_a_retry_survive_the_wire() -> None:
+    status = status_from_error(QuotaExceeded("calls_per_s=100: used up", retry_after_s=0.2304))
+    assert (RETRY_AFTER_KEY, "0.230") in status.metadata
+    error = error_from_status(status, PEER)
+    assert (type(error), error.retry_after_s) == (QuotaExceeded, 0.23)
+    assert status_from_error(Busy("full")).metadata == ((REASON_KEY, "Busy"),)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "nan", "inf"])
+def test_a_damaged_number_of_seconds_is_left_out(text: str) -> None:
+    metadata = ((REASON_KEY, "Busy"), (RETRY_AFTER_KEY, text))
+    status = GrpcStatus(code="RESOURCE_EXHAUSTED", details="full", metadata=metadata)
+    assert error_from_status(status, PEER).retry_after_s == 0.0
 
 
 def test_damaged_place_is_left_out() -> None:
