@@ -46,7 +46,7 @@ def test_every_package_is_in_one_distribution(root: Path) -> None:
     assert packages_of(root, ".") == package_folders(root, "client", "proto")
     assert packages_of(root, "services") == package_folders(root, "services")
     assert len(packages_of(root, ".")) == 4
-    assert len(packages_of(root, "services")) == 6
+    assert len(packages_of(root, "services")) == 7
 
 
 def test_both_distributions_have_one_version(root: Path) -> None:
