@@ -153,11 +153,19 @@ def test_drop_asks_and_help_needs_no_colon(terminal: Terminal, address: str) -> 
     assert terminal.wait_exit_code() == 0
 
 
-def test_ctrl_d_while_a_statement_runs_ends_the_console(terminal: Terminal, tmp_path: Path) -> None:
+def test_keys_typed_while_a_statement_runs_reach_the_prompt(
+    terminal: Terminal, tmp_path: Path
+) -> None:
     script = tmp_path / "slow.ngql"
     os.mkfifo(script)
     terminal.type(f":source {script}\r")
     with script.open("w") as file:  # opens once the console reads it, and so between its prompts
+        terminal.type("SHOW EDGES;\r")
+        file.write("SHOW TAGS;\n")
+    results = terminal.wait_for_text(r"(?s).*item.*buys.*shop>$")
+    assert "SHOW EDGES" not in results.partition("item")[0]  # no echo among the results
+    terminal.type(f":source {script}\r")
+    with script.open("w") as file:
         terminal.type("\x04")
         file.write("SHOW TAGS;\n")
     terminal.wait_for_text("item")

@@ -215,13 +215,14 @@ def _keys_between_prompts() -> Iterator[None]:
     """Leave keys that are typed while a statement runs to the next prompt.
 
     A terminal in line mode would replace Ctrl-D by a NUL, which no prompt takes for an end, and
-    would print keys among the results. Ctrl-C stays a signal.
+    Enter by a line feed, and would print keys among the results. Ctrl-C stays a signal.
     """
     if termios is None or not sys.stdin.isatty():
         yield
         return
     saved = termios.tcgetattr(sys.stdin)
     settings = termios.tcgetattr(sys.stdin)
+    settings[0] &= ~termios.ICRNL  # input modes
     settings[3] &= ~(termios.ICANON | termios.ECHO)  # local modes
     termios.tcsetattr(sys.stdin, termios.TCSANOW, settings)
     try:
