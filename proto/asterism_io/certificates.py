@@ -177,11 +177,16 @@ class ReloadedFiles(Generic[T]):
         Files; empty names are left out.
     load : callable
         Returns the value, or raises InvalidRequest.
+    events : str
+        First word of the log events: ``certificates`` for ``certificates_reloaded``.
     """
 
-    def __init__(self, paths: Sequence[str], load: Callable[[], T]) -> None:
+    def __init__(
+        self, paths: Sequence[str], load: Callable[[], T], events: str = "certificates"
+    ) -> None:
         self._paths = [path for path in paths if path]
         self._load = load
+        self._events = events
         self._seen = self._look()
         self._current = (load(), 0)
 
@@ -192,9 +197,9 @@ class ReloadedFiles(Generic[T]):
             self._seen = seen
             try:
                 self._current = (self._load(), self._current[1] + 1)
-                logger.info("certificates_reloaded", extra={"files": ",".join(self._paths)})
+                logger.info("%s_reloaded", self._events, extra={"files": ",".join(self._paths)})
             except InvalidRequest as error:
-                logger.warning("certificates_not_reloaded", extra={"reason": error.message})
+                logger.warning("%s_not_reloaded", self._events, extra={"reason": error.message})
         return self._current
 
     def _look(self) -> tuple[tuple[int, int, int] | None, ...]:
@@ -249,12 +254,12 @@ def reason_of(error: OSError) -> str:
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
-    """Return what changes when a file is replaced or written; None if it is missing."""
+    """Return what changes when a file is replaced, written or given rights; None if missing."""
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # also a name that no file can have
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def is_readable_by_others(path: str) -> bool:
