@@ -41,6 +41,7 @@ _ROLES_BY_PACKAGE: Mapping[str, frozenset[str]] = {
     "storaged": frozenset({"storaged"}),
     "graphd": frozenset({"graphd"}),
     "asterism_graphkit": frozenset({"storaged", "graphd"}),
+    "asterism_access": frozenset({"metad", "storaged", "graphd"}),
     "asterism_daemonkit": frozenset({"metad", "storaged", "graphd"}),
     "asterism_model": frozenset({"metad", "storaged", "graphd"}),
     "asterism_proto": frozenset({"metad", "storaged", "graphd"}),
