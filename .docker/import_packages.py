@@ -14,6 +14,7 @@ MODULES = (
     "grpc",
     "grpc_health.v1.health",
     "grpc_reflection.v1alpha.reflection",
+    "jwt",
     "lark",
     "numpy",
     "prometheus_client",
