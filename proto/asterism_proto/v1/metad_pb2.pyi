@@ -378,7 +378,7 @@ class ManifestRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Pin(_message.Message):
-    __slots__ = ("pin_id", "space_id", "space", "version", "owner", "term_s", "created_ms", "expires_ms")
+    __slots__ = ("pin_id", "space_id", "space", "version", "owner", "term_s", "created_ms", "expires_ms", "principal")
     PIN_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -387,6 +387,7 @@ class Pin(_message.Message):
     TERM_S_FIELD_NUMBER: _ClassVar[int]
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     pin_id: int
     space_id: int
     space: str
@@ -395,7 +396,8 @@ class Pin(_message.Message):
     term_s: float
     created_ms: int
     expires_ms: int
-    def __init__(self, pin_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., version: _Optional[int] = ..., owner: _Optional[str] = ..., term_s: _Optional[float] = ..., created_ms: _Optional[int] = ..., expires_ms: _Optional[int] = ...) -> None: ...
+    principal: str
+    def __init__(self, pin_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., version: _Optional[int] = ..., owner: _Optional[str] = ..., term_s: _Optional[float] = ..., created_ms: _Optional[int] = ..., expires_ms: _Optional[int] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class PinVersionRequest(_message.Message):
     __slots__ = ("space", "version", "term_s", "owner")
@@ -823,6 +825,12 @@ class RevokeRoleRequest(_message.Message):
     principal: str
     space: str
     def __init__(self, principal: _Optional[str] = ..., space: _Optional[str] = ...) -> None: ...
+
+class RevokeRoleReply(_message.Message):
+    __slots__ = ("notice",)
+    NOTICE_FIELD_NUMBER: _ClassVar[int]
+    notice: str
+    def __init__(self, notice: _Optional[str] = ...) -> None: ...
 
 class ListGrantsRequest(_message.Message):
     __slots__ = ("principal", "space")
