@@ -20,9 +20,11 @@ from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
-from asterism_proto.errors import Conflict, Corrupt
-from asterism_proto.methods import CATALOG, HEARTBEATS
+from asterism_proto.errors import Conflict, Corrupt, NotReady
+from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb
+from metad.access_api import AccessApi
+from metad.access_service import AccessService
 from metad.api import CatalogApi, HeartbeatsApi
 from metad.catalog.catalog import Catalog
 from metad.catalog_followers import Followers
@@ -35,6 +37,7 @@ from metad.jobs.driver import Driver
 from metad.jobs.retention import recoverable_jobs
 from metad.maintenance import Maintenance
 from metad.membership import Cluster
+from metad.model.access import ApiKeyGenerator, ApiKeySecret
 from metad.model.hosts import Role
 from metad.model.jobs import Job, JobState
 from metad.service import CatalogService
@@ -56,6 +59,7 @@ class Components:
         uuid: str,
         accept_other_folder: bool = True,
         clock: Clock,
+        generate_api_key: ApiKeyGenerator,
     ) -> None:
         self.catalog = Catalog(
             store,
@@ -109,6 +113,13 @@ class Components:
             addresses=settings.addresses(),
             clock=clock,
         )
+        self.access_service = AccessService(
+            change_feed=self.change_feed,
+            catalog=self.catalog,
+            followers=self.followers,
+            clock=clock,
+            generate_api_key=generate_api_key,
+        )
         self.maintenance = Maintenance(
             store=store,
             change_feed=self.change_feed,
@@ -127,7 +138,7 @@ class Components:
         )
         self._clock = clock
         self._keep_builds_ms = int(settings.keep_builds_s * 1000)
-        desired_state = DesiredStateBuilder(
+        self.desired_state = DesiredStateBuilder(
             change_feed=self.change_feed,
             catalog=self.catalog,
             cluster=self.cluster,
@@ -136,6 +147,9 @@ class Components:
         )
         self.catalog_handlers: dict[str, Handler] = handlers_of(
             CATALOG, CatalogApi(self.service, self.followers)
+        )
+        self.access_handlers: dict[str, Handler] = handlers_of(
+            ACCESS, AccessApi(self.access_service)
         )
         self.heartbeats_handlers: dict[str, Handler] = handlers_of(
             HEARTBEATS,
@@ -146,7 +160,7 @@ class Components:
                 cluster=self.cluster,
                 host_registry=self.host_registry,
                 followers=self.followers,
-                desired_state=desired_state,
+                desired_state=self.desired_state,
                 lease_s=settings.lease_s,
             ),
         )
@@ -175,6 +189,8 @@ class Metad:
     settings : MetadSettings
     tls : DaemonTls, optional
         Certificates of the ports. Default: the ports are not encrypted.
+    generate_api_key : callable, optional
+        Returns a new API key. Default: API keys cannot be created.
 
     Raises
     ------
@@ -184,7 +200,13 @@ class Metad:
         If the stored catalog cannot be decoded.
     """
 
-    def __init__(self, settings: MetadSettings, *, tls: DaemonTls | None = None) -> None:
+    def __init__(
+        self,
+        settings: MetadSettings,
+        *,
+        tls: DaemonTls | None = None,
+        generate_api_key: ApiKeyGenerator | None = None,
+    ) -> None:
         self.settings, self._tls = settings, tls
         self._identity = open_folder(settings.data, "metad")
         with ExitStack() as undo:
@@ -198,6 +220,7 @@ class Metad:
                     uuid=self._identity.uuid,
                     accept_other_folder=self._identity.incarnation == 1,
                     clock=steady_clock(),
+                    generate_api_key=generate_api_key or _refuse_api_key,
                 )
             except (Corrupt, Conflict) as error:
                 path = str(settings.data / "catalog")
@@ -207,6 +230,7 @@ class Metad:
             undo.pop_all()
         self.handlers: dict[str, Handler] = {
             **self.components.catalog_handlers,
+            **self.components.access_handlers,
             **self.components.heartbeats_handlers,
         }
         self.metrics = Metrics("metad")
@@ -230,6 +254,7 @@ class Metad:
             address=self.settings.listen,
             services={
                 services["Catalog"].full_name: (CATALOG, self.components.catalog_handlers),
+                services["Access"].full_name: (ACCESS, self.components.access_handlers),
                 services["Heartbeats"].full_name: (HEARTBEATS, self.components.heartbeats_handlers),
             },
             workers=self.settings.grpc_workers,
@@ -333,3 +358,7 @@ class Metad:
 
     def _jobs_in_state(self, state: JobState) -> int:
         return sum(job.state is state for job in self.components.driver.state.jobs.values())
+
+
+def _refuse_api_key() -> ApiKeySecret:
+    raise NotReady("API keys: expected a generator of keys; start metad with access control")

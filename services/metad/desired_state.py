@@ -18,8 +18,8 @@ from metad.model.hosts import Role
 from metad.model.ids import HostId
 from metad.model.job_kinds import find_kind
 from metad.model.jobs import Job
+from metad.wire import access, hosts
 from metad.wire import catalog as wire
-from metad.wire import hosts
 
 
 class DesiredStateBuilder:
@@ -51,6 +51,8 @@ class DesiredStateBuilder:
         """Cached manifest messages by (space, version).
 
         A manifest never changes and may carry many totals."""
+        self._access_message: tuple[int, metad_pb.AccessState] | None = None
+        """Cache: the number of changes of the access records, with their message."""
 
     def reply(self, role: Role, uuid: HostId, status: FollowerStatus) -> metad_pb.PollReply:
         """Return the desired state of one daemon at one revision.
@@ -67,11 +69,25 @@ class DesiredStateBuilder:
             )
             if status is FollowerStatus.AHEAD:
                 return reply
+            reply.access.CopyFrom(self.access_state())
             if role is Role.STORAGED:
                 self._add_storaged_state(reply, uuid)
             else:
                 self._add_graphd_state(reply)
             return reply
+
+    def access_state(self) -> metad_pb.AccessState:
+        """Return the API keys, grants and limits.
+
+        The message is shared and does not change: after a change, another one is returned."""
+        with self._change_feed.lock:
+            records = self._catalog.access
+            if self._access_message is None or self._access_message[0] != records.changes:
+                message = access.access_state_to_proto(
+                    records.api_keys(), records.grants(), records.limits()
+                )
+                self._access_message = records.changes, message
+            return self._access_message[1]
 
     def _add_storaged_state(self, reply: metad_pb.PollReply, uuid: HostId) -> None:
         for space in self._catalog.spaces.all():

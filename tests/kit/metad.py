@@ -5,12 +5,15 @@ In process, a test can make its store fail.
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from asterism_daemonkit.calls import LocalTransport
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.methods import CATALOG, HEARTBEATS
+from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -31,6 +34,21 @@ SCHEMA = Schema(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class GeneratedKey:
+    """An API key with its secret."""
+
+    key_id: str
+    text: str = field(repr=False)
+    hash: bytes = field(repr=False)
+
+
+def generate_api_key() -> GeneratedKey:
+    """Return a random API key."""
+    key_id, secret = secrets.token_urlsafe(9), secrets.token_urlsafe(32)
+    return GeneratedKey(key_id, f"ak_{key_id}_{secret}", hashlib.sha256(secret.encode()).digest())
+
+
 class MetadClient:
     """Calls of clients and daemons to a metad."""
 
@@ -40,6 +58,10 @@ class MetadClient:
     def ask(self, name: str, request: Any) -> Any:
         """Call a method of the catalog service."""
         return self._transport.call(CATALOG[name], request, 10.0)
+
+    def access(self, name: str, request: Any) -> Any:
+        """Call a method of the access service."""
+        return self._transport.call(ACCESS[name], request, 10.0)
 
     def heartbeat(
         self,
@@ -201,7 +223,11 @@ class InProcessMetad(MetadClient):
         self.store = store or MemoryStore()
         self.now_ms = now_ms
         self.components = Components(
-            MetadSettings(**settings), store=self.store, uuid=uuid, clock=lambda: self.now_ms
+            MetadSettings(**settings),
+            store=self.store,
+            uuid=uuid,
+            clock=lambda: self.now_ms,
+            generate_api_key=generate_api_key,
         )
         for host in (
             self.components.cluster.online(Role.STORAGED) if confirmed else ()
@@ -211,11 +237,12 @@ class InProcessMetad(MetadClient):
                     uuid=host.uuid, role=host.role, cluster="", position=None, highest=HighestIds()
                 )
             )
-        super().__init__(
-            LocalTransport(
-                {**self.components.catalog_handlers, **self.components.heartbeats_handlers}
-            )
-        )
+        self.handlers = {
+            **self.components.catalog_handlers,
+            **self.components.access_handlers,
+            **self.components.heartbeats_handlers,
+        }
+        super().__init__(LocalTransport(self.handlers))
 
     def advance_clock(self, seconds: float) -> None:
         """Advance the clock, and run the maintenance that is due."""

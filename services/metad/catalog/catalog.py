@@ -1,4 +1,4 @@
-"""The catalog: spaces, loads, versions, restores, pins and removals over one store."""
+"""The catalog: spaces, loads, versions, restores, pins, removals and access over one store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, Corrupt
+from metad.catalog.access import AccessRecords
 from metad.catalog.history import History
 from metad.catalog.loads import Loads
 from metad.catalog.pins import PinLimits, Pins
@@ -26,7 +27,7 @@ _FORMAT = b"1"
 
 
 class Catalog:
-    """Spaces, loads, versions, restores, pins and removals, and the id of their cluster.
+    """Spaces, loads, versions, restores, pins, removals and access, and their cluster's id.
 
     Parameters
     ----------
@@ -97,6 +98,7 @@ class Catalog:
         self.versions = Versions(store, self.spaces)
         self.restores = Restores(store, self.spaces, self.loads)
         self.pins = Pins(store, pin_limits or PinLimits(), now_ms=now_ms)
+        self.access = AccessRecords(store, self.spaces)
 
     def drop(self, space: Space, *, now_ms: int) -> PendingWrite:
         """Return the write that deletes a space and requests removal of its data."""
@@ -112,6 +114,7 @@ class Catalog:
         return _combined(
             self.removals.add([removal]),
             self.pins.drop(space.space_id),
+            self.access.drop(space.space_id),
             self.restores.end(space.space_id),
             self.versions.drop(space.space_id),
             self.loads.drop(space.space_id),

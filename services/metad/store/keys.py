@@ -26,6 +26,10 @@
     1/job/JOB                      a job with its tasks
     1/result/JOB/TASK              outcome of a finished task, until its job publishes
     1/pin/PIN                      a lease on a version as it was created; renewals are in memory
+    1/api-key/KEY                  an API key, with the hash of its secret
+    1/grant/SPACE/PRINCIPAL        role of a principal in a space; SPACE 0 is every space
+    1/access-limits/SPACE/PRINCIPAL
+                                   limits of a principal in a space; SPACE 0 is all spaces together
 """
 
 from __future__ import annotations
@@ -60,6 +64,9 @@ HOSTS = _FORMAT + b"host/"
 JOBS = _FORMAT + b"job/"
 RESULTS = _FORMAT + b"result/"
 PINS = _FORMAT + b"pin/"
+API_KEYS = _FORMAT + b"api-key/"
+GRANTS = _FORMAT + b"grant/"
+ACCESS_LIMITS = _FORMAT + b"access-limits/"
 
 
 def _padded(*numbers: int) -> bytes:
@@ -139,6 +146,26 @@ def result_key(job_id: int, task_id: int) -> bytes:
 def pin_key(pin_id: int) -> bytes:
     """Return the key of a pin."""
     return PINS + _padded(pin_id)
+
+
+def api_key_key(key_id: str) -> bytes:
+    """Return the key of an API key."""
+    return API_KEYS + key_id.encode()
+
+
+def grant_key(space_id: int, principal: str) -> bytes:
+    """Return the key of a principal's role in a space; space id 0 is every space."""
+    return GRANTS + _padded(space_id) + b"/" + principal.encode()
+
+
+def access_limits_key(space_id: int, principal: str) -> bytes:
+    """Return the key of a principal's limits in a space; space id 0 is all spaces together."""
+    return ACCESS_LIMITS + _padded(space_id) + b"/" + principal.encode()
+
+
+def space_number(key: bytes) -> int:
+    """Return the space id in the key of a grant or of access limits."""
+    return int(key.split(b"/", 3)[2])
 
 
 def term_key(number: int) -> bytes:

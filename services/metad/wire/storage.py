@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from asterism_model.indexes import Index
-from asterism_proto.errors import Corrupt
+from asterism_proto.errors import Corrupt, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
+from metad.model.access import AccessLimits, ApiKey, RoleGrant
 from metad.model.catalog import Chunk, LoadRecord, Manifest, Pin, Space
 from metad.model.hosts import Host
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
 from metad.model.jobs import Job, JobState, Task
 from metad.model.task_outcomes import TaskOutcome
-from metad.wire import catalog, hosts, jobs
+from metad.wire import access, catalog, hosts, jobs
 
 M = TypeVar("M", bound=Message)
 _REMEDY = "restore the catalog from a snapshot"
@@ -87,6 +88,39 @@ def encode_pin(pin: Pin) -> bytes:
 def decode_pin(value: bytes) -> Pin:
     """Decode a pin."""
     return catalog.pin_from_proto(_parse(metad_pb.Pin(), value))
+
+
+def encode_api_key(key: ApiKey) -> bytes:
+    """Encode an API key with the hash of its secret."""
+    return _serialize(access.api_key_to_proto(key, with_hash=True))
+
+
+def decode_api_key(value: bytes) -> ApiKey:
+    """Decode an API key."""
+    return access.api_key_from_proto(_parse(metad_pb.ApiKey(), value))
+
+
+def encode_grant(grant: RoleGrant) -> bytes:
+    """Encode a role grant."""
+    return _serialize(access.grant_to_proto(grant))
+
+
+def decode_grant(value: bytes) -> RoleGrant:
+    """Decode a role grant."""
+    try:
+        return access.grant_from_proto(_parse(metad_pb.RoleGrant(), value))
+    except InvalidRequest as error:
+        raise Corrupt(f"a stored RoleGrant cannot be read ({error}); {_REMEDY}") from error
+
+
+def encode_access_limits(limits: AccessLimits) -> bytes:
+    """Encode access limits."""
+    return _serialize(access.limits_to_proto(limits))
+
+
+def decode_access_limits(value: bytes) -> AccessLimits:
+    """Decode access limits."""
+    return access.limits_from_proto(_parse(metad_pb.AccessLimits(), value))
 
 
 def encode_host(host: Host) -> bytes:

@@ -23,7 +23,7 @@ import asterism
 from asterism.calls.query import bind_parameter
 from asterism_proto.errors import AsterismError, InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_standalone.app import Standalone
 
@@ -111,7 +111,7 @@ def test_metad_refuses_hostile_requests(count: int, seeds: int) -> None:
         desk = FuzzedMetad()
         requests = desk.requests
         assert {request.method.name for request in requests} == {
-            method.name for method in (*CATALOG.values(), *HEARTBEATS.values())
+            method.name for method in (*CATALOG.values(), *ACCESS.values(), *HEARTBEATS.values())
         }
         outcome = campaign.run(
             requests, client_requests.make_sender(desk.handlers, 0.15), count=count, seed=seed

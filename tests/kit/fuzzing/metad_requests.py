@@ -27,7 +27,6 @@ class FuzzedMetad(InProcessMetad):
 
     def __init__(self) -> None:
         super().__init__(allowed_addresses=FOLDER)
-        self.handlers = {**self.components.catalog_handlers, **self.components.heartbeats_handlers}
         self._recorder = self._transport = Recorder(self.handlers)
         for uuid, incarnation in HOSTS.items():
             self.heartbeat(uuid, incarnation=incarnation)
@@ -42,6 +41,7 @@ class FuzzedMetad(InProcessMetad):
         self.find_dead_loads("s1", 1, 2, 3)
         self._read()
         self._submit()
+        self._change_access()
 
     @property
     def requests(self) -> list[Request]:
@@ -139,3 +139,24 @@ class FuzzedMetad(InProcessMetad):
         self.ask("stop_job", job_request)
         with contextlib.suppress(AsterismError):  # the job may have ended
             self.ask("recover_job", job_request)
+
+    def _change_access(self) -> None:
+        key = self.access(
+            "create_api_key",
+            metad_pb.CreateApiKeyRequest(principal="alice", expires_s=3600, description="laptop"),
+        ).key
+        self.access("list_api_keys", metad_pb.ListApiKeysRequest(principal="alice"))
+        self.access("revoke_api_key", metad_pb.RevokeApiKeyRequest(key_id=key.key_id))
+        for space in ("graph", "*"):
+            self.access(
+                "grant_role",
+                metad_pb.RoleGrant(principal="alice", space=space, role=metad_pb.ADMIN),
+            )
+            self.access(
+                "set_access_limits",
+                metad_pb.AccessLimits(principal="alice", space=space, calls_per_s=5, pins=1),
+            )
+        listing = metad_pb.ListGrantsRequest(principal="alice", space="graph")
+        self.access("list_grants", listing)
+        self.access("list_access_limits", listing)
+        self.access("revoke_role", metad_pb.RevokeRoleRequest(principal="alice", space="*"))
