@@ -149,7 +149,11 @@ class CatalogApi:
         """Submit a job, or return the identical one in flight."""
         return jobs.job_to_proto(
             self._service.submit_job(
-                request.space, request.kind, options=dict(request.options), version=request.version
+                request.space,
+                request.kind,
+                options=dict(request.options),
+                version=request.version,
+                principal=call.principal,
             )
         )
 
@@ -178,7 +182,9 @@ class CatalogApi:
 
     def recover_job(self, request: metad_pb.JobRequest, call: CallContext) -> common_pb.Job:
         """Resume a failed or stopped job."""
-        return jobs.job_to_proto(self._service.recover_job(request.job_id))
+        return jobs.job_to_proto(
+            self._service.recover_job(request.job_id, principal=call.principal)
+        )
 
     def list_hosts(self, request: common_pb.Empty, call: CallContext) -> metad_pb.HostList:
         """Return all daemons."""
@@ -210,7 +216,11 @@ class CatalogApi:
         """Pin a version."""
         return wire.pin_to_proto(
             self._service.pin(
-                request.space, request.version, term_s=request.term_s, owner=request.owner
+                request.space,
+                request.version,
+                term_s=request.term_s,
+                owner=request.owner,
+                principal=call.principal,
             )
         )
 

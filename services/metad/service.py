@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from asterism_access.principals import LOCAL, Principal
 from asterism_io.allowed_addresses import AllowedAddresses
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -35,6 +36,7 @@ from metad.model.hosts import Host, Role
 from metad.model.ids import HostId, LoadId, SpaceId
 from metad.model.job_kinds import address_options
 from metad.model.jobs import Job, JobState
+from metad.quotas import Quotas, charged_name
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 1000
 _FINGERPRINTS_PER_PAGE = 1000
@@ -73,6 +75,9 @@ class CatalogService:
         self._driver = driver
         self._addresses = addresses
         self._clock = clock
+        self._quotas = Quotas(
+            access=catalog.access, pins=catalog.pins, jobs=lambda: driver.state.jobs.values()
+        )
 
     # Spaces.
 
@@ -271,17 +276,32 @@ class CatalogService:
     # Jobs.
 
     def submit_job(
-        self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0
+        self,
+        space: str,
+        kind: str,
+        *,
+        options: Mapping[str, str] | None = None,
+        version: int = 0,
+        principal: Principal = LOCAL,
     ) -> Job:
         """Submit a job on the current data, or return the identical one in flight.
 
-        The job works on the loads committed by now and on published versions."""
+        The job works on the loads committed by now and on published versions. QuotaExceeded if
+        ``principal`` has its maximum number of jobs in flight."""
         for key, address in address_options(kind, options or {}).items():
             self._addresses.check(key, address)
         with self._change_feed.lock:
             self._followers.check_writable()
+            target_space = self._catalog.spaces.find_by_name(space)
             return self._driver.submit(
-                self._catalog.spaces.find_by_name(space), kind, options=options, version=version
+                target_space,
+                kind,
+                options=options,
+                version=version,
+                principal=charged_name(principal),
+                check_quota=lambda: self._quotas.check_jobs(
+                    principal, target_space.space_id, target_space.name
+                ),
             )
 
     def job(self, job_id: int) -> Job:
@@ -331,11 +351,17 @@ class CatalogService:
         with self._change_feed.lock:
             return self._driver.stop(job_id)
 
-    def recover_job(self, job_id: int) -> Job:
-        """Resume a failed or stopped job."""
+    def recover_job(self, job_id: int, *, principal: Principal = LOCAL) -> Job:
+        """Resume a failed or stopped job as one of ``principal``.
+
+        QuotaExceeded if that principal has its maximum number of jobs in flight."""
         with self._change_feed.lock:
             self._followers.check_writable()
-            return self._driver.recover(job_id)
+            return self._driver.recover(
+                job_id,
+                principal=charged_name(principal),
+                check_quota=lambda job: self._quotas.check_jobs(principal, job.space_id, job.space),
+            )
 
     # Hosts and versions.
 
@@ -369,13 +395,25 @@ class CatalogService:
 
     # Pins.
 
-    def pin(self, space: str, version: int, *, term_s: float, owner: str) -> Pin:
-        """Pin a version; 0 is the current one."""
+    def pin(
+        self, space: str, version: int, *, term_s: float, owner: str, principal: Principal = LOCAL
+    ) -> Pin:
+        """Pin a version; 0 is the current one.
+
+        QuotaExceeded if ``principal`` has its maximum number of pins."""
         with self._change_feed.lock:
             pinned_space = self._catalog.spaces.find_by_name(space)
             manifest = self._catalog.versions.get(pinned_space, version)
+            self._quotas.check_pins(
+                principal, pinned_space.space_id, pinned_space.name, now_ms=self._clock()
+            )
             pin = self._catalog.pins.create(
-                pinned_space, manifest, term_s=term_s, owner=owner, now_ms=self._clock()
+                pinned_space,
+                manifest,
+                term_s=term_s,
+                owner=owner,
+                now_ms=self._clock(),
+                principal=charged_name(principal),
             )
             self._change_feed.wake_waiters()  # its end may be the next one to wait for
             return pin

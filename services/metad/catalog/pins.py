@@ -40,7 +40,14 @@ class Pins:
         self._pins = {pin.pin_id: replace(pin, expires_ms=now_ms + pin.term_ms) for pin in stored}
 
     def create(
-        self, space: Space, manifest: Manifest, *, term_s: float, owner: str, now_ms: int
+        self,
+        space: Space,
+        manifest: Manifest,
+        *,
+        term_s: float,
+        owner: str,
+        now_ms: int,
+        principal: str = "",
     ) -> Pin:
         """Create a pin on a version.
 
@@ -54,6 +61,8 @@ class Pins:
         owner : str
             Label of at most 256 characters.
         now_ms : int
+        principal : str
+            Creator of the pin, if limits may apply to it. Default: none.
 
         Raises
         ------
@@ -89,6 +98,7 @@ class Pins:
             term_ms=term_ms,
             created_ms=now_ms,
             expires_ms=now_ms + term_ms,
+            principal=principal,
         )
         self._store.write(
             {

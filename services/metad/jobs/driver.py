@@ -55,11 +55,19 @@ class Driver:
         return self._state
 
     def submit(
-        self, space: Space, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0
+        self,
+        space: Space,
+        kind: str,
+        *,
+        options: Mapping[str, str] | None = None,
+        version: int = 0,
+        principal: str = "",
+        check_quota: Callable[[], None] = lambda: None,
     ) -> Job:
         """Submit a job on the committed data, or return the identical one in flight.
 
-        A job that reads a version reads ``version``, or the current one if it is 0."""
+        A job that reads a version reads ``version``, or the current one if it is 0.
+        ``check_quota`` is called before a new job of ``principal`` is stored."""
         watermark = self._catalog.spaces.last_commit(space.space_id)
         index: Index | None = None
         indexes: tuple[Index, ...] = ()
@@ -86,30 +94,30 @@ class Driver:
                 )
             # canonical column, so that equal requests have equal options
             options |= {"on": index.column}
-        commands = self.apply_event(
-            jobs.SubmitJob(
-                now_ms=self._clock(),
-                space_id=space.space_id,
-                space=space.name,
-                kind=kind,
-                watermark=watermark,
-                shares=tuple(
-                    jobs.HostParts(host=host, parts=tuple(parts))
-                    for host, parts in sorted(parts_by_host(space).items())
-                ),
-                paired=tuple(t.name for t in space.schema.edge_types)
-                if space.schema.has_in
-                else (),
-                options=options,
-                version=version,
-                index=index,
-                indexes=indexes,
-                declared=declared_indexes(space.schema),
-            )
+        event = jobs.SubmitJob(
+            now_ms=self._clock(),
+            space_id=space.space_id,
+            space=space.name,
+            kind=kind,
+            watermark=watermark,
+            shares=tuple(
+                jobs.HostParts(host=host, parts=tuple(parts))
+                for host, parts in sorted(parts_by_host(space).items())
+            ),
+            paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
+            options=options,
+            version=version,
+            index=index,
+            indexes=indexes,
+            declared=declared_indexes(space.schema),
+            principal=principal,
         )
-        return self._state.jobs[
-            next(command.job_id for command in commands if isinstance(command, jobs.ReturnJob))
-        ]
+        if principal:
+            _, commands = state_machine.handle(self._state, event)  # a dry run: it changes nothing
+            if _returned_job(commands) not in self._state.jobs:
+                check_quota()
+        job_id = _returned_job(self.apply_event(event))
+        return self._state.jobs[job_id]
 
     def _awaited_manifest(self, space: Space) -> Manifest:
         """Return the manifest that a space waits for; Conflict if it waits for none."""
@@ -125,16 +133,25 @@ class Driver:
         self.apply_event(jobs.StopJob(now_ms=self._clock(), job_id=JobId(job_id)))
         return state_machine.find_job(self._state, job_id)
 
-    def recover(self, job_id: int) -> Job:
-        """Resume a failed or stopped job; Conflict if its space was dropped."""
+    def recover(
+        self,
+        job_id: int,
+        *,
+        principal: str = "",
+        check_quota: Callable[[Job], None] = lambda _: None,
+    ) -> Job:
+        """Resume a failed or stopped job; Conflict if its space was dropped.
+
+        The job counts as one of ``principal`` from then on; ``check_quota`` is called before."""
         job = state_machine.find_job(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
             raise Conflict(
                 f"job {job_id} belongs to space {job.space!r} (id {job.space_id}), which was "
                 "dropped; there is nothing to continue"
             )
+        check_quota(job)
         self.apply_event(
-            jobs.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)),
+            jobs.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id), principal=principal),
             extra_write=self._catalog.removals.cancel_job(job_id),
         )
         return state_machine.find_job(self._state, job_id)
@@ -239,6 +256,10 @@ class Driver:
             },
             apply,
         )
+
+
+def _returned_job(commands: Iterable[jobs.Command]) -> JobId:
+    return next(command.job_id for command in commands if isinstance(command, jobs.ReturnJob))
 
 
 def _outcome_deletions(job: Job) -> dict[bytes, bytes | None]:

@@ -140,6 +140,8 @@ class Pin:
     created_ms: int
     expires_ms: int
     """Time at which the lease ends unless it is renewed."""
+    principal: str = ""
+    """Creator of the pin, if limits may apply to it; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,6 +115,8 @@ class Job:
     """Why the job failed, was stopped, or is about to be."""
     kept_ms: int = 0
     """Time at which the job was last stored. Progress alone is stored only now and then."""
+    principal: str = ""
+    """Principal that submitted the job, or recovered it last, if limits may apply; else empty."""
 
     @property
     def identity(self) -> tuple[SpaceId, str, int, int, JobOptions]:
@@ -211,6 +213,8 @@ class SubmitJob:
     """Indexes of the version that a restore reproduces."""
     declared: tuple[Index, ...] = ()
     """Indexes that the schema of the space declares."""
+    principal: str = ""
+    """Principal that submits the job, if limits may apply to it; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +231,8 @@ class RecoverJob:
 
     now_ms: int
     job_id: JobId
+    principal: str = ""
+    """Principal that recovers the job, if limits may apply to it; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

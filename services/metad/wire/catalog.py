@@ -232,6 +232,7 @@ def pin_to_proto(pin: Pin) -> metad_pb.Pin:
         term_s=pin.term_ms / 1000,
         created_ms=pin.created_ms,
         expires_ms=pin.expires_ms,
+        principal=pin.principal,
     )
 
 
@@ -246,6 +247,7 @@ def pin_from_proto(message: metad_pb.Pin) -> Pin:
         term_ms=round(message.term_s * 1000),
         created_ms=message.created_ms,
         expires_ms=message.expires_ms,
+        principal=message.principal,
     )
 
 

@@ -29,7 +29,7 @@ def handle(state: MachineState, event: Event) -> tuple[MachineState, list[Comman
         case jobs.StopJob():
             stop(transition, event.job_id)
         case jobs.RecoverJob():
-            recover(transition, event.job_id)
+            recover(transition, event.job_id, event.principal)
         case jobs.SpaceDropped():
             on_space_dropped(transition, event.space_id)
         case jobs.HostSeen():

@@ -46,6 +46,7 @@ def submit(transition: Transition, event: jobs.SubmitJob) -> None:
         indexes=event.indexes,
         declared=event.declared,
         target_version=event.version,
+        principal=event.principal,
     )
     duplicate = next(
         (
@@ -77,7 +78,7 @@ def stop(transition: Transition, job_id: JobId) -> None:
         transition.put_job(replace(job, ending=JobState.STOPPED, cause="stopped on request"))
 
 
-def recover(transition: Transition, job_id: JobId) -> None:
+def recover(transition: Transition, job_id: JobId, principal: str) -> None:
     """Queue a failed or stopped job again, with the same input."""
     job = find_job(transition.before, job_id)
     if job.state not in (JobState.FAILED, JobState.STOPPED):
@@ -114,6 +115,7 @@ def recover(transition: Transition, job_id: JobId) -> None:
             state=JobState.QUEUE,
             cause="",
             finished_ms=0,
+            principal=principal,
             tasks=tuple(_reset_task(task) for task in job.tasks),
         )
     )
