@@ -7,31 +7,24 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.fair_pool import FairPool, Turn, busy_error, caller_turn
 from asterism_daemonkit.listening import listen, listen_error
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tls import DaemonTls
 from asterism_io.unix_sockets import socket_name
-from asterism_proto.errors import (
-    CALLER_KEY,
-    AsterismError,
-    Busy,
-    Internal,
-    InvalidRequest,
-)
+from asterism_proto.errors import AsterismError, Busy, Internal, InvalidRequest
 from asterism_proto.grpc_status import status_from_error
 from asterism_proto.methods import Method
 from asterism_proto.transport import MAX_MESSAGE_BYTES
@@ -41,8 +34,6 @@ logger = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 60.0
 """Timeout in seconds of a call without a deadline, so that no call can hang."""
 MAX_TIMEOUT_S = 3600.0
-_MAX_CALLER_CHARS = 64
-"""Characters of a caller's name that are used to distinguish callers."""
 _OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -60,130 +51,35 @@ FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
 To adapt the window, gRPC sends a ping after data that it receives and measures the time to the
 reply. On a connection with one heartbeat a second, that is more traffic than the heartbeats."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class _FairPool:
-    """Thread pool that serves callers in turn.
-
-    A caller with many waiting calls delays another caller by one call at most.
-
-    Parameters
-    ----------
-    workers : int
-        Calls that run at a time.
-    queue : int
-        Calls that may wait.
-    """
-
-    def __init__(self, workers: int, queue: int) -> None:
-        self.limit = workers + queue
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
-        self._lock = threading.Lock()
-        self._queues: dict[str, _CallerQueue] = {}
-        """Queues of callers with running or waiting calls."""
-        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = (
-            OrderedDict()
-        )
-        """Waiting calls by caller; the next caller to serve comes first."""
-        self.calls = 0
-
-    def queue_for(self, caller: str) -> _CallerQueue | None:
-        """Return the queue of a caller; None if the pool and the caller's share are full.
-
-        Callers below their share may exceed the pool's limit, up to twice the limit in total."""
-        with self._lock:
-            caller_queue = self._queues.get(caller) or _CallerQueue(self, caller)
-            share = self.limit // max(len(self._queues), 1)
-            if self.calls >= 2 * self.limit or (
-                self.calls >= self.limit and caller_queue.calls >= share
-            ):
-                return None
-            return caller_queue
-
-    def submit(self, caller_queue: _CallerQueue, call: Callable[[], Any]) -> Future[Any]:
-        """Queue a call and return its future."""
-        future: Future[Any] = Future()
-        with self._lock:
-            caller_queue = self._queues.setdefault(caller_queue.caller, caller_queue)
-            caller_queue.calls += 1
-            self.calls += 1
-            self._waiting.setdefault(caller_queue.caller, deque()).append((future, call))
-        try:
-            self._threads.submit(self._run_next)
-        except RuntimeError:  # shut down: no thread will run the queued call
-            with self._lock:
-                future.cancel()
-            raise
-        return future
-
-    def stop(self) -> None:
-        """Accept no more calls."""
-        self._threads.shutdown(wait=False)
-
-    def _run_next(self) -> None:
-        with self._lock:
-            caller, calls = self._waiting.popitem(last=False)
-            future, call = calls.popleft()
-            if calls:
-                self._waiting[caller] = calls  # after all other callers
-        try:
-            if future.set_running_or_notify_cancel():
-                future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-        finally:
-            with self._lock:
-                self.calls -= 1
-                caller_queue = self._queues[caller]
-                caller_queue.calls -= 1
-                if not caller_queue.calls:
-                    del self._queues[caller]
-
-
-class _CallerQueue(ThreadPoolExecutor):
-    """Queue of one caller in a pool.
-
-    gRPC requires a ThreadPoolExecutor to run a behavior; this one has no threads of its own."""
-
-    def __init__(self, pool: _FairPool, caller: str) -> None:
-        super().__init__(1)
-        self._pool = pool
-        self.caller = caller
-        self.calls = 0
-
-    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        return self._pool.submit(self, partial(fn, *args, **kwargs))
+TurnSource = Callable[[Iterable[tuple[str, str | bytes]]], Turn]
+"""Function that returns the turn of a call with some metadata."""
 
 
 class _FairDispatcher(grpc.GenericRpcHandler):
-    """Router of calls to the caller's queue, or to a refusal if the pool is full.
+    """Router of calls to the queue of their turn, or to a refusal if the pool is full.
 
     Refusals run on threads of their own and do not wait."""
 
     def __init__(
-        self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _FairPool
+        self,
+        behaviors: Mapping[str, Callable[..., bytes]],
+        refusal: Any,
+        pool: FairPool,
+        turn_of: TurnSource,
     ) -> None:
         self._behaviors, self._refusal, self._pool = behaviors, refusal, pool
+        self._turn_of = turn_of
 
     def service(self, handler_call_details: Any) -> Any:
         behavior = self._behaviors.get(handler_call_details.method)
         if behavior is None:
             return None
-        caller = next(
-            (
-                str(value)
-                for key, value in handler_call_details.invocation_metadata or ()
-                if key == CALLER_KEY
-            ),
-            "",
-        )
-        caller_queue = self._pool.queue_for(caller[:_MAX_CALLER_CHARS])
-        if caller_queue is None:
+        turn = self._turn_of(handler_call_details.invocation_metadata or ())
+        executor = self._pool.admit(turn)
+        if executor is None:
             return self._refusal
         queued_behavior: Any = partial(behavior)
-        queued_behavior.experimental_thread_pool = caller_queue
+        queued_behavior.experimental_thread_pool = executor
         return grpc.unary_unary_rpc_method_handler(queued_behavior)
 
 
@@ -216,16 +112,19 @@ class GrpcServer:
     services : mapping
         Full name of a service -> (its methods by handler name, its handlers by path).
     workers : int, default 16
-        Threads that serve calls. Callers, identified by a name in the metadata, take turns.
+        Threads that serve calls.
     queue : int, default 256
-        Calls that may wait for a thread. A further call is Busy, unless its caller has less than
-        its fair share.
+        Calls that may wait for a thread. A further call is Busy, unless its principal has less
+        than its share.
     metrics : Metrics, optional
         Counts calls.
     options : sequence of (str, int)
         Further options of the connections, such as `FIXED_WINDOW_OPTIONS`.
     tls : DaemonTls, optional
         Certificates of the port. Default: the port is not encrypted.
+    turn_of : callable
+        Returns the turn of a call. By default callers, identified by a name in the metadata, take
+        turns.
     """
 
     def __init__(
@@ -238,12 +137,13 @@ class GrpcServer:
         metrics: Metrics | None = None,
         options: Sequence[tuple[str, int]] = (),
         tls: DaemonTls | None = None,
+        turn_of: TurnSource = caller_turn,
     ) -> None:
         self._address, self._tls = address, tls
         self._metrics = metrics
-        self._pool = _FairPool(workers, queue)
+        self._pool = FairPool(workers, queue)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
-        self._server = grpc.server(_CallerQueue(self._pool, ""), options=(*_OPTIONS, *options))
+        self._server = grpc.server(self._pool.executor(Turn()), options=(*_OPTIONS, *options))
         self._health = health.HealthServicer(
             experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1)
         )
@@ -255,7 +155,9 @@ class GrpcServer:
             for method in methods.values()
         }
         refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal_behavior())
-        self._server.add_generic_rpc_handlers((_FairDispatcher(behaviors, refusal, self._pool),))
+        self._server.add_generic_rpc_handlers(
+            (_FairDispatcher(behaviors, refusal, self._pool, turn_of),)
+        )
         service_names = [
             *services,
             health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
@@ -310,13 +212,7 @@ class GrpcServer:
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
             if self._metrics is not None:
                 self._metrics.count_call("refused", Busy.code, 0.0)
-            _abort(
-                context,
-                Busy(
-                    f"all {self._pool.limit} slots for calls are taken; try again in 100 ms, or "
-                    "use another daemon"
-                ),
-            )
+            _abort(context, busy_error(self._pool.limit))
 
         # gRPC runs a behavior with this attribute on the given threads. A refusal must not queue
         # after the calls that fill the pool.

@@ -13,10 +13,11 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.fair_pool import FairSlots, Turn
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, typed_error
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
@@ -36,7 +37,6 @@ from asterism_io import unix_sockets
 from asterism_proto import framing
 from asterism_proto.errors import (
     AsterismError,
-    Busy,
     Internal,
     InvalidRequest,
     NotFound,
@@ -69,11 +69,14 @@ class TcpServer:
     workers : int
         Calls that run at a time.
     queue : int
-        Calls that may wait for their turn; a further call is Busy.
+        Calls that may wait for their turn. A further call is Busy, unless its principal has less
+        than its share.
     metrics : Metrics, optional
         Counts calls.
     tls : DaemonTls, optional
         Certificates of the port. Default: the port is not encrypted.
+    share_of : callable
+        Returns the weight of the turns of a principal with some name; by default 1.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class TcpServer:
         queue: int,
         metrics: Metrics | None = None,
         tls: DaemonTls | None = None,
+        share_of: Callable[[str], float] = lambda _: 1.0,
     ) -> None:
         self._address, self._tls = address, tls
         self._methods = {
@@ -93,11 +97,10 @@ class TcpServer:
             for method in methods.values()
             if method.path in TCP_METHODS
         }
-        self._worker_slots = threading.BoundedSemaphore(workers)
-        self._limit = workers + queue
+        self._slots = FairSlots(workers, queue)
+        self._share_of = share_of
         self._metrics = metrics
         self._lock = threading.Lock()
-        self._calls = 0
         self._connections: set[socket.socket] = set()
         self._listeners: list[socket.socket] = []
         self._stopping = False
@@ -132,7 +135,7 @@ class TcpServer:
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         deadline = time.monotonic() + grace_s
-        while self._calls and time.monotonic() < deadline:
+        while self._slots.calls and time.monotonic() < deadline:
             time.sleep(0.01)
         with self._lock:
             connections = list(self._connections)
@@ -235,10 +238,11 @@ class TcpServer:
                     "the same release"
                 )
             name = entry[0].name
-            with self._worker_slot(deadline):
-                reply = self._reply(
-                    *entry, body, CallContext(deadline, lambda: not _has_hung_up(connection))
-                )
+            call = CallContext(deadline, lambda: not _has_hung_up(connection))
+            principal = call.principal.name
+            turn = Turn(principal, self._share_of(principal))
+            with self._in_flight(), self._slots.slot(turn, call):
+                reply = self._reply(*entry, body, call)
         except Exception as error:
             asterism_error = typed_error(error)
             code, reply = asterism_error.code, _error_reply(asterism_error)
@@ -246,6 +250,11 @@ class TcpServer:
             self._metrics.count_call(name, code, time.monotonic() - started_at)
         send(connection, reply, time.monotonic() + _REPLY_TIMEOUT_S)
         return True
+
+    def _in_flight(self) -> AbstractContextManager[object]:
+        return (
+            nullcontext() if self._metrics is None else self._metrics.in_flight.track_inprogress()
+        )
 
     def _reply(
         self, method: Method, handler: Handler, body: memoryview, call: CallContext
@@ -261,32 +270,6 @@ class TcpServer:
                 "the request"
             )
         return [REPLY.pack(MAGIC, 0, length), *data]
-
-    @contextmanager
-    def _worker_slot(self, deadline: float) -> Iterator[None]:
-        """Wait for a worker slot and hold it."""
-        with self._lock:
-            if self._calls >= self._limit:
-                raise Busy(
-                    f"all {self._limit} slots for calls are taken; try again in 100 ms, or use "
-                    "another daemon"
-                )
-            self._calls += 1
-        if self._metrics is not None:
-            self._metrics.in_flight.inc()
-        try:
-            CallContext(deadline).remaining()
-            if not self._worker_slots.acquire(timeout=max(deadline - time.monotonic(), 0)):
-                CallContext(deadline).remaining()
-            try:
-                yield
-            finally:
-                self._worker_slots.release()
-        finally:
-            if self._metrics is not None:
-                self._metrics.in_flight.dec()
-            with self._lock:
-                self._calls -= 1
 
 
 def _error_reply(error: AsterismError) -> list[bytes | memoryview]:

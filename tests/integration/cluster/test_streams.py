@@ -190,7 +190,7 @@ def test_a_call_beyond_the_queue_is_refused() -> None:
 
     with endpoints(handler, workers=1, queue=2) as server:
         waiting = [server.transport.start(METHOD, request(value), 10) for value in range(3)]
-        wait_until(lambda: server.stream._calls == 3, "all have arrived")
+        wait_until(lambda: server.stream._slots.calls == 3, "all have arrived")
         with pytest.raises(Busy, match="all 3 slots for calls are taken; try again"):
             server.ask(9)
         release.set()

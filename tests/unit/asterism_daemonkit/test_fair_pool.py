@@ -1,0 +1,306 @@
+"""Tests of weighted fair turns: the order by itself, in simulated time, and of real threads."""
+
+from __future__ import annotations
+
+import heapq
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.kit.waiting import HANG_S, wait_until
+
+from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.fair_pool import FairPool, FairQueue, FairSlots, Turn, caller_turn
+from asterism_proto.errors import CALLER_KEY, Busy, Deadline
+
+A, B, C = Turn("a"), Turn("b"), Turn("c")
+
+
+def serve_all(queue: FairQueue[str]) -> str:
+    """Return the items in the order in which they are served."""
+    served = []
+    while (entry := queue.pop()) is not None:
+        served.append(entry[1])
+        queue.end(entry[0])
+    return "".join(served)
+
+
+def serve(queue: FairQueue[str], turns: int, backlogs: Mapping[Turn, int]) -> Counter[str]:
+    """Return turns by principal while each keeps its number of waiting calls."""
+    served: Counter[str] = Counter()
+    for turn, waiting in backlogs.items():
+        for _ in range(waiting):
+            queue.push(turn, turn.principal)
+    by_name = {turn.principal: turn for turn in backlogs}
+    for _ in range(turns):
+        entry = queue.pop()
+        assert entry is not None
+        served[entry[0]] += 1
+        queue.end(entry[0])
+        queue.push(by_name[entry[0]], entry[0])
+    return served
+
+
+def test_principals_of_one_share_take_turns() -> None:
+    queue: FairQueue[str] = FairQueue(100)
+    for turn, items in ((A, "aaaaa"), (B, "bb"), (C, "c")):
+        for item in items:
+            queue.push(turn, item)
+    assert serve_all(queue) == "abcabaaa"
+    assert queue.calls == 0
+
+
+def test_a_newcomer_comes_before_the_next_turn_of_a_backlog() -> None:
+    queue: FairQueue[str] = FairQueue(100)
+    for _ in range(50):
+        queue.push(A, "a")
+    for _ in range(20):
+        queue.pop()
+    queue.push(B, "b")
+    entry = queue.pop()
+    assert entry is not None
+    assert entry[1] == "b"
+
+
+def test_turns_follow_the_shares() -> None:
+    shares = {Turn("a", 1.0): 40, Turn("b", 2.0): 40, Turn("c", 0.5): 40}
+    served = serve(FairQueue(1000), 7000, shares)
+    assert [round(served[name], -1) for name in "abc"] == [2000, 4000, 1000]
+
+
+def test_the_length_of_a_backlog_gives_no_turns() -> None:
+    served = serve(FairQueue(1000), 1000, {A: 300, B: 2})
+    assert abs(served["a"] - served["b"]) <= 1
+
+
+def test_a_small_share_is_not_evaded_by_one_call_at_a_time() -> None:
+    served = serve(FairQueue(1000), 1100, {Turn("a", 1.0): 20, Turn("b", 0.1): 1})
+    assert served["b"] == pytest.approx(100, abs=2)
+
+
+def test_turns_that_were_not_used_are_not_saved() -> None:
+    queue: FairQueue[str] = FairQueue(1000)
+    queue.push(B, "b")
+    serve_all(queue)
+    serve(queue, 500, {A: 1})
+    for _ in range(10):
+        queue.push(B, "b")
+        queue.push(A, "a")
+    assert set(serve_all(queue)[:4]) == {"a", "b"}
+
+
+def test_clients_of_one_principal_take_turns_among_themselves() -> None:
+    queue: FairQueue[str] = FairQueue(100)
+    for caller, items in (("1", "xxx"), ("2", "y")):
+        for item in items:
+            queue.push(Turn("a", caller=caller), item)
+    for item in "bbbb":
+        queue.push(B, item)
+    assert serve_all(queue) == "xbybxbxb"
+
+
+def test_a_full_queue_admits_principals_below_their_share() -> None:
+    queue: FairQueue[str] = FairQueue(8)
+    for _ in range(8):
+        assert not queue.refuses(A)
+        queue.push(A, "a")
+    assert queue.refuses(A)
+    for _ in range(4):
+        assert not queue.refuses(B)
+        queue.push(B, "b")
+    assert queue.refuses(B)
+    light = Turn("c", 0.5)
+    assert not queue.refuses(light)
+    queue.push(light, "c")
+    assert queue.refuses(light), "its share is a fifth of eight"
+    names = iter("defghijk")
+    while queue.calls < 16:
+        queue.push(Turn(next(names)), "d")
+    assert queue.refuses(Turn("last")), "twice the limit"
+
+
+def test_withdrawn_calls_are_not_served() -> None:
+    queue: FairQueue[str] = FairQueue(8)
+    for turn, item in ((A, "1"), (A, "2"), (B, "3")):
+        queue.push(turn, item)
+    assert queue.withdraw(A, "1")
+    assert not queue.withdraw(A, "1")
+    assert queue.withdraw(B, "3")
+    assert not queue.withdraw(C, "4")
+    queue.push(B, "5")
+    assert sorted(serve_all(queue)) == ["2", "5"]
+    assert queue.calls == 0
+
+
+def test_idle_principals_take_no_memory() -> None:
+    queue: FairQueue[str] = FairQueue(8)
+    for i in range(20_000):
+        queue.push(Turn(f"principal {i}", 0.01), "x")
+        serve_all(queue)
+    assert len(queue._principals) <= 1024
+
+
+def simulate(backlogs: Mapping[Turn, int], *, workers: int, calls: int) -> dict[str, list[float]]:
+    """Return latencies by principal, in units of one call's time.
+
+    Each principal has as many threads as its backlog, and each of them calls again at once.
+    """
+    queue: FairQueue[float] = FairQueue(1000)
+    running: list[tuple[float, str, float]] = []
+    latencies: dict[str, list[float]] = {turn.principal: [] for turn in backlogs}
+    by_name = {turn.principal: turn for turn in backlogs}
+    now, free, noise = 0.0, workers, random.Random(7)
+    for turn, threads in backlogs.items():
+        for _ in range(threads):
+            queue.push(turn, 0.0)
+    for _ in range(calls):
+        while free and (entry := queue.pop()) is not None:
+            name, started_at = entry
+            free -= 1
+            heapq.heappush(running, (now + noise.uniform(0.95, 1.05), name, started_at))
+        now, name, started_at = heapq.heappop(running)
+        free += 1
+        queue.end(name)
+        latencies[name].append(now - started_at)
+        queue.push(by_name[name], now)
+    return latencies
+
+
+def p99(latencies: list[float]) -> float:
+    return sorted(latencies)[int(0.99 * len(latencies))]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 16])
+def test_a_greedy_principal_at_most_doubles_the_p99_of_another(workers: int) -> None:
+    small = Turn("small")
+    equal = simulate({small: 1, Turn("other"): 1}, workers=workers, calls=4000)
+    greedy = simulate({small: 1, Turn("greedy"): 32}, workers=workers, calls=40_000)
+    assert p99(greedy["small"]) <= 2.0 * p99(equal["small"])
+    one_queue = simulate({Turn("both"): 33}, workers=workers, calls=40_000)
+    assert p99(one_queue["both"]) > 32 / workers, "without turns, it waits for all others"
+
+
+def test_a_pool_serves_principals_in_turn() -> None:
+    pool, release, order = FairPool(1, 100), threading.Event(), deque[str]()
+    blocker = pool.executor(A).submit(release.wait, HANG_S)
+    wait_until(blocker.running, "the first call runs")
+    futures = [
+        pool.executor(turn).submit(order.append, turn.principal) for turn in [A] * 5 + [B] * 3
+    ]
+    release.set()
+    for future in futures:
+        future.result(HANG_S)
+    assert "".join(order) == "abababaa"
+    wait_until(lambda: pool.calls == 0, "all calls have ended")
+    pool.stop()
+
+
+def test_a_stopped_pool_keeps_no_calls() -> None:
+    pool = FairPool(1, 100)
+    pool.stop()
+    with pytest.raises(RuntimeError):
+        pool.executor(A).submit(print)
+    assert pool.calls == 0
+
+
+def test_an_error_of_a_call_ends_it() -> None:
+    pool = FairPool(2, 0)
+    with pytest.raises(ZeroDivisionError):
+        pool.executor(A).submit(lambda: 1 // 0).result(HANG_S)
+    wait_until(lambda: pool.calls == 0, "the call has ended")
+    pool.stop()
+
+
+class SlotUser:
+    """Threads that wait for slots, hold them until released, and note their order."""
+
+    def __init__(self, slots: FairSlots) -> None:
+        self.slots, self.order, self.release = slots, deque[str](), threading.Event()
+        self.threads = ThreadPoolExecutor(64)
+
+    def hold(self, turn: Turn) -> None:
+        with self.slots.slot(turn, CallContext.with_timeout(HANG_S)):
+            self.order.append(turn.principal)
+            self.release.wait(HANG_S)
+
+    def start(self, turn: Turn) -> None:
+        calls = self.slots.calls
+        self.threads.submit(self.hold, turn)
+        wait_until(lambda: self.slots.calls == calls + 1, "the call waits or runs")
+
+
+def test_slots_are_granted_in_turn() -> None:
+    user = SlotUser(FairSlots(1, 20))
+    for turn in [A] * 6 + [B] * 3:
+        user.start(turn)
+    assert list(user.order) == ["a"]
+    user.release.set()
+    user.threads.shutdown()
+    assert "".join(user.order) == "aabababaa"
+    assert user.slots.calls == 0
+
+
+def test_a_call_beyond_the_slots_is_busy_unless_below_its_share() -> None:
+    user = SlotUser(FairSlots(2, 2))
+    for _ in range(4):
+        user.start(A)
+    with (
+        pytest.raises(Busy, match="all 4 slots for calls are taken; try again in 100 ms"),
+        user.slots.slot(A, CallContext.with_timeout(1)),
+    ):
+        pass
+    user.start(B)
+    user.release.set()
+    user.threads.shutdown()
+    assert Counter(user.order) == {"a": 4, "b": 1}
+
+
+def test_a_call_that_waits_too_long_leaves_the_queue() -> None:
+    user = SlotUser(FairSlots(1, 4))
+    user.start(A)
+    with pytest.raises(Deadline), user.slots.slot(B, CallContext.with_timeout(0.05)):
+        pass
+    with pytest.raises(Deadline), user.slots.slot(B, CallContext(time.monotonic() - 1)):
+        pass
+    hung_up = CallContext(time.monotonic() + HANG_S, lambda: False)
+    with pytest.raises(Deadline), user.slots.slot(B, hung_up):
+        pass
+    assert user.slots.calls == 1
+    user.release.set()
+    user.threads.shutdown()
+    with user.slots.slot(B, CallContext.with_timeout(HANG_S)):
+        assert user.slots.calls == 1
+    assert user.slots.calls == 0
+
+
+def test_no_slot_is_lost_to_errors_and_short_deadlines() -> None:
+    slots = FairSlots(3, 10)
+    running, most, lock = [0], [0], threading.Lock()
+
+    def work(number: int) -> None:
+        try:
+            with slots.slot(Turn(str(number % 5)), CallContext.with_timeout((number % 7) * 2e-4)):
+                with lock:
+                    running[0] += 1
+                    most[0] = max(most[0], running[0])
+                time.sleep(1e-4)
+                with lock:
+                    running[0] -= 1
+                if number % 3 == 0:
+                    raise KeyError
+        except (Busy, Deadline, KeyError):
+            pass
+
+    with ThreadPoolExecutor(12) as threads:
+        list(threads.map(work, range(3000)))
+    assert most[0] <= 3
+    assert (slots.calls, slots._free) == (0, 3)
+
+
+def test_a_turn_without_access_control_is_that_of_the_caller() -> None:
+    assert caller_turn(()) == Turn("")
+    assert caller_turn((("x", "1"), (CALLER_KEY, "c" * 100))) == Turn("c" * 64)
