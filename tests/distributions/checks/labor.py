@@ -330,19 +330,26 @@ def labor_keeps_edges_by_one_variate_per_node(scale: float) -> None:
     Edges have their weights.
     """
     n, seeds = int(max(200, 4000 * scale)), (1, 0, 4, 0)
-    for uniform, importance in ((False, 0), (True, 1), (False, 1), (False, -1)):
+    # Of 3 neighbors, some edges are certain with a probability above 1 before it is limited.
+    for fanout, uniform, importance in (
+        (2, False, 0),
+        (2, True, 1),
+        (2, False, 1),
+        (2, False, -1),
+        (3, False, 0),
+    ):
         shares: dict[Edge, float] = {}
         for edge_type, rows in EDGES.items():
             batch = {s: rows[s] for s in (1, 0, 4) if s in rows}
             shares |= {
                 (0, edge_type, *edge): p
-                for edge, p in reference(batch, 2, importance, uniform=uniform)[0].items()
+                for edge, p in reference(batch, fanout, importance, uniform=uniform)[0].items()
             }
         expected = _outcome_probabilities(shares, {edge: edge[3] for edge in shares})
-        label = f"LABOR-{importance}, uniform={uniform}"
+        label = f"LABOR-{importance} of {fanout}, uniform={uniform}"
         trials = _trials(
             _repeated_graph(n),
-            _params(((2,), (2,)), uniform=uniform, importance=importance),
+            _params(((fanout,), (fanout,)), uniform=uniform, importance=importance),
             seeds,
             n,
         )

@@ -292,4 +292,31 @@ MUTANTS: tuple[Mutant, ...] = (
         test=f"{UNIT}/test_row_writes.py::test_times_of_nodes_go_to_every_partition",
         reason="assert {} == {0: [10, 20], 1: [10, 20], 2: [10, 20], 3: [10,",
     ),
+    change(
+        "filters evicted in the order of their entry",
+        "tempting",
+        "graphd.routing.filter_cache",
+        ("entry = self._entries.pop(key, None)", "entry = self._entries.get(key)"),
+        test=f"{UNIT}/test_filter_cache.py::test_least_recently_used_filter_is_evicted",
+        reason="assert ['b', 'c', 'd'] == ['a', 'c', 'd']",
+    ),
+    change(
+        "the newest filter evicted",
+        "tempting",
+        "graphd.routing.filter_cache",
+        ("next(iter(self._entries))", "next(reversed(self._entries))"),
+        test=f"{UNIT}/test_filter_cache.py::test_least_recently_used_filter_is_evicted",
+        reason="== ['a', 'c', 'd']",
+    ),
+    change(
+        "one end's names for both ends of an edge",
+        "tempting",
+        "graphd.writes.validation",
+        (
+            "columns = {'src': 'src_names', 'dst': 'dst_names'}",
+            "columns = {'src': 'src_names', 'dst': 'src_names'}",
+        ),
+        test=f"{UNIT}/test_write_validation.py::test_each_end_of_an_edge_has_names_of_its_own",
+        reason="InvalidRequest: dst[0] = ",
+    ),
 )

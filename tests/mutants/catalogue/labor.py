@@ -290,4 +290,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("return weight / (1.0 if importance >= level else importance / level)", "return weight"),
         check="labor_weights_estimate_totals_and_means",
     ),
+    change(
+        "certain edges above the level weigh less",
+        "tempting",
+        KERNEL_LABOR,
+        (
+            "return weight / (1.0 if importance >= level else importance / level)",
+            "return weight / (importance / level)",
+        ),
+        check="labor_keeps_edges_by_one_variate_per_node",
+    ),
 )

@@ -223,6 +223,28 @@ MUTANTS: tuple[Mutant, ...] = (
         reason="Failed: DID NOT RAISE Corrupt",
     ),
     change(
+        "dead loads by the numbers of jobs",
+        "tempting",
+        "metad.service",
+        (
+            "was_given_up(adoptions, 'load_id', load)",
+            "was_given_up(adoptions, 'job_id', load)",
+        ),
+        test=f"{UNIT}/test_history.py::test_loads_before_an_adoption_may_be_dead",
+        reason="assert [] == [1]",
+    ),
+    change(
+        "a restore of another version continued",
+        "tempting",
+        "metad.catalog.restores",
+        (
+            "if awaited_manifest is not None and awaited_manifest.digest == record.manifest.digest:",
+            "if awaited_manifest is not None:",
+        ),
+        test=f"{UNIT}/test_restores.py::test_a_restore_continues_with_the_same_version_only",
+        reason="DID NOT RAISE",
+    ),
+    change(
         "removals acknowledged by anyone",
         "tempting",
         CATALOG_REMOVALS,

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asterism_model import string_ids
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
@@ -146,6 +147,35 @@ def test_invalid_write_is_refused_with_the_value(
 ) -> None:
     with pytest.raises(error, match=said):
         validation.check_rows(SCHEMA, kind, type_id, frame(**sections))
+
+
+def test_each_end_of_an_edge_has_names_of_its_own() -> None:
+    schema = Schema.from_dict(
+        {
+            "ids": "string",
+            "salt": 7,
+            "nodes": {"n": {}},
+            "edges": {"n:e:n": {"missing": "create"}},
+        }
+    )
+    sections: dict[str, np.ndarray] = {}
+    for end, names in (("src", ["a", "b"]), ("dst", ["c", "d"])):
+        indptr, values = string_ids.encode_strings(end, names)
+        sections |= {
+            f"{end}_names.indptr": indptr,
+            f"{end}_names.values": values,
+            end: string_ids.hash_strings(indptr, values, 7),
+        }
+
+    def check(**changes: np.ndarray) -> int:
+        full = Frame(graphd_pb.WriteRequest(), sections | changes)
+        return validation.check_rows(schema, storaged_pb.OUT_EDGES, 0, full)
+
+    assert check() == 2
+    for end, name in (("src", "b"), ("dst", "d")):
+        wrong = sections[end] + np.array([0, 1])
+        with pytest.raises(InvalidRequest, match=rf"{end}\[1\] = .*: expected the id of '{name}'"):
+            check(**{end: wrong})
 
 
 def test_ragged_feature_with_wrong_indptr_is_refused() -> None:

@@ -256,6 +256,20 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
     assert older.create("another").space_id > metad.components.store.revision
 
 
+def test_loads_before_an_adoption_may_be_dead() -> None:
+    """Numbers of loads, jobs and spaces are given up separately."""
+    metad, copied_store = catalog_and_older_copy()
+    newer_state = followed_state(metad)
+    older = InProcessMetad(copied_store, now_ms=metad.now_ms)
+    load = older.begin("old")
+    older.heartbeat("s1", **newer_state)
+    older.report_inventory("s1", [metad_pb.InventorySpace(space_id=1, loads=[2])], **newer_state)
+    older.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
+    position = older.poll("s1", **newer_state).position
+    older.heartbeat("s1", followed_position=position)
+    assert older.find_dead_loads("s1", load.load_id, load.load_id + 1) == [load.load_id]
+
+
 def test_adopting_from_two_clusters_needs_a_cluster_name() -> None:
     metad = InProcessMetad()
     for uuid, cluster in (("s1", "a"), ("s2", "b")):
