@@ -134,6 +134,17 @@ def test_metadata_has_the_fields_that_dgl_tools_need(tmp_path: Path) -> None:
     assert all(field.isdigit() for line in lines for field in line.split(" "))
 
 
+def test_last_chunk_of_a_single_row_is_written(tmp_path: Path) -> None:
+    flat = hetero_graph()
+    export.chunks(flat, tmp_path / "out", chunk_rows=299, edges="numpy")
+    metadata = json.loads((tmp_path / "out/metadata.json").read_text())
+    assert metadata["num_nodes_per_chunk"] == [[299, 1], [120], [0]]
+    files = metadata["node_data"]["paper"]["year"]["data"]
+    years = np.concatenate([np.load(tmp_path / "out" / name) for name in files])
+    order = np.argsort(flat.nodes["paper"].ids)
+    np.testing.assert_array_equal(years, flat.nodes["paper"].features["year"][order])
+
+
 def test_invalid_options_are_refused(tmp_path: Path) -> None:
     for options, message in (({"edges": "xml"}, "xml"), ({"chunk_rows": 0}, "chunk_rows=0")):
         with pytest.raises(InvalidRequest, match=message):

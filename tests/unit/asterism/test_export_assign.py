@@ -71,6 +71,12 @@ def test_empty_part_gets_the_last_node_of_the_fullest() -> None:
     assert "1, 3" in warning
 
 
+def test_two_empty_parts_take_nodes_of_two_full_ones() -> None:
+    owners = np.array([0, 0, 0, 1, 1, 1], np.int32)
+    fill_nodes(owners, parts=4, label="paper")
+    assert owners.tolist() == [0, 0, 2, 1, 1, 3]
+
+
 def test_complete_assignment_is_unchanged() -> None:
     owners = np.array([0, 1, 2, 0], np.int32)
     assert fill_nodes(owners, parts=3, label="paper") == []

@@ -61,6 +61,20 @@ def test_nodes_are_numbered_by_part_and_then_by_id() -> None:
     assert table.gid(np.array([3, 10, 11, 40, 95, 4])).tolist() == [3, 0, 4, 1, 2, -1]
 
 
+def test_numbers_of_nodes_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asterism.export.global_ids._STEP", 2)
+    table = NodeIdTable(np.array([3, 10, 11, 14, 15]))
+    ranges = GlobalIdRanges.from_counts(np.array([[3], [2]]))
+    gids = np.empty(5, np.int64)
+    pieces = table.assign_gids(np.array([1, 0, 1, 0, 0], np.int32), ranges, 0, gids)
+    ids: dict[int, list[int]] = {0: [], 1: []}
+    for part, part_ids in pieces:
+        ids[part] += part_ids.tolist()
+    assert ids == {0: [10, 14, 15], 1: [3, 11]}
+    assert gids.tolist() == [3, 0, 4, 1, 2]
+    assert table.rank(table.ids).tolist() == [0, 1, 2, 3, 4]
+
+
 def schema(**node_features: object) -> Schema:
     return Schema.from_dict(
         {

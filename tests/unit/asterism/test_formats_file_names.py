@@ -39,6 +39,16 @@ def test_two_stars_stand_for_any_number_of_folders(
     assert schema_folder.ids_of(schema_folder.nodes(tmp_path, absolute)) == ids
 
 
+@pytest.mark.parametrize("pattern", ["'part-*.csv'", "'.'"])
+def test_files_are_read_in_the_order_of_names(tmp_path: Path, pattern: str) -> None:
+    """Disks list the files of a folder in the order of creation, or of hashes."""
+    order = np.random.default_rng(5).permutation(24).tolist()
+    files = {f"data/part-{i:02}.csv": f"id\n{i}\n" for i in order}
+    schema = schema_of(pattern, "root: data\n")
+    chunks = schema_folder.nodes(tmp_path, schema, files)
+    assert [chunk.ids.tolist() for chunk in chunks] == [[i] for i in range(24)]
+
+
 @pytest.mark.parametrize(
     ("files", "said"),
     [

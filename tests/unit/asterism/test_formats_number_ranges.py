@@ -88,6 +88,24 @@ def test_typed_files_of_wider_numbers_do_not_overflow(tmp_path: Path, dtype: str
     assert schema_folder.values_of(chunks, "x") == [5]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "fits", "exceeds"),
+    [
+        ("int8", [-128.0, 127.0], [-129.0, 128.0, 1.5]),
+        ("int64", [-(2.0**63), 2.0**63 - 1024], [-(2.0**63) - 2048, 2.0**63]),
+        ("uint64", [0.0, 2.0**64 - 2048], [-1.0, 2.0**64]),
+    ],
+)
+def test_floats_at_the_ends_of_integers_are_exact(
+    tmp_path: Path, dtype: str, fits: list[float], exceeds: list[float]
+) -> None:
+    values = [*fits, *exceeds]
+    parquet.write_table(pa.table({"id": range(len(values)), "x": values}), tmp_path / "n.parquet")
+    chunks = schema_folder.nodes(tmp_path, feature_schema(dtype, "parquet"))
+    assert schema_folder.values_of(chunks, "x") == [int(value) for value in fits]
+    assert [float(row.value) for row in schema_folder.bad_rows(chunks)] == exceeds
+
+
 @pytest.mark.parametrize("text", ["0x1F", "0xFF", "0XFFFFFFFFFFFFFFFF"])
 @pytest.mark.parametrize("other", ["7", "x"])
 def test_hexadecimal_digits_are_no_number(tmp_path: Path, text: str, other: str) -> None:
