@@ -59,8 +59,10 @@ def call_seed(
         Seed of the request.
     operator : Operator
     types : iterable of int
-        Ids of the node or edge types that each draw is from, in any order. Empty (the default) if
-        the draws of each type have keys of their own, or types share their variates.
+        Ids of the node or edge types that each draw is from, in any order. Empty (the default) in
+        two cases. Draws of each type have keys of their own further on, as in `NODES_LIKE`, `WALK`
+        and `SUBGRAPH`: then those of one type are equal whatever other types are requested. Or
+        types share their variates, which is the method of `LABOR`. (`LABELS` draws from no type.)
     weighted : bool
         True (the default) if draws are by weight, False if they are uniform.
     direction : int

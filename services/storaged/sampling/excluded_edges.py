@@ -213,9 +213,11 @@ def _split_rejected(
 ) -> tuple[RejectedEdges | None, dict[int, NDArray[np.int64]]]:
     """Split nodes into those at which draws reject edges, and those to copy.
 
-    Draws reject the edges of a node of more than ``rejection.above`` edges, if at least half of its
-    weight along each edge type remains, so that two draws are enough on average. Whether they do
-    depends on the node and the request alone.
+    Draws reject the edges of a node of more than ``rejection.above`` edges, if along each edge type
+    at least half of its weight remains, so that two draws are enough on average, and at most a
+    quarter of its edges is excluded or drawn without replacement. The number of draws is rounded up
+    to at most twice that quarter: below the degree, from which on a node gives all its edges in
+    another order. Whether draws reject depends on the node and the request alone.
     """
     indexes, kept_ids = {}, {}
     edges: dict[int, RejectedTypeEdges] = {}
