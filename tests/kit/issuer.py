@@ -7,7 +7,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -86,6 +86,8 @@ class Issuer:
     """Paths of the requests so far."""
     pace_s: float = 0.0
     """Seconds between the bytes of an answer."""
+    clock: Callable[[], float] = time.time
+    """Source of the times in claims, in seconds since 1970."""
 
     def publish(self, *keys: SigningKey | Mapping[str, object]) -> None:
         """Replace the published keys."""
@@ -95,7 +97,7 @@ class Issuer:
 
     def claims(self, **changes: object) -> dict[str, object]:
         """Return the claims of a valid token of alice; one of None is left out."""
-        now = int(time.time())
+        now = int(self.clock())
         claims: dict[str, object] = {
             "iss": self.url,
             "aud": AUDIENCE,

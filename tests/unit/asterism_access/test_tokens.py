@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hmac
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -30,7 +29,7 @@ EC, ED, OTHER = (
     SigningKey(name, name, new_private_key(name)) for name in ("ES256", "EdDSA", "ES384")
 )
 RSA = SigningKey("RS256", "RS256", new_private_key("RS256"))
-NOW_S = int(time.time())
+NOW_S = 1_800_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +48,7 @@ class Settings:
 def issuer() -> Iterator[Issuer]:
     with running_issuer() as issuer:
         issuer.publish(EC, ED, RSA)
+        issuer.clock = lambda: NOW_S
         yield issuer
 
 
