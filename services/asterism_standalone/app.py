@@ -20,7 +20,7 @@ from asterism_daemonkit.recent_logs import keep_recent_records
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import split_address
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
-from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import compile_report
 from asterism_standalone.kernel_compiler import KernelCompiler, is_cache_complete
@@ -221,11 +221,15 @@ class Standalone:
         self._grpc = GrpcServer(
             address=listen,
             services={
-                table["list_spaces" if table is CATALOG else "write"].service: (
+                table[name].service: (
                     table,
                     {method.path: self.handlers[method.path] for method in table.values()},
                 )
-                for table in (GRAPH, CATALOG)
+                for table, name in (
+                    (GRAPH, "write"),
+                    (CATALOG, "list_spaces"),
+                    (ACCESS, "grant_role"),
+                )
             },
             workers=_GRPC_WORKERS,
             queue=_GRPC_QUEUE,

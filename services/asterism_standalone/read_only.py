@@ -22,7 +22,7 @@ from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
-from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import published_file
@@ -239,6 +239,7 @@ class ReadOnlyService:
         self.handlers: dict[str, Handler] = {
             method.path: getattr(catalog, name, refuse_handler) for name, method in CATALOG.items()
         }
+        self.handlers |= {method.path: refuse_handler for method in ACCESS.values()}
         query_service = QueryService(self.handlers, graph.versions.space_of)
         graph_handlers: dict[str, Handler] = {
             **graph.handlers,

@@ -19,6 +19,7 @@ from asterism_daemonkit.calls import (
     TrafficCallback,
 )
 from asterism_daemonkit.daemon_identity import Identity
+from asterism_daemonkit.followed_access import FollowedAccess
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
@@ -31,7 +32,7 @@ from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_proto.errors import NotFound
-from asterism_proto.methods import CATALOG, GRAPH, Method
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH, Method
 from asterism_proto.transport import Content, Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -43,6 +44,7 @@ from graphd.pages.service import Pages
 from graphd.query import euler_parser
 from graphd.query.parser import build_parser
 from graphd.query.service import QueryService
+from graphd.routing.access_changes import expected_access
 from graphd.routing.commits import CommitLog, LoadCommitter
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.routes import Routes
@@ -53,6 +55,7 @@ from graphd.warmup import compile_kernels
 logger = logging.getLogger(__name__)
 
 _GRAPH_SERVICE, _CATALOG_SERVICE = GRAPH["write"].service, CATALOG["list_spaces"].service
+_ACCESS_SERVICE = ACCESS["grant_role"].service
 
 
 class Graphd:
@@ -106,7 +109,7 @@ class Graphd:
         )
         self._api = api
         self.handlers: dict[str, Handler] = {}
-        """Handlers of the Graph and Catalog services by method path."""
+        """Handlers of the Graph, Catalog and Access services by method path."""
         self.query_service = QueryService(self.handlers, api.versions.space_of)
         self.graph_handlers: dict[str, Handler] = {
             **api.handlers,
@@ -120,7 +123,11 @@ class Graphd:
             metad, resolve_revivals=api.writes.resolve_revivals, seal=api.writes.seal
         )
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
-        self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
+        self.access_handlers: dict[str, Handler] = {
+            method.path: self._forward(method) for method in ACCESS.values()
+        }
+        self.handlers |= {**self.graph_handlers, **self.catalog_handlers, **self.access_handlers}
+        self.access = FollowedAccess()
         self._followed = FollowedCatalog(None)
         self._resource_meter = ResourceMeter(None)
         self._heartbeat = HeartbeatClient(
@@ -162,6 +169,7 @@ class Graphd:
             services={
                 _GRAPH_SERVICE: (GRAPH, self.graph_handlers),
                 _CATALOG_SERVICE: (CATALOG, self.catalog_handlers),
+                _ACCESS_SERVICE: (ACCESS, self.access_handlers),
             },
             workers=settings.grpc_workers,
             queue=settings.grpc_queue,
@@ -258,6 +266,7 @@ class Graphd:
             self._commits.clear()
         if self._on_poll_reply is not None:
             self._on_poll_reply(reply)
+        self.access.follow(reply)
         previous_routes = self._routing.routes
         # Update addresses first: requests along the new routes must find their hosts. Keep hosts
         # that metad has lost sight of: a storaged that cannot reach metad still samples from
@@ -289,6 +298,9 @@ class Graphd:
             is_visible = _expected_routes(request, reply)
             if is_visible is not None:
                 self._routing.wait_for(is_visible, min(self._settings.catch_up_s, call.remaining()))
+            is_followed = expected_access(request, reply)
+            if is_followed is not None:
+                self.access.wait_for(is_followed, min(self._settings.catch_up_s, call.remaining()))
             return reply
 
         return forward

@@ -58,7 +58,11 @@ class RoutingTable:
         return self._reply is not None
 
     def apply_reply(self, reply: metad_pb.PollReply) -> Routes:
-        """Apply a poll reply; known versions keep their records and computed shares."""
+        """Apply a poll reply; known versions keep their records and computed shares.
+
+        The access state is removed from the reply: clients receive the reply from `get_routes`,
+        and must not see keys and grants."""
+        reply.ClearField("access")
         with self._changed:
             self._routes = build_routes(reply, self._routes)
             self._reply = reply

@@ -121,3 +121,13 @@ def test_routes_are_left_out_at_their_own_revision_only(known: int, is_sent: boo
     request = Frame(graphd_pb.GetRoutesRequest(known_revision=known))
     reply = table.get_routes(request, CallContext.with_timeout(60)).head
     assert (reply.revision, reply.HasField("desired_state")) == (3, is_sent)
+
+
+def test_clients_get_no_keys_and_grants_with_their_routes() -> None:
+    table, reply = RoutingTable(), poll_reply(3, 1)
+    reply.access.keys.add(key_id="k", secret_hash=b"hash")
+    reply.access.grants.add(principal="alice", space="s")
+    table.apply_reply(reply)
+    routes = table.get_routes(Frame(graphd_pb.GetRoutesRequest()), CallContext.with_timeout(60))
+    assert routes.head.desired_state.spaces[0].space.name == "s"
+    assert not routes.head.desired_state.HasField("access")

@@ -1,0 +1,35 @@
+"""API keys, role grants and access limits, as metad sent them to this daemon last."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from asterism_proto.v1 import metad_pb2 as metad_pb
+
+
+class FollowedAccess:
+    """The newest access state. It is replaced as a whole, so it may be read without a lock."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._state = metad_pb.AccessState()
+
+    def state(self) -> metad_pb.AccessState:
+        """Return the newest state: the same object until there is another state."""
+        return self._state
+
+    def follow(self, reply: metad_pb.PollReply) -> None:
+        """Take the state of a poll reply; a reply without one leaves the state as it is."""
+        if not reply.HasField("access") or reply.access == self._state:
+            return
+        state = metad_pb.AccessState()
+        state.CopyFrom(reply.access)
+        with self._changed:
+            self._state = state
+            self._changed.notify_all()
+
+    def wait_for(self, predicate: Callable[[metad_pb.AccessState], bool], timeout_s: float) -> bool:
+        """Wait until the newest state satisfies the predicate; return False on timeout."""
+        with self._changed:
+            return self._changed.wait_for(lambda: predicate(self._state), timeout_s)

@@ -1,0 +1,49 @@
+"""Tests of the access state that a daemon follows."""
+
+from __future__ import annotations
+
+import threading
+
+from asterism_daemonkit.followed_access import FollowedAccess
+from asterism_proto.v1 import metad_pb2 as metad_pb
+
+
+def reply(*key_ids: str) -> metad_pb.PollReply:
+    keys = [metad_pb.ApiKey(key_id=key_id) for key_id in key_ids]
+    return metad_pb.PollReply(access=metad_pb.AccessState(keys=keys))
+
+
+def test_an_equal_state_stays_the_same_object() -> None:
+    followed = FollowedAccess()
+    assert followed.state() == metad_pb.AccessState()
+    followed.follow(reply("a"))
+    state = followed.state()
+    assert [key.key_id for key in state.keys] == ["a"]
+    followed.follow(reply("a"))
+    assert followed.state() is state
+    followed.follow(reply("a", "b"))
+    assert followed.state() is not state
+    assert [key.key_id for key in state.keys] == ["a"], "a state does not change"
+
+
+def test_a_reply_without_a_state_keeps_the_last_one() -> None:
+    followed = FollowedAccess()
+    followed.follow(reply("a"))
+    followed.follow(metad_pb.PollReply(revision=9))
+    assert [key.key_id for key in followed.state().keys] == ["a"]
+    followed.follow(reply())
+    assert followed.state() == metad_pb.AccessState()
+
+
+def test_the_state_outlives_changes_of_its_reply() -> None:
+    followed, first = FollowedAccess(), reply("a")
+    followed.follow(first)
+    first.ClearField("access")
+    assert [key.key_id for key in followed.state().keys] == ["a"]
+
+
+def test_a_new_state_wakes_its_waiters() -> None:
+    followed = FollowedAccess()
+    threading.Timer(0.02, lambda: followed.follow(reply("a"))).start()
+    assert followed.wait_for(lambda state: len(state.keys) == 1, 10)
+    assert not followed.wait_for(lambda state: len(state.keys) == 2, 0)
