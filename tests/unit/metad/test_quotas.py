@@ -90,7 +90,7 @@ def test_limits_of_all_spaces_count_them_together(metad: InProcessMetad) -> None
     limit(metad, "alice", "*", pins=2)
     pin(metad)
     pin(metad, space="other")
-    with pytest.raises(QuotaExceeded, match="pins=2: .* of 'alice' in all spaces together"):
+    with pytest.raises(QuotaExceeded, match=r"pins=2: .* of 'alice' in all spaces together"):
         pin(metad)
     pin(metad, BOB)
 
@@ -144,7 +144,7 @@ def test_jobs_of_all_spaces_are_limited_together(metad: InProcessMetad) -> None:
     limit(metad, "*", "*", jobs=1)
     metad.load()
     submit(metad)
-    with pytest.raises(QuotaExceeded, match="jobs=1: .* of 'alice' in all spaces together; stop"):
+    with pytest.raises(QuotaExceeded, match=r"jobs=1: .* of 'alice' in all spaces together; stop"):
         submit(metad, space="other", kind="audit")
     submit(metad, BOB, space="other", kind="audit")
 
