@@ -125,9 +125,11 @@ def test_other_roles_refuse_the_token(
 def test_names_of_claims_are_settings(issuer: Issuer) -> None:
     settings = Settings(issuer.url, token_name_claim="email", token_roles_claim="https://a/roles")
     claims = issuer.claims(email="a@b.example", **{"https://a/roles": ["shop:reader"]})
-    principal = TokenVerifier(settings).verify(EC.sign(claims)).principal
+    principal = TokenVerifier(settings, clock=lambda: NOW_S).verify(EC.sign(claims)).principal
     assert (principal.name, principal.roles) == ("a@b.example", {"shop": Role.READER})
-    without = TokenVerifier(dataclasses.replace(settings, token_roles_claim=""))
+    without = TokenVerifier(
+        dataclasses.replace(settings, token_roles_claim=""), clock=lambda: NOW_S
+    )
     assert without.verify(EC.sign(claims)).principal.roles == {}
 
 
