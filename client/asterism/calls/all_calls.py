@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from asterism.calls.epochs import EpochCalls
 from asterism.calls.fanouts import FanoutCalls
+from asterism.calls.features import FeatureCalls
 from asterism.calls.graph_labels import GraphLabelCalls
+from asterism.calls.graph_writes import WriteCalls
 from asterism.calls.hgt import HgtCalls
 from asterism.calls.labor import LaborCalls
 from asterism.calls.layers import LayerCalls
@@ -37,5 +39,7 @@ class AllCalls(
     GraphLabelCalls,
     EpochCalls,
     ScanCalls,
+    FeatureCalls,
+    WriteCalls,
 ):
-    """All sampling and read calls; `asterism.graph.Graph` adds versions and writes."""
+    """All calls that sample, read and write; `asterism.graph.Graph` adds versions and builds."""

@@ -1,0 +1,158 @@
+"""Reads of feature columns by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism.calls import feature_columns, validation
+from asterism.calls.base import CandidateTypes, GraphCalls
+from asterism.calls.string_ids import as_string_array
+from asterism.records.samples import FeatureValue, Ids
+from asterism_model.schema import NodeType
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+
+
+class FeatureCalls(GraphCalls):
+    """Calls that read features of given nodes and edges."""
+
+    def node_features(
+        self,
+        nodes: ArrayLike,
+        names: str | Iterable[str],
+        ntype: str | None = None,
+        *,
+        strict: bool = False,
+        version: int | None = None,
+    ) -> dict[str, FeatureValue]:
+        """Return feature columns of nodes of one type.
+
+        Parameters
+        ----------
+        nodes : array_like of int64, shape (m,)
+            Node ids of one type. -1 and unknown ids have zeros, or empty rows.
+        names : str or list of str
+            Names of features; ``"weight"`` is the node's weight.
+        ntype : str, optional
+            Node type. Not needed if only one node type has these features.
+        strict : bool, default False
+            Raise NotFound for unknown ids, at the cost of another request. -1, "no node", still has
+            zeros.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        dict of str to ndarray or (ndarray, ndarray)
+            Columns by name: shape (m, *shape) for dense features; ``(indptr, values)`` with
+            ``indptr`` int64, shape (m + 1,), for ragged and bytes features.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``ntype`` is needed.
+        NotFound
+            If there is no such type, feature or version; with ``strict``, if there is no such node.
+        """
+        feature_names = validation.names(names)
+        type_id = (
+            self._session.node_type(self.space, ntype)[0]
+            if ntype is not None
+            else self._feature_owner(feature_names)
+        )
+        head = graphd_pb.NodeFeaturesRequest(
+            space=self.space, version=self._version(version), type_id=type_id, names=feature_names
+        )
+        owner = self.schema.node_types[type_id]
+        ids = self._ids("nodes", nodes, CandidateTypes([type_id]), version)
+        if strict:
+            head.version = self._require_nodes(nodes, ids, owner.name, type_id, head.version)
+        request = feature_columns.ColumnRequest(
+            method="node_features", head=head, section="nodes", owner=owner, names=feature_names
+        )
+        return feature_columns.read_columns(self._session, request, ids)
+
+    def _require_nodes(
+        self, nodes: ArrayLike, ids: Ids, ntype: str, type_id: int, version: int
+    ) -> int:
+        """Raise NotFound for the first node that does not exist; return the version read.
+
+        ``ids`` has -1 both for "no node" and for a string that no node has as its name.
+        """
+        head = graphd_pb.NodeTypesRequest(space=self.space, version=version, node_type=type_id)
+        reply = self._session.read("node_types", head, {"nodes": ids})
+        unknown = (reply.array("types", "int32") < 0) & (ids >= 0)
+        strings = as_string_array("nodes", nodes)
+        if strings is not None:
+            unknown |= (ids < 0) & (strings != "")
+        if unknown.any():
+            position = int(np.argmax(unknown))
+            value = ids[position] if strings is None else repr(strings[position])
+            raise NotFound(
+                f"nodes[{position}]={value}: expected a node of type {ntype!r} in version "
+                f"{reply.head.version} ({int(unknown.sum()) - 1} more); leave such nodes out, or "
+                "pass strict=False to get zeros"
+            )
+        return reply.head.version
+
+    def edge_features(
+        self,
+        edge_ids: ArrayLike,
+        names: str | Iterable[str],
+        etype: str,
+        *,
+        version: int | None = None,
+    ) -> dict[str, FeatureValue]:
+        """Return feature columns of edges of one type by edge id.
+
+        Parameters
+        ----------
+        edge_ids : array_like of int64, shape (m,)
+            Edge ids. -1 and unknown ids have zeros, or empty rows.
+        names : str or list of str
+            Names of features.
+        etype : str
+            Edge type.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        dict of str to ndarray or (ndarray, ndarray)
+            Columns by name, as in `node_features`.
+
+        Raises
+        ------
+        NotFound
+            If there is no such type, feature or version.
+        """
+        feature_names = validation.names(names)
+        type_id, owner = self._session.edge_type(self.space, etype)
+        head = graphd_pb.EdgeFeaturesRequest(
+            space=self.space, version=self._version(version), type_id=type_id, names=feature_names
+        )
+        request = feature_columns.ColumnRequest(
+            method="edge_features", head=head, section="eids", owner=owner, names=feature_names
+        )
+        return feature_columns.read_columns(
+            self._session, request, validation.ids("edge_ids", edge_ids, minimum=-1)
+        )
+
+    def _feature_owner(self, names: list[str]) -> int:
+        """Return the id of the one node type that has all these features."""
+        types = self.schema.node_types
+        owners = [i for i, node_type in enumerate(types) if _has_features(node_type, names)]
+        if len(owners) != 1:
+            found = " and ".join(types[i].name for i in owners) or "none"
+            raise InvalidRequest(
+                f"names={names}: expected features that one node type has, found {found}; pass "
+                f"ntype, one of {', '.join(t.name for t in types)}"
+            )
+        return owners[0]
+
+
+def _has_features(node_type: NodeType, names: list[str]) -> bool:
+    return set(names) <= {feature.name for feature in node_type.features} | {"weight"}
