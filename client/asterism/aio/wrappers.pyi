@@ -273,6 +273,7 @@ class AsyncGraph(ClosingWrapper[Graph]):
         names: str | Iterable[str],
         etype: str,
         *,
+        strict: bool = False,
         version: int | None = None,
     ) -> dict[str, FeatureValue]: ...
     async def edges_at(

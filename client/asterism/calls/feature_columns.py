@@ -36,7 +36,9 @@ class ColumnRequest:
     names: Sequence[str]
 
 
-def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str, FeatureValue]:
+def read_columns(
+    session: Session, request: ColumnRequest, ids: Ids, found: NDArray[np.bool_] | None = None
+) -> dict[str, FeatureValue]:
     """Return the feature columns of rows, in the order of the rows.
 
     Parameters
@@ -44,10 +46,11 @@ def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str
     session : Session
         Session to read with.
     request : ColumnRequest
-        Method, head and columns of the request. If chunks came from several versions, its head is
-        set to the newest one.
+        Method, head and columns of the request. Its head is set to the version that was read.
     ids : ndarray of int64, shape (m,)
         Row ids.
+    found : ndarray of bool, shape (m,), out, optional
+        Whether each row exists.
 
     Returns
     -------
@@ -61,11 +64,14 @@ def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str
     """
     rows = max(session.transport.piece_bytes // _row_bytes(request), 1)
     if len(ids) <= rows + rows // 2:  # A small remainder is not worth a second request.
-        return validation.decode_columns(
-            session.read(request.method, request.head, {request.section: ids}).arrays, request.names
-        )
+        reply = session.read(request.method, request.head, {request.section: ids})
+        request.head.version = reply.head.version
+        if found is not None:
+            found[:] = reply.array("found", "uint8")
+        return validation.decode_columns(reply.arrays, request.names)
     bounds = [*range(0, len(ids), rows), len(ids)]
-    return _ChunkedRead(session, request, ids, bounds, time.monotonic() + session.timeout_s).read()
+    deadline = time.monotonic() + session.timeout_s
+    return _ChunkedRead(session, request, ids, bounds, deadline, found).read()
 
 
 @dataclass(slots=True)
@@ -77,6 +83,8 @@ class _ChunkedRead:
     ids: Ids
     bounds: Sequence[int]
     deadline: float
+    found: NDArray[np.bool_] | None = None
+    """Whether each row exists: bool, shape (m,); None if it is not needed."""
     dense: dict[str, NDArray[Any]] = field(default_factory=dict)
     ragged: dict[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
     """Sections of columns that are not dense, by the first row of their chunk."""
@@ -112,6 +120,8 @@ class _ChunkedRead:
         )
         for name, column in self.dense.items():
             column[start:stop] = reply.arrays[f"f:{name}"]
+        if self.found is not None:
+            self.found[start:stop] = reply.array("found", "uint8")
         self.ragged[start] = {
             section: array
             for section, array in reply.arrays.items()
