@@ -23,6 +23,7 @@ GROUPS = (
     "graphd",
     "metad",
     "clients",
+    "credentials",
 )
 """Modules of the catalogue; the mutants of each run in one process."""
 

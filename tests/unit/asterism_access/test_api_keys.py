@@ -32,6 +32,13 @@ def test_a_key_matches_its_own_hash_only() -> None:
     assert not key.matches(b"")
 
 
+def test_hashes_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, compared = api_keys.generate(), []
+    monkeypatch.setattr(api_keys.hmac, "compare_digest", lambda *pair: compared.append(pair))
+    assert not key.matches(b"stored")
+    assert compared == [(key.hash, b"stored")]
+
+
 def test_a_key_does_not_show_its_secret_or_hash() -> None:
     key = api_keys.generate()
     assert repr(key) == f"ApiKeySecret(key_id={key.key_id!r})"

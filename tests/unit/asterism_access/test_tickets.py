@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from asterism_access import tickets
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_access.tickets import MAX_TICKET_CHARS, Ticket, TicketKind, sign, verify
 from asterism_proto.errors import InvalidRequest, Unauthenticated
@@ -74,6 +75,20 @@ def test_any_of_several_keys_may_have_signed() -> None:
         assert verify(text, keys, NOW_S) == TICKET
     for keys in ([OTHER_KEY], [OTHER_KEY, OTHER_KEY]):
         assert message_of(text, keys).startswith("ticket: its signature is not of a key of this")
+
+
+def test_signatures_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every key, also after one that fits."""
+    compared: list[bytes] = []
+
+    def compare(expected: bytes, given: bytes) -> bool:
+        compared.append(given)
+        return expected == given
+
+    monkeypatch.setattr(tickets.hmac, "compare_digest", compare)
+    text = sign(TICKET, KEY)
+    assert verify(text, [KEY, OTHER_KEY], NOW_S) == TICKET
+    assert compared == [text[-43:].encode()] * 2
 
 
 def test_a_ticket_is_accepted_until_its_expiry_and_a_skew() -> None:
