@@ -9,6 +9,7 @@ import logging
 import os
 import ssl
 import stat
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -179,19 +180,36 @@ class ReloadedFiles(Generic[T]):
         Returns the value, or raises InvalidRequest.
     events : str
         First word of the log events: ``certificates`` for ``certificates_reloaded``.
+    interval_s : float
+        Seconds between two looks at the files.
+    clock : callable
+        Returns seconds.
     """
 
     def __init__(
-        self, paths: Sequence[str], load: Callable[[], T], events: str = "certificates"
+        self,
+        paths: Sequence[str],
+        load: Callable[[], T],
+        *,
+        events: str = "certificates",
+        interval_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._paths = [path for path in paths if path]
         self._load = load
         self._events = events
+        self._interval_s = interval_s
+        self._clock = clock
+        self._looked_s = clock()
         self._seen = self._look()
         self._current = (load(), 0)
 
     def current(self) -> tuple[T, int]:
         """Return the value, and a number that grows each time it is made again."""
+        now = self._clock()
+        if 0 <= now - self._looked_s < self._interval_s:
+            return self._current
+        self._looked_s = now
         seen = self._look()
         if seen != self._seen:
             self._seen = seen

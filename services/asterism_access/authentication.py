@@ -159,14 +159,23 @@ class Authenticator:
         indexed, state = self._indexed, self._state()
         key_revision = self._cluster_key.revision
         token_revision = 0 if self._tokens is None else self._tokens.revision
-        if key_revision != indexed.key_revision or token_revision != indexed.token_revision:
-            indexed = self._indexed = _IndexedState(state, key_revision, token_revision)
-        elif state is not indexed.state:
-            if state == indexed.state:
-                indexed.state = state
-            else:
-                indexed = self._indexed = _IndexedState(state, key_revision, token_revision)
-        return indexed
+        if (
+            state is indexed.state
+            and key_revision == indexed.key_revision
+            and token_revision == indexed.token_revision
+        ):
+            return indexed
+        with self._lock:  # one thread indexes, and the others wait
+            indexed = self._indexed
+            if key_revision != indexed.key_revision or token_revision != indexed.token_revision:
+                indexed = _IndexedState(state, key_revision, token_revision)
+            elif state is not indexed.state:
+                if state == indexed.state:
+                    indexed.state = state
+                else:
+                    indexed = _IndexedState(state, key_revision, token_revision)
+            self._indexed = indexed
+            return indexed
 
     def _keep(self, indexed: _IndexedState, digest: bytes, cached: _Cached) -> None:
         """Cache an accepted credential; if the cache is full, without the oldest ones."""

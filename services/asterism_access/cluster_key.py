@@ -59,9 +59,13 @@ class ClusterKey:
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._clock = clock
-        self._files = ReloadedFiles([path], lambda: _read_keys(path), events="cluster_key")
-        self._current = self._files.current()
-        self._looked_s = clock()
+        self._files = ReloadedFiles(
+            [path],
+            lambda: _read_keys(path),
+            events="cluster_key",
+            interval_s=_LOOK_S,
+            clock=clock,
+        )
         self._daemon_tickets: dict[str, tuple[str, float, int]] = {}
 
     def __repr__(self) -> str:
@@ -70,7 +74,7 @@ class ClusterKey:
     @property
     def revision(self) -> int:
         """Number that grows when the keys change; the file is looked at once per second."""
-        return self._keys()[1]
+        return self._files.current()[1]
 
     def sign(self, payload: Ticket) -> str:
         """Return a ticket as clients send it.
@@ -80,7 +84,7 @@ class ClusterKey:
         InvalidRequest
             If the name cannot be that of a principal, or the ticket has too many roles.
         """
-        return sign(payload, self._keys()[0][0])
+        return sign(payload, self._files.current()[0][0])
 
     def verify(self, ticket: str) -> Ticket:
         """Return the content of a ticket.
@@ -90,7 +94,7 @@ class ClusterKey:
         Unauthenticated
             If the text is not a ticket, none of the keys signed it, or it has expired.
         """
-        return verify(ticket, self._keys()[0], self._clock())
+        return verify(ticket, self._files.current()[0], self._clock())
 
     def daemon_ticket(self, role: str) -> str:
         """Return a ticket of this daemon, valid for at least four minutes.
@@ -99,7 +103,7 @@ class ClusterKey:
         ----------
         role : {"metad", "storaged", "graphd"}
         """
-        now, revision = self._clock(), self._keys()[1]
+        now, revision = self._clock(), self._files.current()[1]
         held = self._daemon_tickets.get(role)
         if held is not None and held[2] == revision and 0 <= now - held[1] < _RENEWAL_S:
             return held[0]
@@ -156,13 +160,6 @@ class ClusterKey:
             expires_s=math.ceil(self._clock() + valid_s),
             ticket_id=new_ticket_id(),
         )
-
-    def _keys(self) -> tuple[tuple[bytes, ...], int]:
-        now = self._clock()
-        if not 0 <= now - self._looked_s < _LOOK_S:
-            self._looked_s = now
-            self._current = self._files.current()
-        return self._current
 
 
 def create_key_file(path: Path) -> None:

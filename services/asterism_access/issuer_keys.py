@@ -46,6 +46,8 @@ _MIN_INTERVAL_S = 30.0
 """Seconds between two fetches."""
 _MAX_AGE_S = 600.0
 """Age in seconds at which keys are fetched again."""
+_LOOK_S = 1.0
+"""Seconds between two looks at a file of keys."""
 _DISCOVERY_PATH = "/.well-known/openid-configuration"
 
 
@@ -119,7 +121,7 @@ class KeySource(Protocol):
 
 
 class KeyFile:
-    """Keys in a file, read again after it changes.
+    """Keys in a file, read again within a second after it changes.
 
     Raises
     ------
@@ -127,8 +129,14 @@ class KeyFile:
         If the file cannot be read, or has no usable key.
     """
 
-    def __init__(self, path: str) -> None:
-        self._files = ReloadedFiles([path], lambda: _read_keys(path), events="token_keys")
+    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._files = ReloadedFiles(
+            [path],
+            lambda: _read_keys(path),
+            events="token_keys",
+            interval_s=_LOOK_S,
+            clock=clock,
+        )
 
     @property
     def revision(self) -> int:

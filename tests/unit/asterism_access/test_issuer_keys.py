@@ -271,18 +271,21 @@ def test_addresses_without_tls_are_refused(address: str) -> None:
 
 
 def test_a_file_of_keys_is_read_again_after_changes(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "keys.json"
     file.write_text(json.dumps({"keys": [ONE.jwk()]}))
-    keys = key_source(str(file), "https://issuer.example")
-    assert isinstance(keys, KeyFile)
+    assert isinstance(key_source(str(file), "https://issuer.example"), KeyFile)
+    keys = KeyFile(str(file), clock)
     assert ids(keys.find("one", "ES256")) == ["one"]
     file.write_text(json.dumps({"keys": [TWO.jwk(), ONE.jwk()]}))
+    assert keys.revision == 0
+    clock.now_s += 1
     assert keys.revision == 1
     assert ids(keys.find("two", "ES256")) == ["two"]
     with caplog.at_level(logging.WARNING):
         file.write_text("{}")
+        clock.now_s += 1
         assert ids(keys.find("two", "ES256")) == ["two"]
     assert [record.message for record in caplog.records] == ["token_keys_not_reloaded"]
 

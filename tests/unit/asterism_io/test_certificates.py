@@ -130,6 +130,28 @@ def test_files_are_loaded_again_after_a_change_only(tmp_path: Path) -> None:
     assert loads == ["one", "two"]
 
 
+def test_files_are_looked_at_after_an_interval(tmp_path: Path) -> None:
+    file, now = tmp_path / "file", [100.0]
+    file.write_text("one")
+    files = ReloadedFiles([str(file)], file.read_text, interval_s=5, clock=lambda: now[0])
+    replace(file, "two")
+    for now_s, content in ((104.9, "one"), (105.0, "two")):
+        now[0] = now_s
+        assert files.current()[0] == content
+    replace(file, "three")
+    now[0] = 50.0  # a clock that is set back
+    assert files.current()[0] == "three"
+
+
+def test_changed_rights_of_a_file_are_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("one")
+    files = ReloadedFiles([str(file)], lambda: file.stat().st_mode & 0o777)
+    for mode in (0o600, 0o640):
+        file.chmod(mode)
+        assert files.current()[0] == mode
+
+
 def test_an_unusable_new_file_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
