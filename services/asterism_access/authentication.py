@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from asterism_access import api_keys, tickets
 from asterism_access.cluster_key import ClusterKey
@@ -23,9 +23,6 @@ from asterism_access.roles import Role
 from asterism_access.tickets import SKEW_S, TicketKind
 from asterism_proto.errors import Unauthenticated
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey
-
-if TYPE_CHECKING:
-    from asterism_access.tokens import TokenSettings
 
 _CACHE_SIZE = 4096
 """Most credentials that are cached."""
@@ -260,22 +257,6 @@ class Authenticator:
         return VerifiedCredential(
             principal, min(verified.expires_s, self._clock() + _TOKEN_CACHE_S)
         )
-
-
-def token_verifier(settings: TokenSettings) -> Tokens | None:
-    """Return the verifier of tokens that settings describe; None without an issuer.
-
-    Raises
-    ------
-    InvalidRequest
-        If a setting cannot be used.
-    """
-    if not settings.token_issuer:
-        return None
-    # Cryptography takes a while to import, and daemons without an issuer need none of it.
-    from asterism_access.tokens import TokenVerifier
-
-    return TokenVerifier(settings)
 
 
 def _credential(authorization: str) -> str:

@@ -119,7 +119,8 @@ class ClusterKey:
         principal : Principal
             Caller, authenticated without a client's ticket: see `Authenticator`.
         spaces : mapping of int to str
-            Name by id of the spaces of the ticket. Those without a role are left out.
+            Name by id of the spaces of the ticket. Left out are those without a role, or with none
+            above the role in every space.
 
         Raises
         ------
@@ -133,7 +134,11 @@ class ClusterKey:
                 principal.name,
                 TicketKind.CLIENT,
                 {} if everywhere is None else {EVERY_SPACE: everywhere},
-                {space_id: role for space_id, role in held.items() if role is not None},
+                {
+                    space_id: role
+                    for space_id, role in held.items()
+                    if role is not None and role > (everywhere or 0)
+                },
                 CLIENT_TICKET_S,
             )
         )

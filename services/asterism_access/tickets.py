@@ -20,8 +20,8 @@ from asterism_access.roles import Role
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 PREFIX = "tk_"
-MAX_TICKET_CHARS = 8 * 1024
-"""Characters of the longest ticket; gRPC refuses much larger metadata."""
+MAX_TICKET_CHARS = 6 * 1024
+"""Characters of the longest ticket; gRPC refuses metadata of more than 8 KiB."""
 SKEW_S = 30.0
 """Seconds by which the clocks of two daemons may differ."""
 _SIGNATURE_CHARS = 43
@@ -83,9 +83,9 @@ def sign(ticket: Ticket, key: bytes) -> str:
     text = f"{signed}_{_signature(signed, key)}"
     if len(text) > MAX_TICKET_CHARS:
         raise InvalidRequest(
-            f"principal={ticket.name!r}: expected a ticket of at most {MAX_TICKET_CHARS} "
-            f"characters, not {len(text)}; make one for fewer than "
-            f"{len(ticket.roles) + len(ticket.roles_by_id)} spaces"
+            f"principal={ticket.name!r}: expected roles in fewer spaces than "
+            f"{len(ticket.roles) + len(ticket.roles_by_id)}, for a ticket of at most "
+            f"{MAX_TICKET_CHARS} characters; grant a role in '*', or connect without direct=True"
         )
     return text
 

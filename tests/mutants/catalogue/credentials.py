@@ -106,8 +106,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         AUTHENTICATION,
         (
-            "key_revision == indexed.key_revision and token_revision == indexed.token_revision",
-            "token_revision == indexed.token_revision",
+            "and key_revision == indexed.key_revision and (token_revision ==",
+            "and (token_revision ==",
         ),
         test=f"{UNIT}/test_authentication.py::test_a_cached_ticket_is_refused_without_its_key",
         reason=NOT_REFUSED,
