@@ -37,7 +37,7 @@ from metad.jobs.driver import Driver
 from metad.jobs.retention import recoverable_jobs
 from metad.maintenance import Maintenance
 from metad.membership import Cluster
-from metad.model.access import ApiKeyGenerator, ApiKeySecret
+from metad.model.access import ApiKeyGenerator, GeneratedApiKey
 from metad.model.hosts import Role
 from metad.model.jobs import Job, JobState
 from metad.service import CatalogService
@@ -360,5 +360,5 @@ class Metad:
         return sum(job.state is state for job in self.components.driver.state.jobs.values())
 
 
-def _refuse_api_key() -> ApiKeySecret:
+def _refuse_api_key() -> GeneratedApiKey:
     raise NotReady("API keys: expected a generator of keys; start metad with access control")

@@ -15,7 +15,7 @@ from metad.catalog.access_checks import (
     lifetime_ms,
 )
 from metad.catalog.spaces import Spaces
-from metad.model.access import EVERY_PRINCIPAL, AccessLimits, ApiKey, ApiKeySecret, RoleGrant
+from metad.model.access import EVERY_PRINCIPAL, AccessLimits, ApiKey, GeneratedApiKey, RoleGrant
 from metad.model.catalog import PendingWrite
 from metad.model.ids import SpaceId
 from metad.store import keys
@@ -85,7 +85,7 @@ class AccessRecords:
 
     def create_key(
         self,
-        generated: ApiKeySecret,
+        generated: GeneratedApiKey,
         principal: str,
         *,
         expires_s: float,
@@ -98,7 +98,7 @@ class AccessRecords:
 
         Parameters
         ----------
-        generated : ApiKeySecret
+        generated : GeneratedApiKey
         principal : str
             Principal that calls with this key are made by.
         expires_s : float

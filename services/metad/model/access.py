@@ -12,7 +12,7 @@ EVERY_PRINCIPAL = "*"
 """Principal of limits that apply to each principal without limits of its own."""
 
 
-class ApiKeySecret(Protocol):
+class GeneratedApiKey(Protocol):
     """A generated API key with its secret, which the catalog never stores."""
 
     @property
@@ -28,7 +28,7 @@ class ApiKeySecret(Protocol):
         """The whole key, as clients send it."""
 
 
-ApiKeyGenerator = Callable[[], ApiKeySecret]
+ApiKeyGenerator = Callable[[], GeneratedApiKey]
 """Function that returns an API key with random parts."""
 
 
