@@ -16,6 +16,9 @@ JOBS_PROGRESS = "metad.jobs.progress"
 CATALOG_LOADS = "metad.catalog.loads"
 CATALOG_REMOVALS = "metad.catalog.removals"
 MAINTENANCE = "metad.maintenance"
+ACCESS = "metad.catalog.access"
+ACCESS_CHECKS = "metad.catalog.access_checks"
+QUOTAS = "metad.quotas"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -295,5 +298,138 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         test=f"{UNIT}/test_desired_state.py::test_revision_above_the_current_one_is_not_awaited",
         reason="assert [True] == []",
+    ),
+    change(
+        "grants of a dropped space inherited",
+        "tempting",
+        "metad.catalog.catalog",
+        ("self.access.drop(space.space_id), ", ""),
+        test=f"{UNIT}/test_access.py::test_a_dropped_space_leaves_nothing_to_its_namesake",
+        reason="== [2, 2]",
+    ),
+    change(
+        "limits of a dropped space kept",
+        "tempting",
+        ACCESS,
+        ("**{keys.access_limits_key(space_id, principal): None for principal in limits}", ""),
+        test=f"{UNIT}/test_access.py::test_a_dropped_space_leaves_nothing_to_its_namesake",
+        reason="== [2, 2]",
+    ),
+    change(
+        "any administrator counts as the last one",
+        "tempting",
+        ACCESS,
+        ("for other in everywhere)) == 1", "for other in everywhere)) >= 1"),
+        test=f"{UNIT}/test_access.py::test_the_last_cluster_administrator_may_leave_with_a_notice",
+        reason="== ''",
+    ),
+    change(
+        "valid keys make place for new ones",
+        "tempting",
+        ACCESS,
+        ("if (ended_ms := key.ended_ms(now_ms)) is not None", "if (ended_ms := key.created_ms)"),
+        test=f"{UNIT}/test_access.py::test_ended_keys_make_place_for_new_ones",
+        reason="Failed: DID NOT RAISE",
+    ),
+    change(
+        "a revocation without a new state",
+        "tempting",
+        ACCESS,
+        (
+            "self._keys[key_id] = key\n        self._changes += 1",
+            "self._keys[key_id] = key",
+        ),
+        test=f"{UNIT}/test_access.py::test_every_change_reaches_waiting_daemons",
+        reason="assert False",
+    ),
+    change(
+        "a whole key shown in an error",
+        "tempting",
+        ACCESS_CHECKS,
+        ('f"key_id: expected', 'f"key_id={key_id}: expected'),
+        test=(f"{UNIT}/test_access.py::test_an_unknown_key_is_not_found_and_a_secret_not_shown"),
+        reason="key_id",
+    ),
+    change(
+        "hashes of secrets in lists",
+        "tempting",
+        "metad.access_api",
+        (
+            "keys=[wire.api_key_to_proto(key, with_hash=False)",
+            "keys=[wire.api_key_to_proto(key, with_hash=True)",
+        ),
+        test=f"{UNIT}/test_access.py::test_the_secret_of_a_key_is_returned_once_and_not_stored",
+        reason="lists have no hash",
+    ),
+    change(
+        "an older catalog revives revoked keys",
+        "tempting",
+        "metad.desired_state",
+        (
+            (
+                "if status is FollowerStatus.AHEAD:\n                return reply\n"
+                "            reply.access.CopyFrom(self.access_state())"
+            ),
+            (
+                "reply.access.CopyFrom(self.access_state())\n"
+                "            if status is FollowerStatus.AHEAD:\n                return reply"
+            ),
+        ),
+        test=f"{UNIT}/test_access.py::test_a_daemon_ahead_of_the_catalog_gets_no_access_state",
+        reason="revoked since",
+    ),
+    change(
+        "keys sent to clients with their routes",
+        "tempting",
+        "graphd.routing.updates",
+        ("reply.ClearField('access')", "pass"),
+        test=(
+            "tests/unit/graphd/test_routing_updates.py"
+            "::test_clients_get_no_keys_and_grants_with_their_routes"
+        ),
+        reason="HasField",
+    ),
+    change(
+        "a quota that is reached one later",
+        "tempting",
+        QUOTAS,
+        ("if limit and used >= limit:", "if limit and used > limit:"),
+        test=f"{UNIT}/test_quotas.py::test_pins_of_a_principal_in_a_space_are_limited",
+        reason="Failed: DID NOT RAISE",
+    ),
+    change(
+        "expired pins count until the next tick",
+        "tempting",
+        QUOTAS,
+        (" and pin.expires_ms > now_ms", ""),
+        test=f"{UNIT}/test_quotas.py::test_pins_count_until_they_end_and_over_a_restart",
+        reason="QuotaExceeded",
+    ),
+    change(
+        "an identical job counted twice",
+        "tempting",
+        "metad.jobs.driver",
+        ("if _returned_job(commands) not in self._state.jobs:", "if commands:"),
+        test=f"{UNIT}/test_quotas.py::test_jobs_in_flight_of_a_principal_are_limited",
+        reason="QuotaExceeded",
+    ),
+    change(
+        "a recovered job left to its submitter",
+        "tempting",
+        MACHINE_REQUESTS,
+        ("finished_ms=0, principal=principal,", "finished_ms=0,"),
+        test=f"{UNIT}/test_quotas.py::test_a_recovered_job_counts_for_its_recoverer",
+        reason="Failed: DID NOT RAISE",
+    ),
+    change(
+        "own limits replaced by general ones",
+        "tempting",
+        ACCESS,
+        (
+            "return limits.get(principal) or limits.get(EVERY_PRINCIPAL)",
+            "return limits.get(EVERY_PRINCIPAL) or limits.get(principal)",
+        ),
+        test=f"{UNIT}/test_quotas.py::test_own_limits_replace_those_of_every_principal",
+        reason="QuotaExceeded",
     ),
 )
