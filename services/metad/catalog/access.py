@@ -338,12 +338,15 @@ def _remove(records: _BySpace[T], space_id: SpaceId, principal: str) -> None:
 
 def _matching(records: _BySpace[T], principal: str, space: str) -> list[T]:
     """Return the records that match, by space id and principal; empty texts match all."""
-    return [
-        record
-        for space_id in sorted(records)
-        for _, record in sorted(records[space_id].items())
-        if principal in ("", record.principal) and space in ("", record.space)
-    ]
+    matching: list[T] = []
+    for space_id in sorted(records):
+        of_space = records[space_id]
+        if principal:
+            found = [of_space[principal]] if principal in of_space else []
+        else:
+            found = [of_space[name] for name in sorted(of_space)]
+        matching += [record for record in found if space in ("", record.space)]
+    return matching
 
 
 def _check_count(name: str, records: _BySpace[T], maximum: int) -> None:
