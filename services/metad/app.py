@@ -38,7 +38,7 @@ from metad.jobs.retention import recoverable_jobs
 from metad.maintenance import Maintenance
 from metad.membership import Cluster
 from metad.model.access import ApiKeyGenerator, GeneratedApiKey
-from metad.model.hosts import Role
+from metad.model.hosts import DaemonRole
 from metad.model.jobs import Job, JobState
 from metad.service import CatalogService
 from metad.settings import MetadSettings
@@ -302,8 +302,8 @@ class Metad:
             "catalog": asdict(self.components.catalog.history.position),
             "removals_pending": self._pending_removals(),
             "spaces": len(self.components.service.spaces()),
-            "storageds_online": self._online_hosts(Role.STORAGED),
-            "graphds_online": self._online_hosts(Role.GRAPHD),
+            "storageds_online": self._online_hosts(DaemonRole.STORAGED),
+            "graphds_online": self._online_hosts(DaemonRole.GRAPHD),
             "jobs": {state.name: self._jobs_in_state(state) for state in JobState},
         }
 
@@ -335,7 +335,7 @@ class Metad:
             "Removal orders that a storaged has not carried out yet.",
             self._pending_removals,
         )
-        for role in Role:
+        for role in DaemonRole:
             self.metrics.add_gauge(
                 f"{role.name.lower()}s_online",
                 f"Number of {role.name.lower()}s with a valid lease.",
@@ -348,7 +348,7 @@ class Metad:
                 partial(self._jobs_in_state, state),
             )
 
-    def _online_hosts(self, role: Role) -> int:
+    def _online_hosts(self, role: DaemonRole) -> int:
         with self.components.change_feed.lock:
             return len(self.components.cluster.online(role))
 

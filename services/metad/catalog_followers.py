@@ -26,11 +26,11 @@ from metad.model.catalog import PendingRemoval
 from metad.model.hosts import (
     CatalogPosition,
     CatalogState,
+    DaemonRole,
     Follower,
     HighestIds,
     Inventory,
     InventoryBuild,
-    Role,
     UnknownData,
 )
 from metad.model.ids import HostId
@@ -88,7 +88,7 @@ class Followers:
     _inventories: dict[HostId, Inventory] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._unconfirmed = {host.uuid for host in self.cluster.online(Role.STORAGED)}
+        self._unconfirmed = {host.uuid for host in self.cluster.online(DaemonRole.STORAGED)}
 
     # Positions.
 
@@ -177,12 +177,12 @@ class Followers:
     def _foreign_clusters(self) -> list[str]:
         """Return the clusters of online storageds, unless some belong to this cluster."""
         clusters = sorted({f.cluster for f in self._ahead.values()} - {"", self.catalog.cluster})
-        if not clusters or self.cluster.online(Role.STORAGED):
+        if not clusters or self.cluster.online(DaemonRole.STORAGED):
             return []
         return (
             []
             if any(
-                f.role is Role.STORAGED and f.cluster in ("", self.catalog.cluster)
+                f.role is DaemonRole.STORAGED and f.cluster in ("", self.catalog.cluster)
                 for f in self._ahead.values()
             )
             else clusters
@@ -228,7 +228,7 @@ class Followers:
         """Return whether daemons are ahead and all storageds among them have reported."""
         with self.change_feed.lock:
             return bool(self._ahead) and all(
-                f.role is not Role.STORAGED or f.uuid in self._inventories
+                f.role is not DaemonRole.STORAGED or f.uuid in self._inventories
                 for f in self._ahead.values()
             )
 
@@ -286,7 +286,7 @@ class Followers:
             unreported = sorted(
                 f.uuid
                 for f in followers
-                if f.role is Role.STORAGED and f.uuid not in self._inventories
+                if f.role is DaemonRole.STORAGED and f.uuid not in self._inventories
             )
             if unreported:
                 raise NotReady(
@@ -313,7 +313,7 @@ class Followers:
             self.driver.skip_ids(self.catalog.history.position.revision)
             adoptions = self.catalog.history.adoption_records()
             for follower in followers:
-                if follower.role is Role.STORAGED:
+                if follower.role is DaemonRole.STORAGED:
                     self._request_removals(
                         self._unknown_data(
                             follower.uuid, self._inventories[follower.uuid], adoptions

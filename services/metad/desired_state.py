@@ -14,7 +14,7 @@ from metad.change_feed import ChangeFeed
 from metad.jobs.driver import Driver
 from metad.membership import Cluster
 from metad.model.catalog import Manifest, Space
-from metad.model.hosts import Role
+from metad.model.hosts import DaemonRole
 from metad.model.ids import HostId
 from metad.model.job_kinds import find_kind
 from metad.model.jobs import Job
@@ -54,7 +54,7 @@ class DesiredStateBuilder:
         self._access_message: tuple[int, metad_pb.AccessState] | None = None
         """Cache: the number of changes of the access records, with their message."""
 
-    def reply(self, role: Role, uuid: HostId, status: FollowerStatus) -> metad_pb.PollReply:
+    def reply(self, role: DaemonRole, uuid: HostId, status: FollowerStatus) -> metad_pb.PollReply:
         """Return the desired state of one daemon at one revision.
 
         A daemon that is ahead of the catalog gets the position only."""
@@ -70,7 +70,7 @@ class DesiredStateBuilder:
             if status is FollowerStatus.AHEAD:
                 return reply
             reply.access.CopyFrom(self.access_state())
-            if role is Role.STORAGED:
+            if role is DaemonRole.STORAGED:
                 self._add_storaged_state(reply, uuid)
             else:
                 self._add_graphd_state(reply)
@@ -123,7 +123,7 @@ class DesiredStateBuilder:
         for space in self._catalog.spaces.all():
             self._add_route(reply, space)
         for host in self._cluster.hosts.values():
-            if host.role is Role.STORAGED:
+            if host.role is DaemonRole.STORAGED:
                 reply.storaged.append(hosts.host_to_proto(host))
 
     def _add_route(self, reply: metad_pb.PollReply, space: Space) -> None:

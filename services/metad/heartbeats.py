@@ -14,7 +14,7 @@ from metad.clock import Clock
 from metad.jobs.driver import Driver
 from metad.membership import Cluster
 from metad.model import jobs
-from metad.model.hosts import Follower, HeartbeatReport, Host, Role
+from metad.model.hosts import DaemonRole, Follower, HeartbeatReport, Host
 from metad.model.ids import HostId, LoadId
 from metad.store import keys
 from metad.store.port import MetaStore
@@ -75,7 +75,7 @@ class HostRegistry:
                     (),
                 )
             self._update_host(self._cluster.host_after(heartbeat, now_ms), now_ms)
-            if heartbeat.role is Role.STORAGED:
+            if heartbeat.role is DaemonRole.STORAGED:
                 # Compare with the machine's own state. If its last write failed, the next heartbeat
                 # reports the host again.
                 host_status = self._driver.state.hosts.get(heartbeat.uuid)
@@ -141,7 +141,7 @@ class HostRegistry:
 
         They hold no data, and each start of a graphd may have a new uuid."""
         with self._change_feed.lock:
-            for uuid in self._cluster.offline_since(Role.GRAPHD, self._clock() - silent_ms):
+            for uuid in self._cluster.offline_since(DaemonRole.GRAPHD, self._clock() - silent_ms):
                 self._store.write({keys.host_key(uuid): None})
                 self._cluster.remove(uuid)
 
@@ -161,7 +161,7 @@ class HostRegistry:
                 "incarnation": host.incarnation,
             },
         )
-        if host.role is Role.STORAGED:
+        if host.role is DaemonRole.STORAGED:
             self._change_feed.advance()
         else:
             self._change_feed.wake_waiters()  # its lease may be the next one to end

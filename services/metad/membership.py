@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from asterism_proto.errors import Conflict, InvalidRequest, Stale
-from metad.model.hosts import HeartbeatReport, Host, Role
+from metad.model.hosts import DaemonRole, HeartbeatReport, Host
 from metad.model.ids import HostId, SpaceId
 
 
@@ -39,14 +39,16 @@ class Cluster:
         """Return a host; None if it never sent a heartbeat."""
         return self._hosts.get(uuid)
 
-    def online(self, role: Role) -> list[Host]:
+    def online(self, role: DaemonRole) -> list[Host]:
         """Return the online hosts of a role, by uuid."""
         return sorted(
             (host for host in self._hosts.values() if host.online and host.role is role),
             key=lambda host: host.uuid,
         )
 
-    def check_sender(self, uuid: HostId, role: Role, incarnation: int, start: int = 0) -> None:
+    def check_sender(
+        self, uuid: HostId, role: DaemonRole, incarnation: int, start: int = 0
+    ) -> None:
         """Refuse a sender that is not the current process of its uuid.
 
         Two processes with the same uuid and incarnation come from a copied folder. The first one is
@@ -72,7 +74,12 @@ class Cluster:
         if incarnation < current.incarnation:
             # A graphd derives its incarnation from the wall clock, which may have been set back. It
             # holds no data, so a smaller incarnation is accepted once the other is offline.
-            if role is Role.GRAPHD and start and current.start_id and start != current.start_id:
+            if (
+                role is DaemonRole.GRAPHD
+                and start
+                and current.start_id
+                and start != current.start_id
+            ):
                 if not current.online:
                     return
                 raise Conflict(
@@ -129,7 +136,7 @@ class Cluster:
 
     def put(self, host: Host, now_ms: int) -> None:
         """Set the record of a host; if it is online, a new lease starts."""
-        if host.role is Role.GRAPHD:
+        if host.role is DaemonRole.GRAPHD:
             self._track_versions(host, now_ms)
         self._hosts[host.uuid] = host
         if host.online:
@@ -156,7 +163,7 @@ class Cluster:
             while len(versions) > 1 and versions[1][1] <= now_ms - self._drain_ms:
                 del versions[0]
 
-    def offline_since(self, role: Role, before_ms: int) -> list[HostId]:
+    def offline_since(self, role: DaemonRole, before_ms: int) -> list[HostId]:
         """Return hosts of a role that are offline and were last heard before ``before_ms``."""
         return sorted(
             host.uuid
@@ -175,7 +182,7 @@ class Cluster:
 
         A graphd that was online when metad stopped, and has sent no heartbeat since, may route
         by any version."""
-        for host in self.online(Role.GRAPHD):
+        for host in self.online(DaemonRole.GRAPHD):
             versions_by_space = self._routed_versions.get(host.uuid)
             if versions_by_space is None:
                 return False

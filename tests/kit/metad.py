@@ -18,7 +18,7 @@ from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.app import Components
-from metad.model.hosts import Follower, HighestIds, Role
+from metad.model.hosts import DaemonRole, Follower, HighestIds
 from metad.settings import MetadSettings
 from metad.store.memory_store import MemoryStore
 from metad.store.port import MetaStore
@@ -230,7 +230,7 @@ class InProcessMetad(MetadClient):
             generate_api_key=generate_api_key,
         )
         for host in (
-            self.components.cluster.online(Role.STORAGED) if confirmed else ()
+            self.components.cluster.online(DaemonRole.STORAGED) if confirmed else ()
         ):  # as if each had confirmed the catalog; leases do not change
             self.components.followers.record_follower(
                 Follower(

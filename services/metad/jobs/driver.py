@@ -19,7 +19,7 @@ from metad.jobs import state_machine
 from metad.jobs.retention import leftover_removals
 from metad.model import jobs
 from metad.model.catalog import Manifest, PendingWrite, Space
-from metad.model.hosts import Host, Role
+from metad.model.hosts import DaemonRole, Host
 from metad.model.ids import HostId, JobId, SpaceId
 from metad.model.job_kinds import find_kind, normalize_options
 from metad.model.jobs import Job, JobPolicy, JobState, MachineState, Task
@@ -297,7 +297,7 @@ def _load_state(
                 incarnation=host.incarnation, online=host.online, since_ms=now_ms
             )
             for host in hosts
-            if host.role is Role.STORAGED
+            if host.role is DaemonRole.STORAGED
         },
         published=current_versions,
         next_job=storage.decode_number(store.get(keys.NEXT_JOB), default=1),

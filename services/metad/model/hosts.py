@@ -8,7 +8,7 @@ from enum import Enum
 from metad.model.ids import HostId, LoadId, SpaceId
 
 
-class Role(Enum):
+class DaemonRole(Enum):
     """Role of a daemon; the values are those of the wire."""
 
     STORAGED = 1
@@ -39,7 +39,7 @@ class HeartbeatReport:
     """Report of a daemon about itself, in a heartbeat."""
 
     uuid: HostId
-    role: Role
+    role: DaemonRole
     incarnation: int
     address: str
     http_address: str
@@ -60,7 +60,7 @@ class Host:
     """Record of a daemon in metad."""
 
     uuid: HostId
-    role: Role
+    role: DaemonRole
     address: str
     http_address: str
     incarnation: int
@@ -113,7 +113,7 @@ class Follower:
     """A daemon with the catalog position that it follows."""
 
     uuid: HostId
-    role: Role
+    role: DaemonRole
     cluster: str
     position: CatalogPosition | None
     highest: HighestIds

@@ -10,6 +10,7 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.model.hosts import (
     CatalogPosition,
     CatalogState,
+    DaemonRole,
     Follower,
     HeartbeatReport,
     HighestIds,
@@ -18,16 +19,15 @@ from metad.model.hosts import (
     Inventory,
     InventoryBuild,
     InventorySpace,
-    Role,
     UnknownData,
 )
 from metad.model.ids import HostId, LoadId, SpaceId
 
 
-def role_from_proto(value: int) -> Role:
+def role_from_proto(value: int) -> DaemonRole:
     """Return the role that a daemon reports."""
     try:
-        return Role(value)
+        return DaemonRole(value)
     except ValueError as error:
         raise InvalidRequest(f"role {value}: expected STORAGED (1) or GRAPHD (2)") from error
 
@@ -169,7 +169,7 @@ def reporter_from_proto(message: metad_pb.Inventory) -> Follower:
     """Return the storaged that reports an inventory."""
     return Follower(
         uuid=HostId(message.uuid),
-        role=Role.STORAGED,
+        role=DaemonRole.STORAGED,
         cluster=message.cluster,
         position=position_from_proto(message.followed_position),
         highest=highest_ids_from_proto(message.highest_ids),
