@@ -1,0 +1,33 @@
+"""Tests of the metrics of access control."""
+
+from __future__ import annotations
+
+from asterism_daemonkit.access_metrics import AccessMetrics
+from asterism_daemonkit.metrics import Metrics
+
+
+def test_refused_calls_are_counted_for_a_hundred_principals() -> None:
+    metrics = Metrics("graphd")
+    access = AccessMetrics(metrics.registry, "graphd")
+    for _ in range(2):
+        for number in range(300):
+            access.count_quota_exceeded(f"p{number}", "calls_per_s")
+    lines = [
+        line
+        for line in metrics.render().decode().splitlines()
+        if line.startswith("asterism_quota_exceeded_total")
+    ]
+    assert len(lines) == 101
+    head = 'asterism_quota_exceeded_total{daemon="graphd",limit="calls_per_s",principal='
+    assert f'{head}"p99"}} 2.0' in lines
+    assert f'{head}"other"}} 400.0' in lines
+
+
+def test_audit_records_are_counted_by_outcome() -> None:
+    metrics = Metrics("metad")
+    access = AccessMetrics(metrics.registry, "metad")
+    for is_written in (True, True, False):
+        access.count_audit_record(is_written)
+    text = metrics.render().decode()
+    assert 'asterism_audit_records_total{daemon="metad",outcome="written"} 2.0' in text
+    assert 'asterism_audit_records_total{daemon="metad",outcome="lost"} 1.0' in text
