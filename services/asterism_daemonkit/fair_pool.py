@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from asterism_access.principals import Principal
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import CALLER_KEY, Busy
 
@@ -34,6 +35,15 @@ R = TypeVar("R")
 Item = TypeVar("Item")
 
 
+ShareSource = Callable[[str], float]
+"""Function that returns the weight of the turns of a principal with some name."""
+
+
+def equal_share(principal: str) -> float:
+    """Return 1 for every principal; the default `ShareSource`."""
+    return 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """Claim of one call on a turn."""
@@ -46,10 +56,28 @@ class Turn:
     """Client of the principal. Clients of one principal take turns among themselves."""
 
 
-def caller_turn(metadata: Iterable[tuple[str, str | bytes]]) -> Turn:
-    """Return the turn of a call without access control, by the caller's name in its metadata."""
+def turn_of(
+    principal: Principal,
+    share_of: ShareSource,
+    metadata: Iterable[tuple[str, str | bytes]] = (),
+) -> Turn:
+    """Return the turn of a call.
+
+    Parameters
+    ----------
+    principal : Principal
+        Caller, as the server authenticated it. Trusted ones take turns by the names of callers in
+        their metadata, each with a share of 1.
+    share_of : callable
+        Returns the weight of the turns of a principal with some name.
+    metadata : iterable of (str, str)
+        Metadata of the call.
+    """
     caller = next((str(value) for key, value in metadata if key == CALLER_KEY), "")
-    return Turn(caller[:_MAX_CALLER_CHARS])
+    caller = caller[:_MAX_CALLER_CHARS]
+    if principal.is_trusted:
+        return Turn(caller or principal.name)
+    return Turn(principal.name, share_of(principal.name), caller)
 
 
 def busy_error(limit: int) -> Busy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NoReturn
@@ -17,8 +17,16 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from asterism_access.principals import LOCAL
 from asterism_daemonkit.calls import CallContext, Handler
-from asterism_daemonkit.fair_pool import FairPool, Turn, busy_error, caller_turn
+from asterism_daemonkit.fair_pool import (
+    FairPool,
+    ShareSource,
+    Turn,
+    busy_error,
+    equal_share,
+    turn_of,
+)
 from asterism_daemonkit.listening import listen, listen_error
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
@@ -51,9 +59,6 @@ FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
 To adapt the window, gRPC sends a ping after data that it receives and measures the time to the
 reply. On a connection with one heartbeat a second, that is more traffic than the heartbeats."""
 
-TurnSource = Callable[[Iterable[tuple[str, str | bytes]]], Turn]
-"""Function that returns the turn of a call with some metadata."""
-
 
 class _FairDispatcher(grpc.GenericRpcHandler):
     """Router of calls to the queue of their turn, or to a refusal if the pool is full.
@@ -65,16 +70,17 @@ class _FairDispatcher(grpc.GenericRpcHandler):
         behaviors: Mapping[str, Callable[..., bytes]],
         refusal: Any,
         pool: FairPool,
-        turn_of: TurnSource,
+        share_of: ShareSource,
     ) -> None:
         self._behaviors, self._refusal, self._pool = behaviors, refusal, pool
-        self._turn_of = turn_of
+        self._share_of = share_of
 
     def service(self, handler_call_details: Any) -> Any:
         behavior = self._behaviors.get(handler_call_details.method)
         if behavior is None:
             return None
-        turn = self._turn_of(handler_call_details.invocation_metadata or ())
+        metadata = handler_call_details.invocation_metadata or ()
+        turn = turn_of(LOCAL, self._share_of, metadata)
         executor = self._pool.admit(turn)
         if executor is None:
             return self._refusal
@@ -122,9 +128,8 @@ class GrpcServer:
         Further options of the connections, such as `FIXED_WINDOW_OPTIONS`.
     tls : DaemonTls, optional
         Certificates of the port. Default: the port is not encrypted.
-    turn_of : callable
-        Returns the turn of a call. By default callers, identified by a name in the metadata, take
-        turns.
+    share_of : callable
+        Returns the weight of the turns of a principal with some name; by default 1.
     """
 
     def __init__(
@@ -137,7 +142,7 @@ class GrpcServer:
         metrics: Metrics | None = None,
         options: Sequence[tuple[str, int]] = (),
         tls: DaemonTls | None = None,
-        turn_of: TurnSource = caller_turn,
+        share_of: ShareSource = equal_share,
     ) -> None:
         self._address, self._tls = address, tls
         self._metrics = metrics
@@ -156,7 +161,7 @@ class GrpcServer:
         }
         refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal_behavior())
         self._server.add_generic_rpc_handlers(
-            (_FairDispatcher(behaviors, refusal, self._pool, turn_of),)
+            (_FairDispatcher(behaviors, refusal, self._pool, share_of),)
         )
         service_names = [
             *services,

@@ -13,11 +13,11 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from asterism_daemonkit.calls import CallContext, Handler
-from asterism_daemonkit.fair_pool import FairSlots, Turn
+from asterism_daemonkit.fair_pool import FairSlots, ShareSource, equal_share, turn_of
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, typed_error
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
@@ -89,7 +89,7 @@ class TcpServer:
         queue: int,
         metrics: Metrics | None = None,
         tls: DaemonTls | None = None,
-        share_of: Callable[[str], float] = lambda _: 1.0,
+        share_of: ShareSource = equal_share,
     ) -> None:
         self._address, self._tls = address, tls
         self._methods = {
@@ -239,8 +239,7 @@ class TcpServer:
                 )
             name = entry[0].name
             call = CallContext(deadline, lambda: not _has_hung_up(connection))
-            principal = call.principal.name
-            turn = Turn(principal, self._share_of(principal))
+            turn = turn_of(call.principal, self._share_of)
             with self._in_flight(), self._slots.slot(turn, call):
                 reply = self._reply(*entry, body, call)
         except Exception as error:

@@ -17,20 +17,18 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Iterable
 from multiprocessing.connection import Connection
 
 import grpc
 
 from asterism_daemonkit.calls import CallContext
-from asterism_daemonkit.fair_pool import Turn
 from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_proto.errors import CALLER_KEY
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 METHOD = CATALOG["describe_space"]
-NAME_KEY = "name"
 TIMEOUT_S = 120.0
 SCENES = {
     "alone": None,
@@ -39,11 +37,6 @@ SCENES = {
     "32 threads in its own turns": ("small", 32),
 }
 REQUEST = metad_pb.SpaceRequest(space="s").SerializeToString()
-
-
-def turn_of(metadata: Iterable[tuple[str, str | bytes]]) -> Turn:
-    """Return the turn of the principal that a benchmark's call names."""
-    return Turn(str(dict(metadata)[NAME_KEY]))
 
 
 def hash_rounds(work_ms: float) -> int:
@@ -66,7 +59,6 @@ def serve(pipe: Connection, workers: int, work_ms: float) -> None:
         address="127.0.0.1:0",
         services={METHOD.service: ({METHOD.python_name: METHOD}, {METHOD.path: handler})},
         workers=workers,
-        turn_of=turn_of,
     )
     pipe.send(server.start())
     pipe.recv()
@@ -81,7 +73,7 @@ def call_in_a_loop(port: int, name: str, threads: int, pipe: Connection) -> None
 
         def loop(thread: int) -> None:
             while not done.is_set():
-                stub(REQUEST, timeout=TIMEOUT_S, metadata=((NAME_KEY, name),))
+                stub(REQUEST, timeout=TIMEOUT_S, metadata=((CALLER_KEY, name),))
                 counts[thread] += 1
 
         workers = [threading.Thread(target=loop, args=(i,)) for i in range(threads)]
@@ -110,7 +102,7 @@ def measure(port: int, calls: int, other: tuple[str, int] | None) -> tuple[list[
         stub = channel.unary_unary(METHOD.path)
         for _ in range(calls):
             sent_at = time.monotonic()
-            stub(REQUEST, timeout=TIMEOUT_S, metadata=((NAME_KEY, "small"),))
+            stub(REQUEST, timeout=TIMEOUT_S, metadata=((CALLER_KEY, "small"),))
             latencies.append(1e3 * (time.monotonic() - sent_at))
     seconds = time.monotonic() - started_at
     rate = 0.0

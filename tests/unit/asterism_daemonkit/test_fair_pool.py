@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
+from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_daemonkit.calls import CallContext
-from asterism_daemonkit.fair_pool import FairPool, FairQueue, FairSlots, Turn, caller_turn
+from asterism_daemonkit.fair_pool import FairPool, FairQueue, FairSlots, Turn, equal_share, turn_of
 from asterism_proto.errors import CALLER_KEY, Busy, Deadline
 
 A, B, C = Turn("a"), Turn("b"), Turn("c")
@@ -301,6 +302,10 @@ def test_no_slot_is_lost_to_errors_and_short_deadlines() -> None:
     assert (slots.calls, slots._free) == (0, 3)
 
 
-def test_a_turn_without_access_control_is_that_of_the_caller() -> None:
-    assert caller_turn(()) == Turn("")
-    assert caller_turn((("x", "1"), (CALLER_KEY, "c" * 100))) == Turn("c" * 64)
+def test_a_turn_is_that_of_the_principal_or_a_trusted_caller() -> None:
+    metadata = (("x", "1"), (CALLER_KEY, "c" * 100))
+    alice = Principal(name="alice", kind=PrincipalKind.API_KEY)
+    assert turn_of(alice, {"alice": 3.0}.__getitem__, metadata) == Turn("alice", 3.0, "c" * 64)
+    assert turn_of(LOCAL, equal_share, metadata) == Turn("c" * 64)
+    daemon = Principal(name="graphd", kind=PrincipalKind.DAEMON)
+    assert turn_of(daemon, {}.__getitem__) == Turn("graphd", 1.0)

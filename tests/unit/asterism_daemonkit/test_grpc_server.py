@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.transport.grpc import GrpcTransport
 from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
-from asterism_daemonkit.fair_pool import Turn
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.metrics import Metrics
@@ -205,7 +204,7 @@ def test_a_client_retries_no_earlier_than_the_server_asks(serve: Serve) -> None:
     assert called_at[1] - called_at[0] >= 0.3, "the first back-off is 0.05 s at most"
 
 
-def test_turns_follow_the_shares_that_a_server_is_given() -> None:
+def test_callers_with_backlogs_take_turns() -> None:
     release, order = threading.Event(), list[str]()
 
     def handler(request: metad_pb.SpaceRequest, call: CallContext) -> common_pb.Space:
@@ -213,28 +212,21 @@ def test_turns_follow_the_shares_that_a_server_is_given() -> None:
         release.wait(HANG_S)
         return common_pb.Space()
 
-    def turn_of(metadata: Iterable[tuple[str, str | bytes]]) -> Turn:
-        name = str(dict(metadata)["name"])
-        return Turn(name, {"small": 2.0}.get(name, 1.0))
-
     method = CATALOG["describe_space"]
     server = GrpcServer(
         address="127.0.0.1:0",
         services={CATALOG_SERVICE: ({"describe_space": method}, {method.path: handler})},
         workers=1,
-        turn_of=turn_of,
     )
     with grpc.insecure_channel(f"127.0.0.1:{server.start()}") as channel:
         calls = []
-        for number, name in enumerate(["first", *["greedy"] * 6, *["small"] * 4], 1):
+        for number, name in enumerate(["first", *["greedy"] * 6, *["small"] * 3], 1):
             data = metad_pb.SpaceRequest(space=name).SerializeToString()
             stub = channel.unary_unary(method.path)
-            calls.append(stub.future(data, timeout=HANG_S, metadata=(("name", name),)))
+            calls.append(stub.future(data, timeout=HANG_S, metadata=((errors.CALLER_KEY, name),)))
             wait_until(lambda at=number: server._pool.calls == at, "the call waits or runs")  # type: ignore[misc]
         release.set()
         for call in calls:
             call.result()
     server.stop(0)
-    assert order[0] == "first"
-    assert sorted(order[1:7]) == ["greedy"] * 2 + ["small"] * 4
-    assert order[7:] == ["greedy"] * 4
+    assert order == ["first", *["greedy", "small"] * 3, *["greedy"] * 3]
