@@ -17,7 +17,7 @@ class CallCost(NamedTuple):
     size: int
     """Bytes of request and reply."""
     exact: bool = True
-    """False if the number of rows is a bound, because it depends on the graph."""
+    """False if the number of rows is not known before the reply."""
 
 
 def expected_cost(request: Content) -> CallCost:
@@ -30,7 +30,7 @@ def expected_cost(request: Content) -> CallCost:
         return CallCost(0, size)
     price = price_request(request.head, section_sizes(request.arrays))
     if price is None:
-        return CallCost(_longest(request), size)
+        return CallCost(_longest(request), size, exact=False)
     return CallCost(price.rows, size + price.bytes, price.exact)
 
 
@@ -38,10 +38,8 @@ def actual_cost(request: Content, expected: CallCost, reply: Content) -> CallCos
     """Return the cost of an answered request.
 
     Bytes are those of both contents. Rows are the expected ones if these were exact, otherwise
-    those of the reply's longest array."""
-    rows = expected.rows
-    if not expected.exact and isinstance(reply, Frame):
-        rows = min(rows, _longest(reply))
+    those of the longest array in either content."""
+    rows = expected.rows if expected.exact else max(_longest(request), _longest(reply))
     return CallCost(rows, content_bytes(request) + content_bytes(reply))
 
 
@@ -52,5 +50,7 @@ def content_bytes(content: Content) -> int:
     return content.ByteSize()
 
 
-def _longest(frame: Frame) -> int:  # type: ignore[type-arg]  # of any head
-    return max((len(array) for array in frame.arrays.values() if array.ndim), default=0)
+def _longest(content: Content) -> int:
+    if not isinstance(content, Frame):
+        return 0
+    return max((len(array) for array in content.arrays.values() if array.ndim), default=0)

@@ -245,8 +245,7 @@ class LimitTable:
         QuotaExceeded
             If a limit is reached. Nothing is charged.
         """
-        self._follow_state()
-        if not self._rows:
+        if self.is_empty:
             return Admission(None, [])
         cost = (1.0, float(rows), float(size))
         with self._lock:
@@ -265,6 +264,12 @@ class LimitTable:
                 return Admission(self, [usage.charge(cost) for usage in usages])
         self._on_refusal(principal, worst[1])
         raise _exceeded(principal, where, worst)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there are no limits."""
+        self._follow_state()
+        return not self._rows
 
     def share(self, principal: str) -> float:
         """Return the weight of a principal's turns: the share for all spaces, by default 1."""

@@ -51,6 +51,8 @@ class CallContext:
     """Excluded seconds when the call started; see `exclude_from_deadlines`."""
     principal: Principal = LOCAL
     """Caller, as the server authenticated it. Calls within the process are `LOCAL`."""
+    peer: Callable[[], str] = field(default=lambda: "")
+    """Function that returns the address of the caller; empty for calls within the process."""
 
     @classmethod
     def with_timeout(cls, seconds: float) -> CallContext:

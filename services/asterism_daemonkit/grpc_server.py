@@ -254,6 +254,7 @@ class GrpcServer:
             + min(DEFAULT_TIMEOUT_S if remaining_s is None else remaining_s, MAX_TIMEOUT_S),
             context.is_active,
             context.add_callback,
+            peer=context.peer,
         )
         call.remaining()
         reply = method.pack(handler(method.unpack_request(data), call))

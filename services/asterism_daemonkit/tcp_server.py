@@ -238,7 +238,11 @@ class TcpServer:
                     "the same release"
                 )
             name = entry[0].name
-            call = CallContext(deadline, lambda: not _has_hung_up(connection))
+            call = CallContext(
+                deadline,
+                lambda: not _has_hung_up(connection),
+                peer=lambda: _peer_name(connection),
+            )
             turn = turn_of(call.principal, self._share_of)
             with self._in_flight(), self._slots.slot(turn, call):
                 reply = self._reply(*entry, body, call)
@@ -275,6 +279,15 @@ def _error_reply(error: AsterismError) -> list[bytes | memoryview]:
     raw = f"{type(error).__name__}\n{error.message}".encode(errors="replace")
     wait_ms = min(math.ceil(error.retry_after_s * 1e3), _MAX_WAIT_MS)
     return [REPLY.pack(MAGIC, 1 | wait_ms << 8, len(raw)), raw]
+
+
+def _peer_name(connection: socket.socket) -> str:
+    """Return the address of the other end; ``unix`` for a Unix socket."""
+    try:
+        peer = connection.getpeername()
+    except OSError:  # it has hung up
+        return ""
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "unix"
 
 
 def _has_hung_up(connection: socket.socket) -> bool:

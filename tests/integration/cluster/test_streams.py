@@ -101,6 +101,20 @@ def test_an_error_states_the_wait_before_a_retry() -> None:
     assert caught.value.retry_after_s == 0.231
 
 
+def test_a_handler_sees_the_address_of_its_caller() -> None:
+    peers: list[str] = []
+
+    def respond(frame: Frame, call: CallContext) -> Frame:
+        peers.append(call.peer())
+        return echo(frame, call)
+
+    for local in (False, True):
+        with endpoints(respond, local=local) as daemon:
+            assert daemon.ask(1) == [1]
+    assert peers[0].startswith("127.0.0.1:")
+    assert peers[1] == "unix"
+
+
 def test_concurrent_calls_get_their_own_replies() -> None:
     with endpoints(workers=8, queue=64) as server:
         mismatches: list[list[int]] = []

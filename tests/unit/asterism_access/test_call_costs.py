@@ -35,7 +35,7 @@ def test_a_write_costs_its_own_rows() -> None:
     request = Frame(
         graphd_pb.WriteRequest(space="s"), {"ids": np.arange(9), "x": np.zeros((9, 4), np.float32)}
     )
-    assert expected_cost(request) == CallCost(9, request.head.ByteSize() + 72 + 144)
+    assert expected_cost(request) == CallCost(9, request.head.ByteSize() + 216, False)
     reply = Frame(graphd_pb.WriteReply(rows=9))
     assert actual_cost(request, expected_cost(request), reply).rows == 9
 

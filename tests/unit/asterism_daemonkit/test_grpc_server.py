@@ -230,3 +230,16 @@ def test_callers_with_backlogs_take_turns() -> None:
             call.result()
     server.stop(0)
     assert order == ["first", *["greedy", "small"] * 3, *["greedy"] * 3]
+
+
+def test_a_handler_sees_the_address_of_its_caller(serve: Serve) -> None:
+    peers: list[str] = []
+
+    def handler(request: object, call: CallContext) -> common_pb.Empty:
+        peers.append(call.peer())
+        return common_pb.Empty()
+
+    address = serve(handler).address
+    with grpc.insecure_channel(address) as channel:
+        channel.unary_unary(CATALOG["drop_space"].path)(b"", timeout=HANG_S)
+    assert peers[0].startswith("ipv4:127.0.0.1:")
