@@ -12,6 +12,8 @@ from graphd.pages.plots import format_ranges
 
 MIN_FREE_SHARE = 0.1
 """Share of a disk that should be free; a build may need as much as the space itself."""
+NEARLY_FULL_SHARE = 0.85
+"""Share of a disk or of memory above which the overview shows its use in amber."""
 
 
 def cluster_health(
@@ -95,9 +97,45 @@ def disk_rows(hosts: Sequence[metad_pb.Host]) -> list[views.DiskRow]:
                 held_bytes=sum(host.held_bytes for host in group),
                 free_bytes=newest.free_bytes,
                 total_bytes=newest.resources.disk_total_bytes,
+                nearly_full=_is_nearly_full(
+                    newest.resources.disk_total_bytes - newest.free_bytes,
+                    newest.resources.disk_total_bytes,
+                ),
             )
         )
     return sorted(rows, key=lambda row: row.hosts)
+
+
+def memory_rows(hosts: Sequence[metad_pb.Host], limit: int) -> list[views.MemoryRow]:
+    """Return the online daemons that use the largest shares of their memory, largest first.
+
+    Daemons that do not report their memory are left out.
+    """
+    rows = [
+        views.MemoryRow(
+            role="storaged" if host.role == metad_pb.STORAGED else "graphd",
+            address=display_address(host.address),
+            used_bytes=host.resources.memory_bytes,
+            total_bytes=host.resources.memory_total_bytes,
+            nearly_full=_is_nearly_full(
+                host.resources.memory_bytes, host.resources.memory_total_bytes
+            ),
+        )
+        for host in hosts
+        if host.online and host.resources.memory_bytes
+    ]
+    rows.sort(
+        key=lambda row: (
+            -row.used_bytes / row.total_bytes if row.total_bytes else 0.0,
+            row.role,
+            row.address,
+        )
+    )
+    return rows[:limit]
+
+
+def _is_nearly_full(used: int, total: int) -> bool:
+    return used > NEARLY_FULL_SHARE * total > 0
 
 
 def space_usage(hosts: Sequence[metad_pb.Host]) -> dict[int, int]:

@@ -18,7 +18,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import presenters, views
 from graphd.pages.data import METAD, PageData, schema_of
-from graphd.pages.health import cluster_health, disk_rows, space_usage
+from graphd.pages.health import cluster_health, disk_rows, memory_rows, space_usage
 from graphd.pages.nodes import MAX_OFFSET, NodeReader
 from graphd.pages.plots import histogram_bars, part_ranges
 from graphd.pages.rates import RateMonitor, combine, quantile
@@ -31,6 +31,8 @@ _MINUTE_S = 60.0
 _NEWEST = 5
 _LARGEST = 10
 """Number of spaces on the overview."""
+_FULLEST = 10
+"""Number of daemons on the overview, by their use of memory."""
 _TREND_INTERVALS = 60
 """Measurements in the sparklines of the overview."""
 
@@ -143,6 +145,7 @@ def _cluster(
             held_bytes=sum(disk.held_bytes for disk in disks),
             free_bytes=sum(disk.free_bytes for disk in disks),
             disks=disks,
+            memory=memory_rows(hosts, _FULLEST),
             spaces=len(spaces),
             partitions=sum(len(space.parts) for space in spaces),
             largest=largest_spaces(hosts, spaces),

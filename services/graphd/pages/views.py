@@ -414,6 +414,20 @@ class DiskRow(PageModel):
     free_bytes: int
     total_bytes: int
     """Size of the disk; 0 if not reported."""
+    nearly_full: bool
+    """True above the share of `graphd.pages.health.NEARLY_FULL_SHARE`."""
+
+
+class MemoryRow(PageModel):
+    """Memory of an online daemon's own process."""
+
+    role: Literal["storaged", "graphd"]
+    address: str
+    used_bytes: int
+    total_bytes: int
+    """Memory of the machine, or the limit of its control group; 0 if not reported."""
+    nearly_full: bool
+    """True above the share of `graphd.pages.health.NEARLY_FULL_SHARE`."""
 
 
 class SpaceUse(PageModel):
@@ -476,6 +490,8 @@ class Overview(PageModel):
     free_bytes: int
     """Free bytes of all disks; a disk that several storageds share counts once."""
     disks: list[DiskRow]
+    memory: list[MemoryRow]
+    """Daemons that use the largest shares of their memory."""
     spaces: int
     partitions: int
     largest: list[SpaceUse]

@@ -46,18 +46,18 @@ class SimulatedCluster:
         self.graphd.open_ports()
         self.address = f"http://127.0.0.1:{self.graphd.http_port}"
 
-    def send_heartbeats(self, *uuids: str) -> None:
+    def send_heartbeats(self, *uuids: str, free_gib: int = 45, memory_gib: int = 3) -> None:
         for uuid in uuids:
             self.metad.heartbeat(
                 uuid,
-                free_bytes=45 * GIB,
+                free_bytes=free_gib * GIB,
                 held_bytes=2 * GIB,
                 resources=metad_pb.HostResources(
                     disk_id="disk",
                     disk_total_bytes=60 * GIB,
                     cpu_cores=0.25,
                     cpu_count=4,
-                    memory_bytes=3 * GIB,
+                    memory_bytes=memory_gib * GIB,
                     memory_total_bytes=16 * GIB,
                     started_ms=int(time.time() * 1000) - 200_000,
                     spaces=[metad_pb.SpaceUsage(space_id=1, bytes=GIB)],
@@ -123,6 +123,42 @@ def test_a_shared_disk_and_the_use_of_a_space_are_shown_once(
     # Nothing happens here: there are no tables of jobs, and no number of calls.
     expect(page.locator("#running, #failed")).to_have_count(0)
     assert page.locator("svg.spark").count() == 2
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_capacity_is_amber_above_85_percent(
+    cluster: SimulatedCluster, page_of: Callable[..., MonitoredPage], width: int
+) -> None:
+    watch = page_of(cluster.address, width=width)
+    page = watch.open("/ui")
+    assert watch.rows("memory") == [
+        [f"{uuid}:9779\nstoraged", "3 GiB", "16 GiB", "18.7 %"] for uuid in HOSTS
+    ]
+    expect(page.locator(".usage")).to_have_count(4)
+    expect(page.locator(".usage.full")).to_have_count(0)
+    cluster.send_heartbeats("s0", "s2", free_gib=8)
+    cluster.send_heartbeats("s1", free_gib=8, memory_gib=14)
+    expect(page.locator("#memory .usage.full")).to_have_text("87.5 % 87.5 %nearly full")
+    expect(page.locator("#memory tbody tr").first).to_contain_text("s1:9779")
+    expect(page.locator("#disks .usage.full")).to_contain_text("86.6 %")
+    amber = page.locator("#health").evaluate(
+        "element => getComputedStyle(element).getPropertyValue('--warn')"
+    )
+    bar = page.locator("#disks progress")
+    assert bar.evaluate("bar => getComputedStyle(bar).accentColor") == page.evaluate(
+        """color => {
+            const probe = document.body.appendChild(document.createElement("i"));
+            probe.style.color = color;
+            const shown = getComputedStyle(probe).color;
+            probe.remove();
+            return shown;
+        }""",
+        amber,
+    )
+    expect(page.locator("#health")).to_have_class("health green")  # amber above 90 %
+    cluster.send_heartbeats(*HOSTS, free_gib=5)
+    expect(page.locator("#health")).to_have_class("health amber")
+    assert watch.findings() == []
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -7,7 +7,7 @@ from typing import Any
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import views
-from graphd.pages.health import cluster_health, disk_rows, space_usage
+from graphd.pages.health import cluster_health, disk_rows, memory_rows, space_usage
 
 SPACES = [
     common_pb.Space(
@@ -104,3 +104,40 @@ def test_a_shared_disk_counts_once() -> None:
 
 def test_the_disk_use_of_a_space_adds_up_over_storageds() -> None:
     assert space_usage([storaged("s0", disk="d"), storaged("s1", disk="d"), graphd()]) == {1: 20}
+
+
+def test_disks_above_85_percent_are_nearly_full() -> None:
+    def is_nearly_full(**fields: int) -> bool:
+        (row,) = disk_rows([storaged("s0", disk="d", **fields)])
+        return row.nearly_full
+
+    assert is_nearly_full(free_bytes=149)
+    assert not is_nearly_full(free_bytes=150)
+    assert not disk_rows([storaged("s0", free_bytes=0)])[0].nearly_full, "it reports no size"
+
+
+def test_memory_is_of_online_daemons_fullest_first() -> None:
+    def host(uuid: str, used: int, total: int = 1000, *, online: bool = True) -> metad_pb.Host:
+        found = storaged(uuid, online=online, disk="d")
+        found.resources.memory_bytes, found.resources.memory_total_bytes = used, total
+        return found
+
+    server = metad_pb.Host(uuid="g", role=metad_pb.GRAPHD, address="g:9669", online=True)
+    server.resources.memory_bytes = 5  # the size of its memory is unknown
+    hosts = [
+        host("s0", 850),
+        host("s1", 851),
+        host("s2", 990, online=False),
+        graphd(),  # of an earlier release: it reports nothing
+        host("s3", 20),
+        server,
+    ]
+    rows = memory_rows(hosts, limit=10)
+    assert [(row.address, row.used_bytes, row.nearly_full) for row in rows] == [
+        ("s1:9779", 851, True),
+        ("s0:9779", 850, False),
+        ("s3:9779", 20, False),
+        ("g:9669", 5, False),
+    ]
+    assert [row.role for row in rows] == ["storaged", "storaged", "storaged", "graphd"]
+    assert [row.address for row in memory_rows(hosts, limit=2)] == ["s1:9779", "s0:9779"]

@@ -88,6 +88,9 @@ export function progress(fraction, label) {
   return h("span", { class: "far" }, h("progress", { max: 100, value: part, "aria-label": label }, `${part} %`), h("span", null, ` ${part} %`));
 }
 
+/** The used share of a capacity, as a bar and as text. A nearly full one is amber, and says so in words. */
+export const usage = (share, label, full) => h("span", { class: full ? "usage full" : "usage" }, progress(share, label), full && h("span", { class: "under" }, "nearly full"));
+
 /** A list of names and values. */
 export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
 

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { h } from "../dom.js";
 import { ago, bytes, count, of, rate, seconds } from "../format.js";
-import { figures, progress, state, table } from "../parts.js";
+import { figures, progress, state, table, usage } from "../parts.js";
 import { sparkline } from "../plot.js";
 import { records } from "./logs.js";
 
@@ -54,7 +54,7 @@ export function render(data) {
       ["Calls per second", rate(data.calls_per_s), [`${here}, last minute`, trend({ id: "calls", name: "Calls per second", times, values: calls, text: rate })], "/ui/rates"],
       ["Latency, p99", data.p99_s === null ? "–" : seconds(data.p99_s), [data.p99_s === null ? "no call in the last minute" : `${here}, last minute`, trend({ id: "p99", name: "Latency, p99", times, values: p99, text: seconds })], "/ui/rates"],
     ]),
-    h("h2", null, "Storage"),
+    h("h2", null, "Capacity"),
     table({
       id: "largest",
       caption: data.spaces > data.largest.length ? `The ${data.largest.length} largest of ${count(data.spaces)} spaces` : "Spaces",
@@ -81,7 +81,20 @@ export function render(data) {
           { label: "Data", number: true, cell: (disk) => bytes(disk.held_bytes) },
           { label: "Free", number: true, cell: (disk) => bytes(disk.free_bytes) },
           { label: "Size", number: true, cell: (disk) => bytes(disk.total_bytes) },
-          { label: "Used", cell: (disk) => (disk.total_bytes ? progress(1 - disk.free_bytes / disk.total_bytes, `used share of the disk of ${disk.hosts.join(", ")}`) : "–") },
+          { label: "Used", cell: (disk) => (disk.total_bytes ? usage(1 - disk.free_bytes / disk.total_bytes, `used share of the disk of ${disk.hosts.join(", ")}`, disk.nearly_full) : "–") },
+        ],
+      }),
+    data.memory.length > 0 &&
+      table({
+        id: "memory",
+        caption: "Memory of the daemons' own processes, fullest first",
+        rows: data.memory,
+        key: (host) => `${host.role}-${host.address}`,
+        columns: [
+          { label: "Daemon", head: true, cell: (host) => [host.address, h("span", { class: "under" }, host.role)] },
+          { label: "Memory", number: true, cell: (host) => bytes(host.used_bytes) },
+          { label: "Size", number: true, cell: (host) => (host.total_bytes ? bytes(host.total_bytes) : "–") },
+          { label: "Used", cell: (host) => (host.total_bytes ? usage(host.used_bytes / host.total_bytes, `used share of the memory of ${host.role} ${host.address}`, host.nearly_full) : "–") },
         ],
       }),
     h("h2", null, "Jobs"),
