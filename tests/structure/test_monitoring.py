@@ -13,7 +13,7 @@ from tests.kit import pages
 from tests.kit.waiting import HANG_S
 
 from asterism_daemonkit.metrics import Metrics
-from metad.model.hosts import Role
+from metad.model.hosts import DaemonRole
 from metad.model.jobs import JobState
 
 PAGE = pages.ROOT / "docs/monitoring.md"
@@ -39,7 +39,7 @@ def sources(root: Path) -> list[str]:
 def metric_names(root: Path) -> set[str]:
     """Return the names of all series that daemons expose."""
     gauges = {name for text in sources(root) for name in GAUGE.findall(text)}
-    gauges |= {f"{role.name.lower()}s_online" for role in Role}
+    gauges |= {f"{role.name.lower()}s_online" for role in DaemonRole}
     gauges |= {f"jobs_{state.name.lower()}" for state in JobState}
     metrics = Metrics("graphd")
     metrics.count_call("SampleNodes", "OK", 0.1)
