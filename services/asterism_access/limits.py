@@ -154,7 +154,7 @@ _Charge = tuple[_Usage, list[float]]
 _NOTHING: _Cost = (0.0, 0.0, 0.0)
 
 
-class Admission:
+class AdmittedCall:
     """An admitted call; a context manager that releases it.
 
     A call that fails takes the expected rows, and no bytes."""
@@ -221,7 +221,7 @@ class LimitTable:
         self._usages: dict[tuple[str, str], _Usage] = {}
         self._sweep_at = _SWEEP_ENTRIES
 
-    def admit(self, principal: str, space: str, rows: float = 0, size: float = 0) -> Admission:
+    def admit(self, principal: str, space: str, rows: float = 0, size: float = 0) -> AdmittedCall:
         """Admit a call before it runs.
 
         Parameters
@@ -237,7 +237,7 @@ class LimitTable:
 
         Returns
         -------
-        Admission
+        AdmittedCall
             The caller releases it when the call ends.
 
         Raises
@@ -246,7 +246,7 @@ class LimitTable:
             If a limit is reached. Nothing is charged.
         """
         if self.is_empty:
-            return Admission(None, [])
+            return AdmittedCall(None, [])
         cost = (1.0, float(rows), float(size))
         with self._lock:
             now = self._clock()
@@ -261,7 +261,7 @@ class LimitTable:
                 if refusal is not None and (worst is None or refusal[0] > worst[0]):
                     worst, where = refusal, usage.space
             if worst is None:
-                return Admission(self, [usage.charge(cost) for usage in usages])
+                return AdmittedCall(self, [usage.charge(cost) for usage in usages])
         self._on_refusal(principal, worst[1])
         raise _exceeded(principal, where, worst)
 

@@ -21,6 +21,8 @@ GAUGE = re.compile(r'add_gauge\(\s*"([a-z_]+)"')
 EVENT = re.compile(
     r'logger\.(?:info|warning|error|critical|exception|log)\(\s*(?:\w+,\s*)?"([a-z_]+)"'
 )
+FILES = re.compile(r'\bevents(?:: str)? ?= ?"([a-z_]+)"')
+"""First words of the events of files that are read again."""
 LABELS = {"job", "instance", "daemon", "method", "code", "way", "le"}
 
 
@@ -68,6 +70,8 @@ def test_every_gauge_of_a_daemon_is_on_the_page(root: Path) -> None:
 def test_every_log_event_is_on_the_page(root: Path) -> None:
     page = PAGE.read_text()
     events = {name for text in sources(root) for name in EVENT.findall(text)}
+    files = {name for text in sources(root) for name in FILES.findall(text)}
+    events |= {f"{name}_{what}" for name in files for what in ("reloaded", "not_reloaded")}
     assert {"certificates_not_reloaded", "call_crashed", "version_opened"} <= events
     missing = {name for name in events if f"`{name}`" not in page}
     assert {name for name in missing if not name.endswith("_crashed")} == set()

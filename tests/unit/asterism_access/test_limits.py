@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from asterism_access.limits import MAX_DEBT_S, Admission, LimitTable
+from asterism_access.limits import MAX_DEBT_S, AdmittedCall, LimitTable
 from asterism_proto.errors import QuotaExceeded
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
@@ -217,7 +217,7 @@ def test_threads_never_exceed_a_limit_together() -> None:
     catalog = Catalog(
         row("alice", "shop", calls_per_s=500, concurrent_calls=3), row("alice", rows_per_s=400)
     )
-    admitted: list[Admission] = []
+    admitted: list[AdmittedCall] = []
     most, lock = [0], threading.Lock()
     running = 0
 
