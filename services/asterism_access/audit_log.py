@@ -1,8 +1,8 @@
 """Audit log: who did what, as rotated files of JSON lines.
 
 A thread writes the records of a bounded queue. A call with a record that finds the queue full
-waits for it, so that a slow disk loses no record. Written records are synchronized with the disk at most once
-a second, and before a file is rotated.
+waits for it, so that a slow disk loses no record. Written records are synchronized with the disk at
+most once a second, and before a file is rotated.
 """
 
 from __future__ import annotations

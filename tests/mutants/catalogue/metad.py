@@ -241,8 +241,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         "metad.catalog.restores",
         (
-            "if awaited_manifest is not None and awaited_manifest.digest == record.manifest.digest:",
-            "if awaited_manifest is not None:",
+            " and awaited_manifest.digest == record.manifest.digest:",
+            ":",
         ),
         test=f"{UNIT}/test_restores.py::test_a_restore_continues_with_the_same_version_only",
         reason="DID NOT RAISE",

@@ -8,7 +8,9 @@ from tests.kit import schema_folder
 
 from asterism.formats import open_source
 
-UNIQUE = "nodes: {n: {count: 9}}\nedges: {n:e:n: {files: 'e*.csv', src: s, dst: d, edges: unique}}\n"
+UNIQUE = (
+    "nodes: {n: {count: 9}}\nedges: {n:e:n: {files: 'e*.csv', src: s, dst: d, edges: unique}}\n"
+)
 
 
 def test_repeats_are_found_after_misshapen_rows(tmp_path: Path) -> None:
