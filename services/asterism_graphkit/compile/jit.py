@@ -255,7 +255,7 @@ class CompiledFiles(IndexDataCacheFile):
         name = f"{Path(self._index_path).stem}.{digest}.nbc"
         # The ignored calls are untyped functions of Numba.
         self._save_data(name, data)  # type: ignore[no-untyped-call]
-        entries = {**self._load_index(), key: name}  # type: ignore[no-untyped-call]
+        entries = {**self._load_index(), key: name}
         self._save_index(entries)  # type: ignore[no-untyped-call]
         for path in Path(self._cache_path).glob(f"{Path(self._index_path).stem}.*.nbc"):
             if path.name not in entries.values():
