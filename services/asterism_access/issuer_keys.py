@@ -42,6 +42,10 @@ _MIN_RSA_BITS = 2048
 _MAX_BYTES = 1024 * 1024
 _MAX_KEYS = 100
 _TIMEOUT_S = 5.0
+_WAIT_S = 1.0
+"""Seconds that a token of an unknown key waits for another thread's fetch.
+
+Callers without a credential can send such tokens, and must not hold threads for long."""
 _MIN_INTERVAL_S = 30.0
 """Seconds between two fetches."""
 _MAX_AGE_S = 600.0
@@ -191,7 +195,7 @@ class KeyUrl:
             self._fetch(wait_s=0)
         found = _fitting(self._keys, key_id, algorithm)
         if not found:
-            self._fetch(wait_s=2 * _TIMEOUT_S)
+            self._fetch(wait_s=_WAIT_S if self._keys else 2 * _TIMEOUT_S)
             found = _fitting(self._keys, key_id, algorithm)
         if not self._keys:
             raise Unavailable(
@@ -216,7 +220,7 @@ class KeyUrl:
                     extra={"issuer": self._issuer, "reason": self._fault},
                 )
             else:
-                if [key.identity for key in keys] != [key.identity for key in self._keys]:
+                if {key.identity for key in keys} != {key.identity for key in self._keys}:
                     self._keys = keys
                     self._revision += 1
                     logger.info(

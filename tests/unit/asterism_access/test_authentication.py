@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -297,3 +298,19 @@ def test_the_cache_is_bounded_and_keeps_the_newest(
 def test_refused_credentials_are_not_cached(cluster: Cluster) -> None:
     assert "expected the id and the secret" in cluster.refusal(OTHER.text)
     assert cluster.authenticator._indexed.cache == {}
+
+
+def test_threads_share_an_authenticator_while_the_state_changes(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authentication, "_CACHE_SIZE", 4)
+    states = [state_of({("alice", "shop"): role}) for role in (1, 2, 3)]
+    credentials = [KEY.text, *(f"user{i}..x" for i in range(6))]
+
+    def call(i: int) -> str:
+        cluster.state = states[i // 10 % 3]
+        return cluster.principal(credentials[i % len(credentials)]).name
+
+    with ThreadPoolExecutor(4) as pool:
+        names = list(pool.map(call, range(700)))
+    assert names == ["alice", *(f"user{i}" for i in range(6))] * 100

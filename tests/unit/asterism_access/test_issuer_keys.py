@@ -6,6 +6,7 @@ import json
 import logging
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,24 @@ def test_keys_are_fetched_again_when_they_are_old(issuer: Issuer, clock: Clock) 
     issuer.publish(TWO)
     clock.now_s = 2000
     assert ids(keys.find("one", "ES256")) == []
+
+
+def test_threads_wait_for_one_fetch(issuer: Issuer, clock: Clock) -> None:
+    issuer.pace_s = 0.001
+    keys = KeyUrl(f"{issuer.url}/keys", issuer.url, clock)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: ids(keys.find("one", "ES256")), range(4)))
+    assert found == [["one"]] * 4
+    assert issuer.requests == ["/keys"]
+
+
+def test_the_order_of_keys_is_no_change(issuer: Issuer, clock: Clock) -> None:
+    keys = KeyUrl(f"{issuer.url}/keys", issuer.url, clock)
+    for published, revision in (((ONE, TWO), 1), ((TWO, ONE), 1), ((TWO,), 2)):
+        issuer.publish(*published)
+        clock.now_s += 1000
+        assert ids(keys.find("two", "ES256")) == ["two"]
+        assert keys.revision == revision
 
 
 @pytest.mark.parametrize(
