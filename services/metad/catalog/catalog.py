@@ -88,8 +88,11 @@ class Catalog:
         )
         """Number of this start; larger at every start on this catalog."""
         self.store = store = store if isinstance(store, RevisionedStore) else RevisionedStore(store)
+        # The write of the start belongs to the new term. In the previous one, a copy of the catalog
+        # would pass for containing the first write that it lacks.
+        first_revision = store.revision + 1
         store.write({keys.START: storage.encode_number(self.start_number)})
-        self.history = History(store)
+        self.history = History(store, first_revision)
         self.removals = Removals(store)
         self.spaces = Spaces(store)
         self.loads = Loads(

@@ -49,7 +49,7 @@ class Adoption:
 class _CatalogTerm:
     name: str
     first_revision: int
-    """Revision of the write that recorded the term."""
+    """Revision of the first write in the term."""
 
 
 @dataclass(slots=True)
@@ -62,9 +62,12 @@ class History:
     ----------
     store : RevisionedStore
         Store of the catalog.
+    first_revision : int
+        Revision of the first write of this start of metad; 0 (default) if it is the next write.
     """
 
     store: RevisionedStore
+    first_revision: int = 0
     history_id: str = field(init=False)
     adoptions: list[Adoption] = field(init=False)
     _terms: list[_CatalogTerm] = field(init=False)
@@ -79,7 +82,7 @@ class History:
         stored_history = self.store.get(keys.HISTORY)
         self.history_id = stored_history.decode() if stored_history is not None else uuid4().hex
         term_number = keys.last_number(stored_terms[-1][0]) + 1 if stored_terms else 1
-        new_term = _CatalogTerm(uuid4().hex, self.store.revision + 1)
+        new_term = _CatalogTerm(uuid4().hex, self.first_revision or self.store.revision + 1)
         expired_terms = stored_terms[: max(0, len(stored_terms) + 1 - MAX_TERMS)]
         self.store.write(
             {

@@ -432,4 +432,12 @@ MUTANTS: tuple[Mutant, ...] = (
         test=f"{UNIT}/test_quotas.py::test_own_limits_replace_those_of_every_principal",
         reason="QuotaExceeded",
     ),
+    change(
+        "a term that begins after its first write",
+        "tempting",
+        "metad.catalog.catalog",
+        ("self.history = History(store, first_revision)", "self.history = History(store)"),
+        test=f"{UNIT}/test_history.py::test_a_copy_that_lacks_one_write_is_older",
+        reason="assert not True",
+    ),
 )

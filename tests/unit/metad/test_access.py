@@ -486,3 +486,22 @@ def test_a_copy_of_the_catalog_has_the_records_of_its_moment(metad: InProcessMet
     before = access_state(metad)
     revoke_role(metad, "alice", "graph")
     assert access_state(InProcessMetad(copy)) == before
+
+
+def test_an_adopted_copy_of_the_catalog_sends_its_own_records(metad: InProcessMetad) -> None:
+    key = create_key(metad).key
+    copy = MemoryStore()
+    copy.write(dict(metad.store.range(b"")))
+    before = access_state(metad)
+    revoke_key(metad, key.key_id)
+    followed_position = metad.poll("g1", role=metad_pb.GRAPHD).position
+    older = InProcessMetad(copy, now_ms=metad.now_ms)
+
+    def poll() -> metad_pb.PollReply:
+        return older.poll("g1", role=metad_pb.GRAPHD, followed_position=followed_position)
+
+    assert not poll().HasField("access")
+    older.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
+    reply = poll()
+    assert (reply.adopted, reply.access) == (True, before)
+    assert revoke_key(older, key.key_id).revoked_ms

@@ -192,6 +192,17 @@ def test_daemon_ahead_of_catalog_is_not_served_or_believed() -> None:
     assert older.components.catalog.removals.pending() == [], "it decides about nothing"
 
 
+def test_a_copy_that_lacks_one_write_is_older() -> None:
+    metad = InProcessMetad()
+    metad.heartbeat("s1")
+    copied_store = copy_of(metad.store)
+    metad.components.store.write({b"1/x": b"the only write that the copy lacks"})
+    newest = followed_state(metad)
+    older = InProcessMetad(copied_store, now_ms=metad.now_ms)
+    assert not older.poll("s1", **newest).contains_position
+    assert InProcessMetad(metad.store, now_ms=metad.now_ms).poll("s1", **newest).contains_position
+
+
 def test_ids_beyond_the_catalog_reveal_an_older_copy() -> None:
     metad, copied_store = catalog_and_older_copy()
     older = InProcessMetad(copied_store, now_ms=metad.now_ms)
