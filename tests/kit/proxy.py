@@ -18,12 +18,19 @@ class CuttableProxy:
 
     Data sent in a blocked direction waits, as on a network that drops packets. It is forwarded when
     the direction is unblocked, unless an end has closed the connection by then.
+
+    Parameters
+    ----------
+    target : str
+        Address to forward to.
+    listen_port : int
+        Port to listen on; 0 (the default) is a free one.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, listen_port: int = 0) -> None:
         host, port = target.rsplit(":", 1)
         self._target = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", listen_port))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.blocked: set[str] = set()
         """Blocked directions: "there" (to the target) and "back" (from it)."""

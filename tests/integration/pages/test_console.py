@@ -249,6 +249,33 @@ def test_ctrl_c_cancels_input_and_statement_not_the_session(address: str, tmp_pa
         line.close()
 
 
+def test_the_next_statement_connects_again_after_a_drop(address: str, tmp_path: Path) -> None:
+    line = CuttableProxy(address)
+    try:
+        with Terminal(
+            PROGRAM, "--address", line.address, "console", "shop", home=tmp_path
+        ) as terminal:
+            terminal.wait_for_text(r"shop>$")
+            line.close()
+            for _ in range(2):
+                terminal.type("FETCH PROP ON item 3 YIELD price;\r")
+                shown = terminal.wait_for_text(r"(?s)price;\n.*shop>$")
+                (sentence,) = re.findall(r"^not connected: .*$", shown, re.MULTILINE)
+                assert re.fullmatch(
+                    rf"not connected: no answer from graphd at {line.address}( \(.*\))?; "
+                    "the next statement connects again",
+                    sentence,
+                )
+                assert "running there" not in shown
+            line = CuttableProxy(address, listen_port=int(line.address.rpartition(":")[2]))
+            terminal.type("FETCH PROP ON item 3 YIELD price;\r")
+            terminal.wait_for_text(r"(?s)1\.5.*1 row,.*shop>$")
+            terminal.type("\x04")
+            assert terminal.wait_exit_code() == 0
+    finally:
+        line.close()
+
+
 def test_history_omits_secrets_and_lines_that_start_with_a_blank(
     address: str, tmp_path: Path
 ) -> None:

@@ -37,13 +37,15 @@ from asterism.cli.console.session import (
     suggestion,
 )
 from asterism.cli.console.tokens import is_blank, statement_spans, tokenize
-from asterism_proto.errors import AsterismError
+from asterism_proto.errors import AsterismError, Unavailable
 
 try:
     import termios
 except ImportError:  # on Windows
     termios = None  # type: ignore[assignment]
 
+_NO_ANSWER = "no answer from "
+"""Beginning of the message of a call that did not reach the service, or got no reply."""
 _STYLE = Style.from_dict(
     {
         "keyword": "ansiblue bold",
@@ -248,6 +250,9 @@ def _run_statements(console: Console, text: str) -> str:
         except Declined as declined:
             _print_error(console, str(declined))
             return ""
+        except Unavailable as error:
+            _print_error(console, _lost_connection(error.message))
+            return ""
         except AsterismError as error:
             if (
                 statement is statements[-1]
@@ -264,6 +269,17 @@ def _run_statements(console: Console, text: str) -> str:
             _print_error(console, str(error))
             return ""
     return ""
+
+
+def _lost_connection(message: str) -> str:
+    """Return the sentence to print for a statement that got no answer from the service.
+
+    Clients connect again with each call, so nothing is left to do at the prompt.
+    """
+    if not message.startswith(_NO_ANSWER):
+        return message  # the service is there, and a daemon or a partition is not
+    cause = message.removesuffix("; is it running there?")
+    return f"not connected: {cause}; the next statement connects again"
 
 
 def _confirm(question: str) -> bool:
