@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.calls import Handler, LocalTransport
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.recent_logs import keep_recent_records
 from asterism_daemonkit.request_limits import RequestLimits
@@ -28,12 +27,15 @@ from asterism_standalone.published_file import PublishedFile
 from asterism_standalone.read_only import ReadOnlyService
 from asterism_standalone.settings import StandaloneSettings
 from graphd.app import Graphd
-from graphd.pages.service import Pages
 from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.settings import MetadSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
+
+if TYPE_CHECKING:  # imported when a port opens: an embedded service has none, and starts sooner
+    from asterism_daemonkit.http_server import HttpServer
+    from graphd.pages.service import Pages
 
 logger = logging.getLogger(__name__)
 
@@ -216,6 +218,8 @@ class Standalone:
         gRPC serves the methods of a graphd. HTTP serves metad's routes and the web pages, and also
         accepts ``http_names`` as host names.
         """
+        from asterism_daemonkit.http_server import HttpServer
+
         keep_recent_records()
         tls = self.settings.tls()
         self._grpc = GrpcServer(

@@ -7,9 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
-
-from fastapi import APIRouter
+from typing import TYPE_CHECKING, Any
 
 from asterism_daemonkit.calls import (
     CallContext,
@@ -24,8 +22,6 @@ from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
-from asterism_daemonkit.http_server import HttpServer
-from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
@@ -37,10 +33,6 @@ from asterism_proto.transport import Content, Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
-from graphd.http.sampling import sampling_router
-from graphd.http.self_test import verify_router
-from graphd.http.statements import query_router
-from graphd.pages.service import Pages
 from graphd.query import euler_parser
 from graphd.query.parser import build_parser
 from graphd.query.service import QueryService
@@ -51,6 +43,12 @@ from graphd.routing.routes import Routes
 from graphd.routing.updates import RoutingTable
 from graphd.settings import GraphdSettings
 from graphd.warmup import compile_kernels
+
+if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
+    from fastapi import APIRouter
+
+    from asterism_daemonkit.http_server import HttpServer
+    from graphd.pages.service import Pages
 
 logger = logging.getLogger(__name__)
 
@@ -162,6 +160,9 @@ class Graphd:
 
     def open_ports(self) -> None:
         """Open the gRPC and HTTP ports."""
+        from asterism_daemonkit.http_server import HttpServer
+        from asterism_daemonkit.job_routes import job_router
+
         settings = self._settings
         clear_ports(settings.ports_file)
         self._grpc = GrpcServer(
@@ -215,6 +216,10 @@ class Graphd:
         tls : DaemonTls, optional
             Certificates of that port.
         """
+        from graphd.http.sampling import sampling_router
+        from graphd.http.self_test import verify_router
+        from graphd.http.statements import query_router
+
         return [
             sampling_router(self.handlers, self._api.versions.space_of),
             query_router(self.query_service),
@@ -225,6 +230,8 @@ class Graphd:
         self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]
     ) -> Pages:
         """Return the web pages, for the HTTP port of this daemon or of its host process."""
+        from graphd.pages.service import Pages
+
         return Pages(
             daemon=daemon,
             metad=self._metad,

@@ -8,15 +8,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
-from typing import Any
-
-from fastapi import APIRouter
+from typing import TYPE_CHECKING, Any
 
 from asterism_daemonkit.calls import Handler, LocalTransport, handlers_of
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
-from asterism_daemonkit.http_server import HttpServer
-from asterism_daemonkit.job_routes import job_router
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
@@ -32,7 +28,6 @@ from metad.change_feed import ChangeFeed
 from metad.clock import Clock, steady_clock
 from metad.desired_state import DesiredStateBuilder
 from metad.heartbeats import HostRegistry
-from metad.http.routes import router
 from metad.jobs.driver import Driver
 from metad.jobs.retention import recoverable_jobs
 from metad.maintenance import Maintenance
@@ -46,6 +41,11 @@ from metad.store import keys
 from metad.store.port import MetaStore
 from metad.store.rocksdb_store import RocksStore
 from metad.wire import storage
+
+if TYPE_CHECKING:  # imported when a port opens: an embedded metad has none, and starts sooner
+    from fastapi import APIRouter
+
+    from asterism_daemonkit.http_server import HttpServer
 
 
 class Components:
@@ -248,6 +248,8 @@ class Metad:
 
     def open_ports(self) -> None:
         """Serve gRPC and HTTP; `grpc_port` and `http_port` are set to the ports in use."""
+        from asterism_daemonkit.http_server import HttpServer
+
         clear_ports(self.settings.ports_file)
         services = metad_pb.DESCRIPTOR.services_by_name
         self._grpc = GrpcServer(
@@ -281,6 +283,9 @@ class Metad:
 
     def api_routers(self) -> list[APIRouter]:
         """Return the HTTP API, for the HTTP port of this daemon or of its host process."""
+        from asterism_daemonkit.job_routes import job_router
+        from metad.http.routes import router
+
         return [
             job_router(LocalTransport(self.components.catalog_handlers)),
             router(self.components.service),

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from asterism_daemonkit.calls import Handler
 from asterism_daemonkit.daemon_identity import open_folder
@@ -17,7 +17,6 @@ from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
-from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
@@ -52,6 +51,9 @@ from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
 from storaged.version_loader import VersionLoader
 from storaged.warmup import compile_kernels
+
+if TYPE_CHECKING:  # imported when a port opens: an embedded storaged has none, and starts sooner
+    from asterism_daemonkit.http_server import HttpServer
 
 logger = logging.getLogger(__name__)
 
@@ -288,6 +290,8 @@ class Storaged:
 
     def open_ports(self) -> None:
         """Open the binary RPC, gRPC and HTTP endpoints."""
+        from asterism_daemonkit.http_server import HttpServer
+
         settings = self._settings
         clear_ports(settings.ports_file)
         if settings.stream_listen:
