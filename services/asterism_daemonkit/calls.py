@@ -8,7 +8,9 @@ the same bytes."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,9 +57,9 @@ class CallContext:
     """Function that returns the address of the caller; empty for calls within the process."""
 
     @classmethod
-    def with_timeout(cls, seconds: float) -> CallContext:
-        """Return the context of a call that ends ``seconds`` from now."""
-        return cls(time.monotonic() + seconds)
+    def with_timeout(cls, seconds: float, principal: Principal = LOCAL) -> CallContext:
+        """Return the context of a principal's call that ends ``seconds`` from now."""
+        return cls(time.monotonic() + seconds, principal=principal)
 
     def remaining(self) -> float:
         """Return the seconds left; Deadline if there are none or the caller hung up."""
@@ -65,6 +67,28 @@ class CallContext:
         if remaining_s <= 0 or not self.is_active():
             raise Deadline(OUT_OF_TIME)
         return remaining_s
+
+
+_request_principal: ContextVar[Principal] = ContextVar("request_principal", default=LOCAL)
+
+
+def current_principal() -> Principal:
+    """Return the caller of the HTTP request that this code serves; `LOCAL` outside of one."""
+    return _request_principal.get()
+
+
+@contextmanager
+def serving(principal: Principal) -> Iterator[None]:
+    """Serve an HTTP request of a principal; threads that its route starts see it too."""
+    token = _request_principal.set(principal)
+    try:
+        yield
+    finally:
+        _request_principal.reset(token)
+
+
+def _local_principal() -> Principal:
+    return LOCAL
 
 
 Handler = Callable[..., Content]
@@ -109,6 +133,13 @@ class ConcurrentTransport(Transport, Protocol):
         """
 
 
+class DelegatingTransport(Transport, Protocol):
+    """A transport that can make calls on behalf of a principal."""
+
+    def on_behalf_of(self, principal: Principal) -> Transport:
+        """Return a transport over the same connection for calls of a principal."""
+
+
 class _LocalCall:
     """A local call, executed when its result is requested: there is no wait to overlap with."""
 
@@ -123,7 +154,15 @@ class _LocalCall:
 
 
 class LocalTransport:
-    """Calls to handlers in this process, without serialization or sockets."""
+    """Calls to handlers in this process, without serialization or sockets.
+
+    Parameters
+    ----------
+    handlers : mapping
+        Handlers by method path.
+    principal : callable, optional
+        Returns the caller, such as `current_principal` in routes of HTTP. Default: `LOCAL`.
+    """
 
     prices_requests = False
     piece_bytes = 40 << 20
@@ -131,16 +170,25 @@ class LocalTransport:
 
     As large as replies allow, because each piece is assembled with a copy."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        principal: Callable[[], Principal] = _local_principal,
+    ) -> None:
         self._handlers = handlers
         """Handlers by method path."""
+        self._principal = principal
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the handler's own reply, or raise its own error."""
         handler = self._handlers.get(method.path)
         if handler is None:
             raise NotFound(f"method={method.path}: this service does not have it")
-        return handler(request, CallContext.with_timeout(timeout_s))
+        return handler(request, CallContext.with_timeout(timeout_s, self._principal()))
+
+    def on_behalf_of(self, principal: Principal) -> LocalTransport:
+        """Return a transport to the same handlers for calls of a principal."""
+        return LocalTransport(self._handlers, lambda: principal)
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """Return a pending call that runs when its result is requested."""

@@ -11,14 +11,22 @@ from typing import Any
 
 import grpc
 
+from asterism_access import delegation
+from asterism_access.principals import Principal
 from asterism_daemonkit.calls import OUT_OF_TIME, PendingCall, TrafficCallback, ignore_traffic
 from asterism_io.tls import TlsClient, tls_mismatch
 from asterism_io.tls_options import TlsRemedies
 from asterism_io.unix_sockets import grpc_target
-from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
+from asterism_proto.errors import (
+    AUTHORIZATION_KEY,
+    ON_BEHALF_KEY,
+    Deadline,
+    InvalidRequest,
+    Unavailable,
+)
 from asterism_proto.grpc_status import error_from_rpc
 from asterism_proto.methods import Method
-from asterism_proto.transport import MAX_MESSAGE_BYTES, Content
+from asterism_proto.transport import MAX_MESSAGE_BYTES, Content, Transport
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -66,6 +74,8 @@ class _CallThreads:
 
 
 _call_threads = _CallThreads()
+Metadata = tuple[tuple[str, str], ...]
+"""Metadata of a call: keys and values."""
 
 
 class _ThreadedCall:
@@ -80,6 +90,19 @@ class _ThreadedCall:
     def abandon(self) -> None:
         """Cancel the call if it has not started; otherwise it ends within its timeout."""
         self._future.cancel()
+
+
+class _ForwardedCalls:
+    """Calls of one principal over the channel of a `RemoteTransport`."""
+
+    def __init__(self, transport: RemoteTransport, metadata: Metadata) -> None:
+        self._transport, self._metadata = transport, metadata
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        return self._transport.call_with_metadata(method, request, timeout_s, self._metadata)
+
+    def close(self) -> None:
+        """No-op: the channel belongs to the `RemoteTransport`."""
 
 
 class RemoteTransport:
@@ -98,6 +121,8 @@ class RemoteTransport:
         `asterism_daemonkit.grpc_server.FIXED_WINDOW_OPTIONS`.
     tls : TlsClient, optional
         TLS of the connections. Default: none.
+    credentials : callable, optional
+        Returns the ticket to send with the next call. Default: calls have no credentials.
 
     Notes
     -----
@@ -111,9 +136,10 @@ class RemoteTransport:
         role: str = "",
         options: Sequence[tuple[str, int]] = (),
         tls: TlsClient | None = None,
+        credentials: Callable[[], str] | None = None,
     ) -> None:
         self.address = address
-        self._tls = tls
+        self._tls, self._credentials = tls, credentials
         self._peer = f"{role} at {address}" if role else address
         tls_options = _TLS_CHANNEL_OPTIONS if tls is not None else ()
         self._options = tuple(dict((*CHANNEL_OPTIONS, *tls_options, *options)).items())
@@ -169,14 +195,33 @@ class RemoteTransport:
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
+        return self.call_with_metadata(method, request, timeout_s, ())
+
+    def on_behalf_of(self, principal: Principal) -> Transport:
+        """Return a transport over the same channel for calls of a principal.
+
+        The daemon honours it if this process has the credentials of a daemon.
+        """
+        return _ForwardedCalls(self, ((ON_BEHALF_KEY, delegation.to_text(principal)),))
+
+    def call_with_metadata(
+        self, method: Method, request: Content, timeout_s: float, metadata: Metadata
+    ) -> Content:
+        """Return the reply to a call with further metadata; see `call`."""
         data = method.pack(request)
-        reply = self._call_bytes(method.path, data, timeout_s)
+        if self._credentials is not None:
+            metadata = (*metadata, (AUTHORIZATION_KEY, f"Bearer {self._credentials()}"))
+        reply = self._call_bytes(method.path, data, timeout_s, metadata)
         self._on_traffic(method.name, len(data), len(reply))
         return method.unpack_reply(reply)
 
-    def _call_bytes(self, path: str, data: bytes, timeout_s: float) -> bytes:
+    def _call_bytes(
+        self, path: str, data: bytes, timeout_s: float, metadata: Metadata = ()
+    ) -> bytes:
         try:
-            reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
+            reply: bytes = self._stub(path, data, timeout_s)(
+                data, timeout=timeout_s, metadata=metadata or None
+            )
         except grpc.RpcError as error:
             asterism_error = error_from_rpc(error, self._peer)
             if isinstance(asterism_error, Unavailable):

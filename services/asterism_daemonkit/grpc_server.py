@@ -17,7 +17,8 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from asterism_access.principals import LOCAL
+from asterism_access import delegation
+from asterism_access.principals import LOCAL, Principal
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.fair_pool import (
     FairPool,
@@ -32,7 +33,15 @@ from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tls import DaemonTls
 from asterism_io.unix_sockets import socket_name
-from asterism_proto.errors import AsterismError, Busy, Internal, InvalidRequest
+from asterism_proto.errors import (
+    AUTHORIZATION_KEY,
+    ON_BEHALF_KEY,
+    AsterismError,
+    Busy,
+    Internal,
+    InvalidRequest,
+    Unauthenticated,
+)
 from asterism_proto.grpc_status import status_from_error
 from asterism_proto.methods import Method
 from asterism_proto.transport import MAX_MESSAGE_BYTES
@@ -59,6 +68,13 @@ FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
 To adapt the window, gRPC sends a ping after data that it receives and measures the time to the
 reply. On a connection with one heartbeat a second, that is more traffic than the heartbeats."""
 
+_ACCESS_OPTIONS = (("grpc.max_metadata_size", 64 << 10),)
+"""Options with access control: credentials, and principals with roles in many spaces."""
+Authenticate = Callable[[str], Principal]
+"""Function that returns the principal of an authorization text, ``Bearer`` and a credential.
+
+It raises Unauthenticated if the credential is missing or not accepted."""
+
 
 class _FairDispatcher(grpc.GenericRpcHandler):
     """Router of calls to the queue of their turn, or to a refusal if the pool is full.
@@ -68,25 +84,72 @@ class _FairDispatcher(grpc.GenericRpcHandler):
     def __init__(
         self,
         behaviors: Mapping[str, Callable[..., bytes]],
-        refusal: Any,
+        refuse: Callable[[AsterismError], Any],
         pool: FairPool,
         share_of: ShareSource,
+        authenticate: Authenticate | None,
     ) -> None:
-        self._behaviors, self._refusal, self._pool = behaviors, refusal, pool
-        self._share_of = share_of
+        self._behaviors, self._refuse, self._pool = behaviors, refuse, pool
+        self._share_of, self._authenticate = share_of, authenticate
+        self._full = refuse(busy_error(pool.limit))
 
     def service(self, handler_call_details: Any) -> Any:
         behavior = self._behaviors.get(handler_call_details.method)
         if behavior is None:
             return None
         metadata = handler_call_details.invocation_metadata or ()
-        turn = turn_of(LOCAL, self._share_of, metadata)
-        executor = self._pool.admit(turn)
+        principal = LOCAL
+        if self._authenticate is not None:
+            try:
+                principal = principal_of(metadata, self._authenticate)
+            except Exception as error:
+                return self._refuse(typed_error(error))
+        executor = self._pool.admit(turn_of(principal, self._share_of, metadata))
         if executor is None:
-            return self._refusal
-        queued_behavior: Any = partial(behavior)
+            return self._full
+        queued_behavior: Any = partial(behavior, principal)
         queued_behavior.experimental_thread_pool = executor
         return grpc.unary_unary_rpc_method_handler(queued_behavior)
+
+
+def principal_of(metadata: Sequence[tuple[Any, Any]], authenticate: Authenticate) -> Principal:
+    """Return the principal of a call with some metadata.
+
+    For a call that a daemon forwards, it is the principal that called that daemon.
+
+    Raises
+    ------
+    Unauthenticated
+        If the credentials are missing or not accepted.
+    Forbidden
+        If the caller names another principal and is not a daemon.
+    """
+    texts = [value for key, value in metadata if key == AUTHORIZATION_KEY]
+    if len(texts) > 1:
+        raise Unauthenticated(f"authorization: expected one credential, not {len(texts)}")
+    principal = authenticate(str(texts[0]) if texts else "")
+    delegations = [value for key, value in metadata if key == ON_BEHALF_KEY]
+    if delegations:
+        return delegation.from_text(str(delegations[0]), forwarder=principal)
+    return principal
+
+
+class _ReflectionGuard(grpc.ServerInterceptor):
+    """Refuses reflection to callers that cannot be authenticated."""
+
+    def __init__(self, authenticate: Authenticate) -> None:
+        self._authenticate = authenticate
+
+    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        if handler_call_details.method.startswith(f"/{reflection.SERVICE_NAME}/"):
+            try:
+                principal_of(handler_call_details.invocation_metadata or (), self._authenticate)
+            except Exception as error:
+                refused = typed_error(error)
+                return grpc.stream_stream_rpc_method_handler(
+                    lambda requests, context: _abort(context, refused)
+                )
+        return continuation(handler_call_details)
 
 
 def typed_error(error: Exception) -> AsterismError:
@@ -130,6 +193,9 @@ class GrpcServer:
         Certificates of the port. Default: the port is not encrypted.
     share_of : callable
         Returns the weight of the turns of a principal with some name; by default 1.
+    authenticate : callable, optional
+        Returns the principal of an authorization text, or raises Unauthenticated. Only health
+        checks need no principal. Default: every caller is `LOCAL`.
     """
 
     def __init__(
@@ -143,12 +209,17 @@ class GrpcServer:
         options: Sequence[tuple[str, int]] = (),
         tls: DaemonTls | None = None,
         share_of: ShareSource = equal_share,
+        authenticate: Authenticate | None = None,
     ) -> None:
         self._address, self._tls = address, tls
         self._metrics = metrics
         self._pool = FairPool(workers, queue)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
-        self._server = grpc.server(self._pool.executor(Turn()), options=(*_OPTIONS, *options))
+        self._server = grpc.server(
+            self._pool.executor(Turn()),
+            options=(*_OPTIONS, *(() if authenticate is None else _ACCESS_OPTIONS), *options),
+            interceptors=() if authenticate is None else (_ReflectionGuard(authenticate),),
+        )
         self._health = health.HealthServicer(
             experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1)
         )
@@ -159,10 +230,8 @@ class GrpcServer:
             for methods, handlers in services.values()
             for method in methods.values()
         }
-        refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal_behavior())
-        self._server.add_generic_rpc_handlers(
-            (_FairDispatcher(behaviors, refusal, self._pool, share_of),)
-        )
+        dispatcher = _FairDispatcher(behaviors, self._refusal, self._pool, share_of, authenticate)
+        self._server.add_generic_rpc_handlers((dispatcher,))
         service_names = [
             *services,
             health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
@@ -213,27 +282,29 @@ class GrpcServer:
         self._pool.stop()
         self._refusals.shutdown(wait=False)
 
-    def _refusal_behavior(self) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    def _refusal(self, error: AsterismError) -> Any:
+        """Return the handler of a call that is refused before it is queued."""
+
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
             if self._metrics is not None:
-                self._metrics.count_call("refused", Busy.code, 0.0)
-            _abort(context, busy_error(self._pool.limit))
+                self._metrics.count_call("refused", error.code, 0.0)
+            _abort(context, error)
 
         # gRPC runs a behavior with this attribute on the given threads. A refusal must not queue
         # after the calls that fill the pool.
         behavior.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
-        return behavior
+        return grpc.unary_unary_rpc_method_handler(behavior)
 
     def _behavior(
         self, method: Method, handler: Handler
-    ) -> Callable[[bytes, grpc.ServicerContext], bytes]:
-        def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
+    ) -> Callable[[Principal, bytes, grpc.ServicerContext], bytes]:
+        def behavior(principal: Principal, data: bytes, context: grpc.ServicerContext) -> bytes:
             started_at = time.monotonic()
             code = "OK"
             if self._metrics is not None:
                 self._metrics.in_flight.inc()
             try:
-                return self._answer(method, handler, data, context)
+                return self._answer(method, handler, data, context, principal)
             except Exception as error:
                 asterism_error = typed_error(error)
                 code = asterism_error.code
@@ -246,7 +317,12 @@ class GrpcServer:
         return behavior
 
     def _answer(
-        self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext
+        self,
+        method: Method,
+        handler: Handler,
+        data: bytes,
+        context: grpc.ServicerContext,
+        principal: Principal,
     ) -> bytes:
         remaining_s = context.time_remaining()
         call = CallContext(
@@ -255,6 +331,7 @@ class GrpcServer:
             context.is_active,
             context.add_callback,
             peer=context.peer,
+            principal=principal,
         )
         call.remaining()
         reply = method.pack(handler(method.unpack_request(data), call))

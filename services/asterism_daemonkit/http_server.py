@@ -16,24 +16,32 @@ from typing import Any
 import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from asterism_access.principals import LOCAL, Principal
 from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.calls import serving
+from asterism_daemonkit.grpc_server import Authenticate
 from asterism_daemonkit.http_errors import add_error_handlers, error_response, handle_error
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tls import DaemonTls
 from asterism_model import unicode_text
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import AsterismError, InvalidRequest
 
 MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
+"""Paths that monitors may request under any host name, without credentials.
+
+They reveal nothing of a graph."""
 API_PREFIX = "/api/v1"
 """Prefix of the routes that count as calls. Pages and probes poll theirs."""
-"""Paths that monitors may request under any host name; they reveal nothing of a graph."""
+SessionOf = Callable[[Request], str | None]
+"""Function that returns the credential of a browser's session; None without one."""
 
 
 def _cross_origin_fault(request: Request) -> str:
@@ -72,6 +80,24 @@ def _media_type_fault(request: Request) -> str:
     )
 
 
+async def _principal(
+    request: Request, authenticate: Authenticate | None, session_of: SessionOf
+) -> Principal:
+    """Return the caller of a request; Unauthenticated if its credentials are not accepted."""
+    if authenticate is None or request.url.path in _PROBE_PATHS:
+        return LOCAL
+    authorization = request.headers.get("authorization", "")
+    if not authorization and (credential := session_of(request)):
+        authorization = f"Bearer {credential}"
+    return await run_in_threadpool(authenticate, authorization)  # it may fetch an issuer's keys
+
+
+def _unauthenticated(request: Request, error: AsterismError) -> Response:
+    response = handle_error(request, error)
+    response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
 def _surrogate_fault(body: bytes) -> str:
     """Return why a text in a JSON body has no UTF-8 encoding; empty if all texts have one."""
     if b"\\ud" not in body.lower():
@@ -94,6 +120,8 @@ def create_app(
     metrics: Metrics,
     allowed_hosts: AllowedHosts,
     routers: Sequence[APIRouter] = (),
+    authenticate: Authenticate | None = None,
+    session_of: SessionOf = lambda _: None,
 ) -> FastAPI:
     """Return the HTTP application of a daemon.
 
@@ -134,6 +162,10 @@ def create_app(
                 ),
                 403,
             )
+        try:
+            principal = await _principal(request, authenticate, session_of)
+        except AsterismError as error:
+            return _unauthenticated(request, error)
         if request.method not in _SAFE_METHODS:
             if fault := _cross_origin_fault(request):
                 return error_response("InvalidRequest", fault, 403)
@@ -143,7 +175,8 @@ def create_app(
             return error_response("InvalidRequest", fault, 422)
         started_at = time.monotonic()
         try:
-            response = await proceed(request)
+            with serving(principal):
+                response = await proceed(request)
         except Exception as error:  # logged once, here: uvicorn would log the error again
             response = handle_error(request, error)
         if request.url.path.startswith(API_PREFIX) and (route := request.scope.get("route")):
@@ -300,6 +333,12 @@ class HttpServer:
         Further routes.
     tls : DaemonTls, optional
         Certificates of the port. Default: the port is not encrypted.
+    authenticate : callable, optional
+        Returns the principal of an authorization text, or raises Unauthenticated. Only the probes
+        ``/healthz /readyz /metrics`` need no principal. Default: every caller is `LOCAL`.
+    session_of : callable, optional
+        Returns the credential of a browser's session, for requests without the header
+        ``Authorization``. Default: there are no sessions.
     """
 
     def __init__(
@@ -314,6 +353,8 @@ class HttpServer:
         allowed_hosts: AllowedHosts,
         routers: Sequence[APIRouter] = (),
         tls: DaemonTls | None = None,
+        authenticate: Authenticate | None = None,
+        session_of: SessionOf = lambda _: None,
     ) -> None:
         self._address = address
         self.app = create_app(
@@ -324,6 +365,8 @@ class HttpServer:
             metrics=metrics,
             allowed_hosts=allowed_hosts,
             routers=routers,
+            authenticate=authenticate,
+            session_of=session_of,
         )
         logging.getLogger("uvicorn.error").addFilter(_name_invalid_request)
         config = uvicorn.Config(

@@ -9,7 +9,9 @@ too if there is no endpoint.
 A connection serves one caller at a time: a request, its reply, the next request. Integers are
 little endian::
 
-    greeting   u32 magic, u32 0, u64 key                     in both directions; gRPC gave the key
+    greeting   u32 magic, u32 n, u64 key                     in both directions; gRPC gave the key;
+               from the client, then n bytes of a ticket; from the server, n is 0, or REFUSED if it
+               closes the connection because it needs a ticket or does not accept this one
     request    u32 magic, u32 method, u64 timeout in microseconds, u64 length, then the frame
                without its envelope
     reply      u32 magic, u32 status, u64 length, then the frame; if status is not 0, the class of
@@ -52,6 +54,7 @@ from asterism_proto.errors import (
     Corrupt,
     Deadline,
     InvalidRequest,
+    Unauthenticated,
     Unavailable,
     from_status,
 )
@@ -66,6 +69,11 @@ MAGIC = 0x53525341  # "ASRS"
 GREETING = struct.Struct("<IIQ")
 REQUEST = struct.Struct("<IIQQ")
 REPLY = struct.Struct("<IIQ")
+
+MAX_TICKET_BYTES = 8 << 10
+"""Maximum bytes of the ticket after a greeting."""
+REFUSED = 1
+"""Second number of the greeting of a server that refuses the caller's credentials."""
 
 TCP_METHODS = frozenset(
     method.path
@@ -367,6 +375,8 @@ class TcpTransport:
         Called after each completed call over the endpoint.
     tls : TlsClient, optional
         TLS of the connections. Default: none.
+    credentials : callable, optional
+        Returns the ticket of a new connection. Default: connections have no ticket.
     """
 
     def __init__(
@@ -376,8 +386,9 @@ class TcpTransport:
         on_traffic: TrafficCallback = ignore_traffic,
         *,
         tls: TlsClient | None = None,
+        credentials: Callable[[], str] | None = None,
     ) -> None:
-        self._tls = tls
+        self._tls, self._credentials = tls, credentials
         self.address = address
         self.peer = f"storaged at {address}"
         """Name of the daemon in messages."""
@@ -549,12 +560,16 @@ class TcpTransport:
         remaining_s = max(started_at + seconds - time.monotonic(), 1e-3)
         return self._tls.wrap(connection, self._host, remaining_s)
 
+    def _greeting(self, endpoint: TcpEndpoint) -> list[bytes | memoryview]:
+        ticket = b"" if self._credentials is None else self._credentials().encode()
+        return [GREETING.pack(MAGIC, len(ticket), endpoint.key), ticket]
+
     def _open(self, endpoint: TcpEndpoint, deadline: float) -> socket.socket:
         connect_deadline = min(deadline, time.monotonic() + _CONNECT_TIMEOUT_S)
         connection: socket.socket | None = None
         try:
             connection = self._dial(endpoint, max(connect_deadline - time.monotonic(), 1e-3))
-            send(connection, [GREETING.pack(MAGIC, 0, endpoint.key)], connect_deadline)
+            send(connection, self._greeting(endpoint), connect_deadline)
             greeting = GREETING.unpack(receive(connection, GREETING.size, connect_deadline))
         except (OSError, EOFError) as error:
             with contextlib.suppress(OSError):
@@ -566,6 +581,11 @@ class TcpTransport:
             ) from error
         if greeting != (MAGIC, 0, endpoint.key):
             connection.close()
+            if greeting[:2] == (MAGIC, REFUSED):
+                raise Unauthenticated(
+                    f"{self.peer} does not accept the credentials of this process; set the same "
+                    "cluster_key_file for all daemons, and check the clocks of their hosts"
+                )
             raise Unavailable(
                 f"{self.peer}: another process listens on its former binary RPC port "
                 f"{endpoint.port}; the daemon may have restarted: try again"

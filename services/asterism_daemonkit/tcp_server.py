@@ -16,14 +16,17 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 
+from asterism_access.principals import LOCAL, Principal
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.fair_pool import FairSlots, ShareSource, equal_share, turn_of
-from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, typed_error
+from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, Authenticate, typed_error
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import (
     GREETING,
     MAGIC,
+    MAX_TICKET_BYTES,
+    REFUSED,
     REPLY,
     REQUEST,
     TCP_METHODS,
@@ -55,6 +58,29 @@ _REPLY_TIMEOUT_S = 60.0
 _MAX_CONNECTIONS = 1024
 _MAX_WAIT_MS = (1 << 24) - 1
 """Longest wait that the status of a reply can state."""
+_VERIFY_INTERVAL_S = 1.0
+"""Seconds after which the ticket of a connection is verified again, at its next request."""
+
+
+class _Caller:
+    """Caller of a connection, by the ticket that came with its greeting."""
+
+    def __init__(self, ticket: memoryview, authenticate: Authenticate | None) -> None:
+        self._authorization = f"Bearer {bytes(ticket).decode(errors='replace')}"
+        self._authenticate = authenticate
+        self._principal: Principal | None = LOCAL
+        self._verify_at = 0.0
+
+    def principal(self) -> Principal | None:
+        """Return the principal; None if the ticket is not accepted, or no longer."""
+        if self._authenticate is not None and time.monotonic() >= self._verify_at:
+            try:
+                self._principal = self._authenticate(self._authorization)
+            except AsterismError as error:
+                logger.info("ticket_refused", extra={"reason": error.message})
+                self._principal = None
+            self._verify_at = time.monotonic() + _VERIFY_INTERVAL_S
+        return self._principal
 
 
 class TcpServer:
@@ -77,6 +103,9 @@ class TcpServer:
         Certificates of the port. Default: the port is not encrypted.
     share_of : callable
         Returns the weight of the turns of a principal with some name; by default 1.
+    authenticate : callable, optional
+        Returns the principal of an authorization text, or raises Unauthenticated. Connections
+        then need a ticket. Default: every caller is `LOCAL`.
     """
 
     def __init__(
@@ -90,8 +119,9 @@ class TcpServer:
         metrics: Metrics | None = None,
         tls: DaemonTls | None = None,
         share_of: ShareSource = equal_share,
+        authenticate: Authenticate | None = None,
     ) -> None:
-        self._address, self._tls = address, tls
+        self._address, self._tls, self._authenticate = address, tls, authenticate
         self._methods = {
             method_id(method.path): (method, handlers[method.path])
             for method in methods.values()
@@ -180,10 +210,16 @@ class TcpServer:
             deadline = time.monotonic() + _GREETING_TIMEOUT_S
             if self._tls is not None:
                 connection = self._encrypt(connection, self._tls)
-            magic, _, key = GREETING.unpack(receive(connection, GREETING.size, deadline))
-            authenticated = magic == MAGIC and key == self.key
-            send(connection, [GREETING.pack(MAGIC, 0, self.key if authenticated else 0)], deadline)
-            while authenticated and not self._stopping and self._answer(connection):
+            magic, ticket_bytes, key = GREETING.unpack(receive(connection, GREETING.size, deadline))
+            if magic != MAGIC or key != self.key or ticket_bytes > MAX_TICKET_BYTES:
+                send(connection, [GREETING.pack(MAGIC, 0, 0)], deadline)
+                return
+            caller = _Caller(receive(connection, ticket_bytes, deadline), self._authenticate)
+            if caller.principal() is None:
+                send(connection, [GREETING.pack(MAGIC, REFUSED, 0)], deadline)
+                return
+            send(connection, [GREETING.pack(MAGIC, 0, self.key)], deadline)
+            while not self._stopping and self._answer(connection, caller):
                 pass
         except (OSError, EOFError):
             pass  # the caller is gone, or was silent for too long
@@ -215,9 +251,12 @@ class TcpServer:
             self._connections.discard(connection)
         connection.close()
 
-    def _answer(self, connection: socket.socket) -> bool:
+    def _answer(self, connection: socket.socket, caller: _Caller) -> bool:
         """Serve the next request; return whether another may follow on this connection."""
         head = receive(connection, REQUEST.size, time.monotonic() + _IDLE_TIMEOUT_S)
+        principal = caller.principal()
+        if principal is None:  # its owner connects again, with another ticket
+            return False
         started_at = time.monotonic()
         magic, method_number, timeout_us, length = REQUEST.unpack(head)
         deadline = started_at + min(timeout_us / 1e6, MAX_TIMEOUT_S)
@@ -241,6 +280,7 @@ class TcpServer:
             call = CallContext(
                 deadline,
                 lambda: not _has_hung_up(connection),
+                principal=principal,
                 peer=lambda: _peer_name(connection),
             )
             turn = turn_of(call.principal, self._share_of)

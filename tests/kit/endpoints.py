@@ -10,7 +10,7 @@ import numpy as np
 
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import TcpEndpoint, TcpTransport
 from asterism_daemonkit.tcp_server import TcpServer
@@ -61,6 +61,8 @@ def endpoints(
     metrics: Metrics | None = None,
     local: bool = False,
     tls: DaemonTls | None = None,
+    authenticate: Authenticate | None = None,
+    credentials: Callable[[], str] | None = None,
 ) -> Iterator[Endpoints]:
     transports_used: list[str] = []
     announced: list[TcpEndpoint] = []
@@ -89,16 +91,23 @@ def endpoints(
         queue=queue,
         metrics=metrics,
         tls=tls,
+        authenticate=authenticate,
     )
     grpc = GrpcServer(
         address="127.0.0.1:0",
         services={METHOD.service: (STORE, {**handlers, METHOD.path: handler_for("grpc")})},
         tls=tls,
+        authenticate=authenticate,
     )
     announced.append(TcpEndpoint(stream.start(), stream.key, stream.socket_name if local else ""))
     address = f"127.0.0.1:{grpc.start()}"
     client_tls = None if tls is None else tls.client
-    transport = TcpTransport(address, RemoteTransport(address, tls=client_tls), tls=client_tls)
+    transport = TcpTransport(
+        address,
+        RemoteTransport(address, tls=client_tls, credentials=credentials),
+        tls=client_tls,
+        credentials=credentials,
+    )
     try:
         yield Endpoints(stream, grpc, transport, transports_used, announced)
     finally:

@@ -19,6 +19,8 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.endpoints import METHOD, echo, endpoints, request
 from tests.kit.waiting import HANG_S, wait_until
 
+from asterism_access.principals import LOCAL, Principal, PrincipalKind
+from asterism_daemonkit import tcp_server
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import (
@@ -39,6 +41,7 @@ from asterism_proto.errors import (
     Internal,
     InvalidRequest,
     QuotaExceeded,
+    Unauthenticated,
     Unavailable,
 )
 from asterism_proto.framing import DTYPES, Frame
@@ -408,3 +411,64 @@ def test_cluster_results_do_not_depend_on_tcp_endpoints() -> None:
             logs = cluster["graphd-0"].log.read_text()
             assert ("has no binary RPC endpoint" in logs) == bool(flags)
     assert results[0] == results[1]
+
+
+class _Tickets:
+    """Tickets of one caller: the newest is accepted, others have expired."""
+
+    def __init__(self) -> None:
+        self.newest = "tk_1"
+        self.callers: list[str] = []
+
+    def authenticate(self, authorization: str) -> Principal:
+        if authorization != f"Bearer {self.newest}":
+            raise Unauthenticated("ticket of 'alice': expired; get another")
+        return Principal(name=self.newest, kind=PrincipalKind.TICKET)
+
+    def respond(self, frame: Frame, call: CallContext) -> Frame:
+        self.callers.append(call.principal.name)
+        return echo(frame, call)
+
+
+def test_a_connection_has_the_caller_of_its_ticket() -> None:
+    tickets = _Tickets()
+    with endpoints(
+        tickets.respond, authenticate=tickets.authenticate, credentials=lambda: tickets.newest
+    ) as server:
+        assert server.ask(1) == [1]
+        assert server.ask(2) == [2]
+        assert (tickets.callers, server.transports_used) == (["tk_1"] * 2, ["stream"] * 2)
+
+
+def test_an_expired_ticket_ends_a_connection_at_its_next_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tcp_server, "_VERIFY_INTERVAL_S", 0.0)
+    tickets = _Tickets()
+    with endpoints(
+        tickets.respond, authenticate=tickets.authenticate, credentials=lambda: tickets.newest
+    ) as server:
+        assert server.ask(1) == [1]
+        tickets.newest = "tk_2"
+        assert server.ask(2) == [2]
+        assert (tickets.callers, server.transports_used) == (["tk_1", "tk_2"], ["stream"] * 2)
+        wait_until(lambda: server.connections() == 1)
+
+
+@pytest.mark.parametrize("ticket", ["", "tk_other", "t" * 8193])
+def test_without_an_accepted_ticket_no_call_is_served(ticket: str) -> None:
+    tickets = _Tickets()
+    with endpoints(
+        tickets.respond, authenticate=tickets.authenticate, credentials=lambda: ticket
+    ) as server:
+        with pytest.raises(Unauthenticated, match="ticket of 'alice': expired"):
+            server.ask(1)
+        assert server.transports_used == []
+        wait_until(lambda: server.connections() == 0)
+
+
+def test_a_server_without_access_control_ignores_tickets() -> None:
+    tickets = _Tickets()
+    with endpoints(tickets.respond, credentials=lambda: "tk_any") as server:
+        assert server.ask(1) == [1]
+        assert (tickets.callers, server.transports_used) == ([LOCAL.name], ["stream"])

@@ -12,16 +12,19 @@ import grpc
 import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.transport.grpc import GrpcTransport
+from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.grpc_server import GrpcServer, principal_of
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto import errors
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -243,3 +246,103 @@ def test_a_handler_sees_the_address_of_its_caller(serve: Serve) -> None:
     with grpc.insecure_channel(address) as channel:
         channel.unary_unary(CATALOG["drop_space"].path)(b"", timeout=HANG_S)
     assert peers[0].startswith("ipv4:127.0.0.1:")
+
+
+def _authenticate(authorization: str) -> Principal:
+    """Return the principal of ``Bearer <kind> <name>``."""
+    words = authorization.split()
+    if len(words) != 3 or words[0] != "Bearer":
+        raise errors.Unauthenticated("authorization: expected 'Bearer' and a credential")
+    return Principal(name=words[2], kind=PrincipalKind(words[1]))
+
+
+def _caller(request: object, call: CallContext) -> common_pb.Space:
+    """Handle DescribeSpace: return the name of the caller."""
+    return common_pb.Space(name=call.principal.name)
+
+
+def _name_of_caller(transport: Transport) -> str:
+    reply = transport.call(CATALOG["describe_space"], metad_pb.SpaceRequest(), HANG_S)
+    assert isinstance(reply, common_pb.Space)
+    return reply.name
+
+
+def test_handlers_get_the_caller_that_the_server_accepts(serve: Serve) -> None:
+    address = serve(_caller, authenticate=_authenticate).address
+    assert _name_of_caller(serve(_caller)) == LOCAL.name
+    alice = RemoteTransport(address, credentials=lambda: "api_key alice")
+    assert _name_of_caller(alice) == "alice"
+    for credentials in (None, lambda: "", lambda: "nonsense"):
+        stranger = RemoteTransport(address, credentials=credentials)
+        with pytest.raises(errors.Unauthenticated, match="authorization: expected 'Bearer'"):
+            _name_of_caller(stranger)
+        stranger.close()
+    alice.close()
+
+
+def test_two_credentials_in_one_call_are_refused() -> None:
+    metadata = [(errors.AUTHORIZATION_KEY, f"Bearer api_key {name}") for name in ("a", "b")]
+    with pytest.raises(errors.Unauthenticated, match="expected one credential, not 2"):
+        principal_of(metadata, _authenticate)
+
+
+def test_only_a_daemon_forwards_calls_of_other_principals(serve: Serve) -> None:
+    address = serve(_caller, authenticate=_authenticate).address
+    alice = Principal(name="alice", kind=PrincipalKind.API_KEY)
+    graphd = RemoteTransport(address, credentials=lambda: "daemon graphd")
+    assert _name_of_caller(graphd) == "graphd"
+    assert _name_of_caller(graphd.on_behalf_of(alice)) == "alice"
+    bob = RemoteTransport(address, credentials=lambda: "api_key bob")
+    with pytest.raises(errors.Forbidden, match="expected a daemon of the cluster"):
+        _name_of_caller(bob.on_behalf_of(alice))
+    graphd.close()
+    bob.close()
+
+
+def test_health_is_open_and_reflection_needs_a_principal(serve: Serve) -> None:
+    address = serve(_caller, authenticate=_authenticate).address
+    with grpc.insecure_channel(address) as channel:
+        health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        assert health.status == health_pb2.HealthCheckResponse.SERVING
+        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        with pytest.raises(grpc.RpcError) as refused:
+            next(stub.ServerReflectionInfo(iter([request]), timeout=HANG_S))
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        metadata = ((errors.AUTHORIZATION_KEY, "Bearer api_key alice"),)
+        reply = next(stub.ServerReflectionInfo(iter([request]), timeout=HANG_S, metadata=metadata))
+        assert GRAPH_SERVICE in {entry.name for entry in reply.list_services_response.service}
+
+
+def test_shares_are_by_principal_whatever_name_a_caller_sends(serve: Serve) -> None:
+    released, entered = threading.Event(), threading.Semaphore(0)
+
+    def handler(request: object, call: CallContext) -> common_pb.Space:
+        entered.release()
+        released.wait(HANG_S)
+        return common_pb.Space(name=call.principal.name)
+
+    transport = serve(handler, authenticate=_authenticate, workers=4, queue=-2)
+    clients = {name: RemoteTransport(transport.address) for name in ("greedy", "modest")}
+
+    def send(name: str, caller: str) -> object:
+        metadata = (
+            (errors.AUTHORIZATION_KEY, f"Bearer api_key {name}"),
+            (errors.CALLER_KEY, caller),
+        )
+        method, request = CATALOG["describe_space"], metad_pb.SpaceRequest()
+        return clients[name].call_with_metadata(method, request, HANG_S, metadata)
+
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(send, "greedy", caller) for caller in ("a", "b")]
+        assert all(entered.acquire(timeout=HANG_S) for _ in range(2))
+        with pytest.raises(errors.Busy):
+            send("greedy", "c")
+        calls.append(pool.submit(send, "modest", "a"))
+        assert entered.acquire(timeout=HANG_S)
+        released.set()
+        assert [call.result() for call in calls] == [
+            common_pb.Space(name=name) for name in ("greedy", "greedy", "modest")
+        ]
+    for client in clients.values():
+        client.close()

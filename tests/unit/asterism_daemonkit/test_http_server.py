@@ -15,12 +15,14 @@ import pytest
 from fastapi import APIRouter, Body, FastAPI, Query
 from tests.kit.waiting import HANG_S
 
+from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
+from asterism_daemonkit.calls import current_principal
 from asterism_daemonkit.http_models import HttpModel
 from asterism_daemonkit.http_server import HttpServer, create_app
 from asterism_daemonkit.metrics import Metrics
-from asterism_proto.errors import QuotaExceeded
+from asterism_proto.errors import QuotaExceeded, Unauthenticated
 
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 JSON = {"content-type": "application/json"}
@@ -263,3 +265,79 @@ def test_grpc_call_to_the_http_port_is_logged_as_such(caplog: pytest.LogCaptureF
     (record,) = caplog.records
     assert record.getMessage() == "http_request_invalid"
     assert "gRPC port" in vars(record)["cause"]
+
+
+def _caller_router() -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/caller")
+    def get_caller() -> str:
+        """Return the name of the caller."""
+        return current_principal().name
+
+    return api
+
+
+def _authenticate(authorization: str) -> Principal:
+    if not authorization.startswith("Bearer ak_"):
+        raise Unauthenticated("authorization: expected 'Bearer' and a credential")
+    return Principal(name=authorization.removeprefix("Bearer ak_"), kind=PrincipalKind.API_KEY)
+
+
+def _guarded_app() -> FastAPI:
+    return create_app(
+        daemon="graphd",
+        status=dict,
+        ready=list,
+        flags={},
+        metrics=Metrics("graphd"),
+        allowed_hosts=AllowedHosts(),
+        routers=[_caller_router()],
+        authenticate=_authenticate,
+        session_of=lambda request: request.cookies.get("session"),
+    )
+
+
+def test_routes_get_the_caller_of_the_header_or_the_session() -> None:
+    app = _guarded_app()
+    header = {"authorization": "Bearer ak_alice"}
+    cookie = {"cookie": "session=ak_bob"}
+    assert send(app, "GET", "/caller", headers=header).json() == "alice"
+    assert send(app, "GET", "/caller", headers=cookie).json() == "bob"
+    assert send(app, "GET", "/caller", headers=header | cookie).json() == "alice"
+    assert current_principal() is LOCAL
+
+
+def test_only_probes_are_open_without_credentials() -> None:
+    app = _guarded_app()
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert send(app, "GET", path).status_code == 200
+    closed = (
+        "/caller",
+        "/status",
+        "/flags",
+        "/",
+        "/docs",
+        "/openapi.json",
+        "/nowhere",
+        "/healthz/",
+    )
+    for path in closed:
+        for headers in ({}, {"authorization": "Bearer x"}, {"cookie": "session=x"}):
+            reply = send(app, "GET", path, headers=headers)
+            assert (reply.status_code, reply.json()["error"]) == (401, "Unauthenticated"), path
+            assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_without_access_control_every_caller_is_the_process() -> None:
+    open_app = create_app(
+        daemon="graphd",
+        status=dict,
+        ready=list,
+        flags={},
+        metrics=Metrics("graphd"),
+        allowed_hosts=AllowedHosts(),
+        routers=[_caller_router()],
+    )
+    header = {"authorization": "Bearer ak_alice"}
+    assert send(open_app, "GET", "/caller", headers=header).json() == LOCAL.name
