@@ -452,7 +452,7 @@ def test_an_expired_ticket_ends_a_connection_at_its_next_request(
         tickets.newest = "tk_2"
         assert server.ask(2) == [2]
         assert (tickets.callers, server.transports_used) == (["tk_1", "tk_2"], ["stream"] * 2)
-        wait_until(lambda: server.connections() == 1)
+        wait_until(lambda: server.connections() == 1, "the old connection to close")
 
 
 @pytest.mark.parametrize("ticket", ["", "tk_other", "t" * 8193])
@@ -464,7 +464,7 @@ def test_without_an_accepted_ticket_no_call_is_served(ticket: str) -> None:
         with pytest.raises(Unauthenticated, match="ticket of 'alice': expired"):
             server.ask(1)
         assert server.transports_used == []
-        wait_until(lambda: server.connections() == 0)
+        wait_until(lambda: server.connections() == 0, "refused connections to close")
 
 
 def test_a_server_without_access_control_ignores_tickets() -> None:
