@@ -20,7 +20,7 @@ _DEFAULT_JOBS = 50
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Principal whose view of a reply is made."""
+    """Principal with its view of replies."""
 
     principal: Principal
     space_name: Callable[[int], str]

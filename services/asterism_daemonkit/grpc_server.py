@@ -5,6 +5,7 @@ InvalidRequest with an explanation (grpcio returns INTERNAL if a deserializer fa
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import secrets
 import time
@@ -75,6 +76,11 @@ Authenticate = Callable[[str], Principal]
 
 It raises Unauthenticated if the credential is missing or not accepted."""
 
+Identify = Callable[[], Principal]
+"""Function that returns the principal of a call, or raises Unauthenticated."""
+_MAX_TOKENS = 4096
+"""Tokens with a principal that is remembered for turns."""
+
 
 class _FairDispatcher(grpc.GenericRpcHandler):
     """Router of calls to the queue of their turn, or to a refusal if the pool is full.
@@ -91,6 +97,8 @@ class _FairDispatcher(grpc.GenericRpcHandler):
     ) -> None:
         self._behaviors, self._refuse, self._pool = behaviors, refuse, pool
         self._share_of, self._authenticate = share_of, authenticate
+        self._known: dict[str, Principal] = {}
+        """Principals by the SHA-256 of their tokens, for turns only."""
         self._full = refuse(busy_error(pool.limit))
 
     def service(self, handler_call_details: Any) -> Any:
@@ -98,18 +106,46 @@ class _FairDispatcher(grpc.GenericRpcHandler):
         if behavior is None:
             return None
         metadata = handler_call_details.invocation_metadata or ()
-        principal = LOCAL
+        identify, turn = _identify_local, turn_of(LOCAL, self._share_of, metadata)
         if self._authenticate is not None:
             try:
-                principal = principal_of(metadata, self._authenticate)
+                identify, turn = self._identify(metadata, self._authenticate)
             except Exception as error:
                 return self._refuse(typed_error(error))
-        executor = self._pool.admit(turn_of(principal, self._share_of, metadata))
+        executor = self._pool.admit(turn)
         if executor is None:
             return self._full
-        queued_behavior: Any = partial(behavior, principal)
+        queued_behavior: Any = partial(behavior, identify)
         queued_behavior.experimental_thread_pool = executor
         return grpc.unary_unary_rpc_method_handler(queued_behavior)
+
+    def _identify(
+        self, metadata: Sequence[tuple[Any, Any]], authenticate: Authenticate
+    ) -> tuple[Identify, Turn]:
+        """Return how to identify the principal of a call, and the turn of the call.
+
+        A token may need keys that are fetched from its issuer. It is therefore verified by the
+        thread of the call, because all calls wait for the thread of this method.
+        """
+        text = next((str(value) for key, value in metadata if key == AUTHORIZATION_KEY), "")
+        if text.count(".") != 2:
+            principal = principal_of(metadata, authenticate)
+            return lambda: principal, turn_of(principal, self._share_of, metadata)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+
+        def identify() -> Principal:
+            principal = principal_of(metadata, authenticate)
+            if len(self._known) >= _MAX_TOKENS:
+                self._known.clear()
+            self._known[digest] = principal
+            return principal
+
+        known = self._known.get(digest)
+        return identify, Turn(digest) if known is None else turn_of(known, self._share_of, metadata)
+
+
+def _identify_local() -> Principal:
+    return LOCAL
 
 
 def principal_of(metadata: Sequence[tuple[Any, Any]], authenticate: Authenticate) -> Principal:
@@ -297,14 +333,14 @@ class GrpcServer:
 
     def _behavior(
         self, method: Method, handler: Handler
-    ) -> Callable[[Principal, bytes, grpc.ServicerContext], bytes]:
-        def behavior(principal: Principal, data: bytes, context: grpc.ServicerContext) -> bytes:
+    ) -> Callable[[Identify, bytes, grpc.ServicerContext], bytes]:
+        def behavior(identify: Identify, data: bytes, context: grpc.ServicerContext) -> bytes:
             started_at = time.monotonic()
             code = "OK"
             if self._metrics is not None:
                 self._metrics.in_flight.inc()
             try:
-                return self._answer(method, handler, data, context, principal)
+                return self._answer(method, handler, data, context, identify())
             except Exception as error:
                 asterism_error = typed_error(error)
                 code = asterism_error.code

@@ -53,7 +53,7 @@ ADMIN = Principal(name="eve", kind=PrincipalKind.API_KEY, roles={EVERY_SPACE: Ro
 
 
 def call(method: Method, request: Any, principal: Principal, reply: Any = None) -> Any:
-    """Call a method whose handler returns a reply, by default an empty one."""
+    """Call a method with a handler that returns a reply, by default an empty one."""
     answer = common_pb.Empty() if reply is None else reply
     handler = GUARD.wrap(method, lambda request, call: answer)
     return handler(request, Call(principal))

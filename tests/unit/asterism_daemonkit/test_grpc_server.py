@@ -314,6 +314,30 @@ def test_health_is_open_and_reflection_needs_a_principal(serve: Serve) -> None:
         assert GRAPH_SERVICE in {entry.name for entry in reply.list_services_response.service}
 
 
+def test_a_slow_check_of_a_token_delays_no_other_call(serve: Serve) -> None:
+    """The thread that takes all calls does not wait for the keys of an issuer."""
+    asked, released = threading.Event(), threading.Event()
+
+    def authenticate(authorization: str) -> Principal:
+        if authorization.count(".") == 2:
+            asked.set()
+            released.wait(HANG_S)
+            return Principal(name="tess", kind=PrincipalKind.TOKEN)
+        return _authenticate(authorization)
+
+    address = serve(_caller, authenticate=authenticate).address
+    token = RemoteTransport(address, credentials=lambda: "a.b.c")
+    key = RemoteTransport(address, credentials=lambda: "api_key alice")
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(_name_of_caller, token)
+        assert asked.wait(HANG_S)
+        assert _name_of_caller(key) == "alice"
+        released.set()
+        assert slow.result() == "tess"
+    token.close()
+    key.close()
+
+
 def test_shares_are_by_principal_whatever_name_a_caller_sends(serve: Serve) -> None:
     released, entered = threading.Event(), threading.Semaphore(0)
 
