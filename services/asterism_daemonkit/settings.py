@@ -8,6 +8,8 @@ from typing import Any, Literal, Protocol, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
 
+from asterism_access.cluster_key import ClusterKey
+from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import InvalidRequest
@@ -54,6 +56,23 @@ class DaemonSettings(BaseSettings):
     TLS)."""
     tls_server_name: str = ""
     """Name that the certificates of other daemons contain. Empty: the host of their address."""
+    cluster_key_file: str = ""
+    """File with the keys of the cluster, one per line: base64 of at least 32 random bytes. It turns
+    access control on; all daemons need the same file. The first key signs, and all keys verify. A
+    changed file is used at once. Empty: every caller may do everything."""
+    token_issuer: str = ""
+    """Issuer of tokens (OpenID Connect) that callers may send. Empty: tokens are not accepted."""
+    token_audience: str = ""
+    """Audience that tokens for this cluster have."""
+    token_jwks: str = ""
+    """File or URL of the keys of `token_issuer` (JWKS). Empty: found by the issuer's
+    configuration."""
+    token_name_claim: str = "sub"
+    """Claim of a token with the name of the principal."""
+    token_roles_claim: str = ""
+    """Claim of a token with roles by space. Empty: roles come from grants only."""
+    token_skew_s: float = Field(default=60.0, ge=0, le=600)
+    """Seconds by which the clock of the issuer may differ."""
     log_level: str = "INFO"
     """Log level: DEBUG (libraries too), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
@@ -78,6 +97,19 @@ class DaemonSettings(BaseSettings):
     @model_validator(mode="after")
     def _are_tls_settings(self) -> Self:
         check_tls_settings(self.tls_cert, self.tls_key, self.tls_ca, self.tls_client_auth)
+        return self
+
+    @model_validator(mode="after")
+    def _are_token_settings(self) -> Self:
+        if self.token_issuer and not self.cluster_key_file:
+            raise ValueError(
+                f"token_issuer={self.token_issuer!r}: expected cluster_key_file with it"
+            )
+        if bool(self.token_issuer) != bool(self.token_audience):
+            given, missing = ("token_issuer", "token_audience")
+            if not self.token_issuer:
+                given, missing = missing, given
+            raise ValueError(f"{given}={getattr(self, given)!r}: expected {missing} with it")
         return self
 
     @classmethod
@@ -114,6 +146,28 @@ class DaemonSettings(BaseSettings):
             If a file cannot be used, or the certificate is not valid now.
         """
         return daemon_tls(self, self.tls_server_name)
+
+    def access_control(self, role: str) -> AccessControl | None:
+        """Return the access control of the daemon; None if every caller may do everything.
+
+        Parameters
+        ----------
+        role : {"metad", "storaged", "graphd"}
+
+        Raises
+        ------
+        InvalidRequest
+            If the file of keys, or a setting of tokens, cannot be used.
+        """
+        if not self.cluster_key_file:
+            return None
+        tokens = None
+        if self.token_issuer:
+            # Only here: PyJWT takes 30 ms to import, and most clusters use no tokens.
+            from asterism_access.tokens import TokenVerifier
+
+            tokens = TokenVerifier(self)
+        return AccessControl(ClusterKey(self.cluster_key_file), tokens, role)
 
     def flags(self) -> dict[str, Any]:
         """Return all settings as plain values, for ``/flags``."""
