@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
 
 from asterism.graph import Client, Graph
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.calls import CallContext, Handler, current_principal
 from asterism_daemonkit.http_models import HttpModel, refusals
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
@@ -191,7 +191,7 @@ def _endpoint(
 
     def sample(space: str, request: requests.SampleRequest) -> JSONResponse:
         arguments = dict(request)
-        call = CallContext.with_timeout(arguments.pop("timeout_s"))
+        call = CallContext.with_timeout(arguments.pop("timeout_s"), current_principal())
         schema = space_of(space, call).schema
         client = Client(
             QueryTransport(handlers=handlers, parent_call=call), timeout_s=call.remaining()

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Body
 from pydantic import Field
 
 from asterism.graph import Client
-from asterism.transport.grpc import GrpcTransport
+from asterism.transport.grpc import ClientTransport, GrpcTransport
 from asterism.verification import VerificationReport, verify
 from asterism_daemonkit.http_models import HttpModel, refusals
 from asterism_daemonkit.tls import DaemonTls
@@ -56,7 +56,11 @@ class SelfTestResult(HttpModel):
     report: VerificationReport
 
 
-def verify_router(address: Callable[[], str], tls: DaemonTls | None = None) -> APIRouter:
+def verify_router(
+    address: Callable[[], str],
+    tls: DaemonTls | None = None,
+    own_calls: Callable[[], ClientTransport] | None = None,
+) -> APIRouter:
     """Return the router of ``POST /verify``.
 
     Parameters
@@ -66,6 +70,9 @@ def verify_router(address: Callable[[], str], tls: DaemonTls | None = None) -> A
         there.
     tls : DaemonTls, optional
         Certificates of that port.
+    own_calls : callable, optional
+        Returns a transport with the rights of the route's caller, which the test uses in place of
+        the port. Default: the port.
     """
     api = APIRouter(tags=["self-test"])
     verify_lock = threading.Lock()
@@ -90,7 +97,11 @@ def verify_router(address: Callable[[], str], tls: DaemonTls | None = None) -> A
                 "ended"
             )
         try:
-            transport = GrpcTransport(address(), tls=None if tls is None else tls.own_options())
+            transport = (
+                GrpcTransport(address(), tls=None if tls is None else tls.own_options())
+                if own_calls is None
+                else own_calls()
+            )
             with Client(transport, timeout_s=min(test.timeout_s, 30.0)) as client:
                 report = verify(
                     client,

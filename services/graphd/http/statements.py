@@ -12,7 +12,7 @@ from pydantic import Field
 
 from asterism.calls.query import bind_parameter
 from asterism.records.query_result import QueryResult, Value, decode_result
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.calls import CallContext, current_principal
 from asterism_daemonkit.http_models import HttpModel, refusals
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -114,7 +114,8 @@ def query_router(statements: QueryService) -> APIRouter:
         arrays: dict[str, NDArray[Any]] = {}
         for name, value in query.parameters.items():
             bind_parameter(name, value, head, arrays)
-        reply = statements.query(Frame(head, arrays), CallContext.with_timeout(query.timeout_s))
+        call = CallContext.with_timeout(query.timeout_s, current_principal())
+        reply = statements.query(Frame(head, arrays), call)
         result = decode_result(reply)
         rows = _rows(result, query.rows)
         return QueryResultView(

@@ -12,10 +12,10 @@ from typing import Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.calls import CallContext, current_principal
 from asterism_daemonkit.recent_logs import RECENT_RECORDS
 from asterism_model.schema import Schema
-from asterism_proto.errors import Busy, NotFound
+from asterism_proto.errors import Busy, Forbidden, NotFound
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -85,6 +85,11 @@ class PageData:
         Reads the weight histogram of a type.
     storaged : callable
         Returns the transport to a storaged by uuid.
+    catalog : Transport, optional
+        Carries the calls of the Catalog service with the rights of the caller of a route. Default:
+        they go to metad with those of this process.
+    may_read_logs : callable, optional
+        Returns whether the caller of a route may read the logs of daemons. Default: every caller.
     """
 
     def __init__(
@@ -92,8 +97,13 @@ class PageData:
         metad: Transport,
         read_histogram: ReadHistogram,
         storaged: Callable[[str], Transport],
+        *,
+        catalog: Transport | None = None,
+        may_read_logs: Callable[[], bool] = lambda: True,
     ) -> None:
         self._metad = metad
+        self._catalog = metad if catalog is None else catalog
+        self.may_read_logs = may_read_logs
         self._read_histogram = read_histogram
         self._storaged = storaged
         self._manifests: LruCache[common_pb.Manifest] = LruCache(_MAX_MANIFESTS)
@@ -173,7 +183,8 @@ class PageData:
 
     def catalog_fault(self) -> str:
         """Return why daemons do not follow metad's catalog; empty if they do."""
-        return self._call_metad("describe_catalog", common_pb.Empty(), metad_pb.CatalogState).fault
+        reply = self._metad.call(CATALOG["describe_catalog"], common_pb.Empty(), METAD_TIMEOUT_S)
+        return cast(metad_pb.CatalogState, reply).fault
 
     def log_records(self, daemon: str, limit: int = 0) -> list[common_pb.LogRecord]:
         """Return the newest log records of a daemon, newest first.
@@ -184,7 +195,16 @@ class PageData:
             Empty for this process, ``metad``, or the uuid of a storaged.
         limit : int, default 0
             Maximum number of records; 0: all that are kept.
+
+        Raises
+        ------
+        Forbidden
+            If the caller of the route may not read logs.
         """
+        if not self.may_read_logs():
+            raise Forbidden(
+                "logs: expected an administrator of the cluster; ask one for the role admin in '*'"
+            )
         if not daemon:
             return RECENT_RECORDS.newest(limit)
         request = common_pb.ListLogRecordsRequest(limit=limit)
@@ -227,7 +247,7 @@ class PageData:
                     element,
                     type_id,
                     weight,
-                    CallContext.with_timeout(HISTOGRAM_TIMEOUT_S),
+                    CallContext.with_timeout(HISTOGRAM_TIMEOUT_S, current_principal()),
                 )[0]
                 self._histograms.store(key, histogram)
             return histogram
@@ -251,7 +271,7 @@ class PageData:
             self._key_being_read = key
 
     def _call_metad(self, name: str, request: Message, reply_type: type[M]) -> M:
-        return cast(M, self._metad.call(CATALOG[name], request, METAD_TIMEOUT_S))
+        return cast(M, self._catalog.call(CATALOG[name], request, METAD_TIMEOUT_S))
 
 
 def schema_of(space: common_pb.Space) -> Schema:

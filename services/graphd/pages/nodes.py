@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asterism.graph import Client, Graph
 from asterism.records.samples import FeatureValue
-from asterism_daemonkit.calls import Handler, LocalTransport
+from asterism_daemonkit.calls import Handler, LocalTransport, current_principal
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_model.string_ids import ID_COLUMN
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -114,7 +114,9 @@ class NodeReader:
             return sample.draw(node_type, _find_node(graph, node_type, id_text))
 
     def _client(self) -> Client:
-        return Client(self._transport, timeout_s=TIMEOUT_S)
+        # Its calls have the rights of the route's caller, in other threads too.
+        transport = self._transport.on_behalf_of(current_principal())
+        return Client(transport, timeout_s=TIMEOUT_S)
 
     def _current(self, client: Client, space: str) -> Graph:
         """Return the graph of a space at its current version, so that all reads agree."""

@@ -157,7 +157,9 @@ def _cluster(
             else None,
             p99_s=quantile(last_minute, 0.99),
             trend=presenters.rate_trend(intervals[-_TREND_INTERVALS:]),
-            log=[presenters.log_row(record) for record in page_data.log_records("", _NEWEST)],
+            log=[presenters.log_row(record) for record in page_data.log_records("", _NEWEST)]
+            if page_data.may_read_logs()
+            else [],
         )
 
     def largest_spaces(

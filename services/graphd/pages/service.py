@@ -35,6 +35,11 @@ class Pages:
         Metrics of the server that is measured.
     missing : callable
         Returns the reasons why the daemon cannot serve yet.
+    catalog : Transport, optional
+        Carries calls of the Catalog service with the rights of the caller of a route. Default:
+        they go to metad with those of this process.
+    may_read_logs : callable, optional
+        Returns whether the caller of a route may read the logs of daemons. Default: every caller.
     interval_s : float
         Seconds between two measurements.
     """
@@ -49,10 +54,14 @@ class Pages:
         handlers: Mapping[str, Handler],
         metrics: Metrics,
         missing: Callable[[], list[str]],
+        catalog: Transport | None = None,
+        may_read_logs: Callable[[], bool] = lambda: True,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._rates = RateMonitor(metrics, interval_s)
-        page_data = PageData(metad, read_histogram, storaged)
+        page_data = PageData(
+            metad, read_histogram, storaged, catalog=catalog, may_read_logs=may_read_logs
+        )
         addresses = PageAddresses(files.app_script(), page_data)
         self.routers: list[APIRouter] = [
             routes.router(
