@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
         settings = MetadSettings.read(arguments)
         exit_on_lost_threads()
         logs.configure(daemon="metad", json=settings.log_json, level=settings.log_level)
-        metad = Metad(settings, tls=settings.tls())
+        metad = Metad(settings, tls=settings.tls(), access_control=settings.access_control("metad"))
     except AsterismError as error:
         print(f"metad: {error.message}", file=sys.stderr)
         return 2

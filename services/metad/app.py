@@ -10,7 +10,16 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from asterism_daemonkit.calls import Handler, LocalTransport, handlers_of
+from asterism_access import api_keys
+from asterism_access.guard import AccessGuard
+from asterism_daemonkit.access_control import AccessControl
+from asterism_daemonkit.calls import (
+    CallContext,
+    Handler,
+    LocalTransport,
+    current_principal,
+    handlers_of,
+)
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
 from asterism_daemonkit.metrics import Metrics
@@ -189,8 +198,9 @@ class Metad:
     settings : MetadSettings
     tls : DaemonTls, optional
         Certificates of the ports. Default: the ports are not encrypted.
-    generate_api_key : callable, optional
-        Returns a new API key. Default: API keys cannot be created.
+    access_control : AccessControl, optional
+        Authenticates callers; handlers then check their roles. Default: every caller may do
+        everything, and API keys cannot be created.
 
     Raises
     ------
@@ -205,7 +215,7 @@ class Metad:
         settings: MetadSettings,
         *,
         tls: DaemonTls | None = None,
-        generate_api_key: ApiKeyGenerator | None = None,
+        access_control: AccessControl | None = None,
     ) -> None:
         self.settings, self._tls = settings, tls
         self._identity = open_folder(settings.data, "metad")
@@ -220,7 +230,9 @@ class Metad:
                     uuid=self._identity.uuid,
                     accept_other_folder=self._identity.incarnation == 1,
                     clock=steady_clock(),
-                    generate_api_key=generate_api_key or _refuse_api_key,
+                    generate_api_key=_refuse_api_key
+                    if access_control is None
+                    else api_keys.generate,
                 )
             except (Corrupt, Conflict) as error:
                 path = str(settings.data / "catalog")
@@ -233,6 +245,17 @@ class Metad:
             **self.components.access_handlers,
             **self.components.heartbeats_handlers,
         }
+        """Handlers by method path. With access control, they check the roles of the caller."""
+        self._guard: AccessGuard | None = None
+        self._authenticate = None
+        if access_control is not None:
+            self._guard = guard = _guard(self.components)
+            self.handlers = guard.wrap_all({**CATALOG, **ACCESS}, self.handlers) | (
+                guard.wrap_all(HEARTBEATS, self.handlers)
+            )
+            self._authenticate = access_control.authenticate(
+                self.components.desired_state.access_state
+            )
         self.metrics = Metrics("metad")
         self._add_gauges()
         self._grpc: GrpcServer | None = None
@@ -255,15 +278,19 @@ class Metad:
         self._grpc = GrpcServer(
             address=self.settings.listen,
             services={
-                services["Catalog"].full_name: (CATALOG, self.components.catalog_handlers),
-                services["Access"].full_name: (ACCESS, self.components.access_handlers),
-                services["Heartbeats"].full_name: (HEARTBEATS, self.components.heartbeats_handlers),
+                services[name].full_name: (methods, self.handlers)
+                for name, methods in (
+                    ("Catalog", CATALOG),
+                    ("Access", ACCESS),
+                    ("Heartbeats", HEARTBEATS),
+                )
             },
             workers=self.settings.grpc_workers,
             queue=self.settings.grpc_queue,
             metrics=self.metrics,
             options=FIXED_WINDOW_OPTIONS,
             tls=self._tls,
+            authenticate=self._authenticate,
         )
         self._http = HttpServer(
             address=self.settings.http_listen,
@@ -275,6 +302,7 @@ class Metad:
             allowed_hosts=self.settings.allowed_hosts(),
             routers=self.api_routers(),
             tls=self._tls,
+            authenticate=self._authenticate,
         )
         self.grpc_port = self._grpc.start()
         self.http_port = self._http.start()
@@ -287,8 +315,8 @@ class Metad:
         from metad.http.routes import router
 
         return [
-            job_router(LocalTransport(self.components.catalog_handlers)),
-            router(self.components.service),
+            job_router(LocalTransport(self.handlers, current_principal)),
+            router(self.components.service, self._guard),
         ]
 
     def ready(self) -> list[str]:
@@ -363,6 +391,30 @@ class Metad:
 
     def _jobs_in_state(self, state: JobState) -> int:
         return sum(job.state is state for job in self.components.driver.state.jobs.values())
+
+
+def _guard(components: Components) -> AccessGuard:
+    """Return the guard of metad's handlers, which looks ids up in the catalog."""
+    service, spaces = components.service, components.catalog.spaces
+
+    def space_name(space_id: int) -> str:
+        with components.change_feed.lock:
+            space = spaces.get(space_id)
+        return "" if space is None else space.name
+
+    def space_of_load(load_id: int, call: CallContext) -> str:
+        with components.change_feed.lock:
+            return components.catalog.loads.get(load_id).space
+
+    def space_of_pin(pin_id: int, call: CallContext) -> str:
+        return next((pin.space for pin in service.pins() if pin.pin_id == pin_id), "")
+
+    return AccessGuard(
+        space_name=space_name,
+        space_of_load=space_of_load,
+        space_of_job=lambda job_id, call: service.job(job_id).space,
+        space_of_pin=space_of_pin,
+    )
 
 
 def _refuse_api_key() -> GeneratedApiKey:

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         fork_server.fork()  # Must precede any thread.
         exit_on_lost_threads()
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
-        tls = settings.tls()
+        tls, access_control = settings.tls(), settings.access_control("storaged")
         storaged = Storaged(
             settings,
             RemoteTransport(
@@ -40,9 +40,11 @@ def main(arguments: list[str]) -> int:
                 role="metad",
                 options=FIXED_WINDOW_OPTIONS,
                 tls=None if tls is None else tls.client,
+                credentials=None if access_control is None else access_control.ticket,
             ),
             fork_server=fork_server,
             tls=tls,
+            access_control=access_control,
         )
         storaged.open_ports()
         storaged.start()

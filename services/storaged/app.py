@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from asterism_access.guard import AccessGuard
+from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.calls import Handler
 from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.followed_access import FollowedAccess
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
@@ -88,6 +91,9 @@ class Storaged:
         when it is first called. Default True.
     tls : DaemonTls, optional
         Certificates of the ports. Default: the ports are not encrypted.
+    access_control : AccessControl, optional
+        Authenticates callers; handlers then check their roles. Default: every caller may do
+        everything.
     """
 
     def __init__(
@@ -99,8 +105,14 @@ class Storaged:
         fork_server: ForkServer | None = None,
         compile_ahead: bool = True,
         tls: DaemonTls | None = None,
+        access_control: AccessControl | None = None,
     ) -> None:
         self._tls = tls
+        self._access = FollowedAccess()
+        self._authenticate = (
+            None if access_control is None else access_control.authenticate(self._access.state)
+        )
+        self._space_names: dict[int, str] = {}
         _raise_file_limit()
         self._settings, self._compile_ahead = settings, compile_ahead
         self._paths = DataPaths(settings.data)
@@ -184,6 +196,9 @@ class Storaged:
         self.handlers: dict[str, Handler] = with_price_checks(
             service.handlers, settings.limits, self._local_spaces.version
         )
+        if access_control is not None:  # before prices, which read the version that is named
+            guard = AccessGuard(space_name=lambda space_id: self._space_names.get(space_id, ""))
+            self.handlers = guard.wrap_all(STORE, self.handlers)
         self._heartbeats = HeartbeatClient(
             metad=metad,
             role=metad_pb.STORAGED,
@@ -303,6 +318,7 @@ class Storaged:
                 queue=settings.grpc_queue,
                 metrics=self.metrics,
                 tls=self._tls,
+                authenticate=self._authenticate,
             )
             self._stream.start()
         self._grpc = GrpcServer(
@@ -312,6 +328,7 @@ class Storaged:
             queue=settings.grpc_queue,
             metrics=self.metrics,
             tls=self._tls,
+            authenticate=self._authenticate,
         )
         self.grpc_port = self._grpc.start()
         self._http = HttpServer(
@@ -323,6 +340,7 @@ class Storaged:
             metrics=self.metrics,
             allowed_hosts=settings.allowed_hosts(),
             tls=self._tls,
+            authenticate=self._authenticate,
         )
         self.http_port = self._http.start()
         self._heartbeats.address = settings.advertised_address(self.grpc_port)
@@ -415,6 +433,8 @@ class Storaged:
             # metad requests removal of the data that was given up, before its catalog is followed.
             self._send_inventory()
         self._catalog_position.follow(reply.position)
+        self._access.follow(reply)
+        self._space_names = {route.space.space_id: route.space.name for route in reply.spaces}
         schemas = {
             route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces
         }

@@ -8,6 +8,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from asterism_access.guard import AccessGuard
+from asterism_access.principals import LOCAL
+from asterism_access.roles import Role
+from asterism_daemonkit.calls import current_principal
 from asterism_daemonkit.http_models import refusals
 from asterism_daemonkit.job_routes import parse_id
 from asterism_daemonkit.weight_stats_views import WeightStatsView, weight_stats_views
@@ -35,10 +39,17 @@ _REFUSED = {
 }
 
 
-def router(service: CatalogService) -> APIRouter:
-    """Return the routes of spaces, versions and hosts."""
+def router(service: CatalogService, guard: AccessGuard | None = None) -> APIRouter:
+    """Return the routes of spaces, versions and hosts.
+
+    Parameters
+    ----------
+    service : CatalogService
+    guard : AccessGuard, optional
+        Checks the roles of the caller of a route. Default: every caller may do everything.
+    """
     api = APIRouter(prefix="/api/v1", responses=refusals(_NOT_FOUND))
-    api.include_router(_space_routes(service))
+    api.include_router(_space_routes(service, guard))
 
     @api.get("/hosts", tags=["hosts"])
     def list_hosts() -> list[HostView]:
@@ -48,22 +59,34 @@ def router(service: CatalogService) -> APIRouter:
     return api
 
 
-def _space_routes(service: CatalogService) -> APIRouter:
+def _space_routes(service: CatalogService, guard: AccessGuard | None) -> APIRouter:
     api = APIRouter(tags=["spaces"])
+
+    def require(space: str, role: Role = Role.READER) -> None:
+        if guard is not None:
+            guard.require(current_principal(), space, role)
 
     @api.get("/spaces")
     def list_spaces() -> list[SpaceView]:
         """Return all spaces, by id."""
-        return [space_view(*entry) for entry in service.describe_spaces()]
+        caller = current_principal() if guard is not None else LOCAL
+        return [
+            space_view(space, manifest)
+            for space, manifest in service.describe_spaces()
+            if caller.has_role(space.name, Role.READER)
+        ]
 
     @api.get("/spaces/{name}")
     def get_space(name: SpaceName) -> SpaceView:
         """Return one space: schema, partitions, current version and its totals."""
+        require(name)
         return space_view(*service.describe_spaces(name)[0])
 
     @api.post("/spaces", status_code=201, responses=refusals(_REFUSED))
     def create_space(new: NewSpace) -> SpaceView:
         """Create a space; its partitions are assigned to the storageds that are online."""
+        if guard is not None:
+            guard.require_cluster_admin(current_principal(), "POST /spaces")
         space = service.create_space(
             new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists
         )
@@ -77,11 +100,13 @@ def _space_routes(service: CatalogService) -> APIRouter:
         ] = False,
     ) -> None:
         """Delete a space with everything in it: loads, versions, data. Its jobs are stopped."""
+        require(name, Role.ADMIN)
         service.drop_space(name, if_exists=if_exists)
 
     @api.get("/spaces/{name}/versions")
     def list_versions(name: SpaceName) -> list[VersionView]:
         """Return the served versions of a space, newest first, with their pins."""
+        require(name)
         space = service.space(name)
         pins = service.pins(name)
         return [version_view(space, manifest, pins) for manifest in service.versions(name)]
@@ -89,6 +114,7 @@ def _space_routes(service: CatalogService) -> APIRouter:
     @api.get("/spaces/{name}/versions/{version}")
     def get_version(name: SpaceName, version: VersionNumber) -> VersionView:
         """Return one version."""
+        require(name)
         space = service.space(name)
         return version_view(
             space,
@@ -102,6 +128,7 @@ def _space_routes(service: CatalogService) -> APIRouter:
         """Return weight statistics of a version, by type and weight name.
 
         They cover invalid values, effective sample size, largest share and error bound."""
+        require(name)
         manifest = service.manifest(name, parse_id("version", version, minimum=1))
         return weight_stats_views(service.space(name).schema, manifest.totals)
 
