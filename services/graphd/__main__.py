@@ -25,20 +25,29 @@ def main(arguments: list[str]) -> int:
         settings = GraphdSettings.read(arguments)
         exit_on_lost_threads()
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
-        tls = settings.tls()
+        tls, access_control = settings.tls(), settings.access_control("graphd")
         client_tls = None if tls is None else tls.client
+        credentials = None if access_control is None else access_control.ticket
         graphd = Graphd(
             settings,
             RemoteTransport(
-                settings.metad, role="metad", options=FIXED_WINDOW_OPTIONS, tls=client_tls
+                settings.metad,
+                role="metad",
+                options=FIXED_WINDOW_OPTIONS,
+                tls=client_tls,
+                credentials=credentials,
             ),
             lambda address, tally: TcpTransport(
                 address,
-                RemoteTransport(address, tally, role="storaged", tls=client_tls),
+                RemoteTransport(
+                    address, tally, role="storaged", tls=client_tls, credentials=credentials
+                ),
                 tally,
                 tls=client_tls,
+                credentials=credentials,
             ),
             tls=tls,
+            access_control=access_control,
         )
         graphd.start()
         graphd.open_ports()

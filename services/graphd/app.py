@@ -9,12 +9,18 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from asterism_access.cluster_key import CLIENT_TICKET_S
+from asterism_access.guard import AccessGuard
+from asterism_access.roles import Role
+from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.calls import (
     CallContext,
     ConcurrentTransport,
+    DelegatingTransport,
     Handler,
     LocalTransport,
     TrafficCallback,
+    current_principal,
 )
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed_access import FollowedAccess
@@ -28,9 +34,11 @@ from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_proto.errors import NotFound
+from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, Method
-from asterism_proto.transport import Content, Transport
+from asterism_proto.transport import Content
 from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
 from graphd.query import euler_parser
@@ -39,9 +47,10 @@ from graphd.query.service import QueryService
 from graphd.routing.access_changes import expected_access
 from graphd.routing.commits import CommitLog, LoadCommitter
 from graphd.routing.dispatch import Dispatcher, StoragedPool
-from graphd.routing.routes import Routes
+from graphd.routing.routes import Routes, SpaceRoute
 from graphd.routing.updates import RoutingTable
 from graphd.settings import GraphdSettings
+from graphd.space_lookups import SpaceLookups
 from graphd.warmup import compile_kernels
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
@@ -63,8 +72,8 @@ class Graphd:
     ----------
     settings : GraphdSettings
         Settings of this daemon.
-    metad : Transport
-        Carries calls to metad.
+    metad : DelegatingTransport
+        Carries calls to metad; with access control, also on behalf of this daemon's callers.
     connect : callable
         Returns a transport to a storaged's address. The transport reports its traffic to the
         given callback.
@@ -75,19 +84,23 @@ class Graphd:
         when it is first called. Default True.
     tls : DaemonTls, optional
         Certificates of the ports. Default: the ports are not encrypted.
+    access_control : AccessControl, optional
+        Authenticates callers; handlers then check their roles. Default: every caller may do
+        everything.
     """
 
     def __init__(
         self,
         settings: GraphdSettings,
-        metad: Transport,
+        metad: DelegatingTransport,
         connect: Callable[[str, TrafficCallback], ConcurrentTransport],
         *,
         on_poll_reply: Callable[[metad_pb.PollReply], None] | None = None,
         compile_ahead: bool = True,
         tls: DaemonTls | None = None,
+        access_control: AccessControl | None = None,
     ) -> None:
-        self._tls = tls
+        self._tls, self._access_control = tls, access_control
         self._on_poll_reply, self._compile_ahead = on_poll_reply, compile_ahead
         self._settings = settings
         self._metad = metad
@@ -108,10 +121,10 @@ class Graphd:
         self._api = api
         self.handlers: dict[str, Handler] = {}
         """Handlers of the Graph, Catalog and Access services by method path."""
-        self.query_service = QueryService(self.handlers, api.versions.space_of)
+        self.query_service = QueryService(self.handlers, self._space_of)
         self.graph_handlers: dict[str, Handler] = {
             **api.handlers,
-            GRAPH["get_routes"].path: self._routing.get_routes,
+            GRAPH["get_routes"].path: self._get_routes,
             GRAPH["query"].path: self.query_service.query,
         }
         self.catalog_handlers: dict[str, Handler] = {
@@ -124,8 +137,22 @@ class Graphd:
         self.access_handlers: dict[str, Handler] = {
             method.path: self._forward(method) for method in ACCESS.values()
         }
-        self.handlers |= {**self.graph_handlers, **self.catalog_handlers, **self.access_handlers}
         self.access = FollowedAccess()
+        self._lookups = SpaceLookups(metad)
+        self._guard: AccessGuard | None = None
+        self._authenticate = None
+        if access_control is not None:
+            self._guard = guard = AccessGuard(
+                space_name=self._space_name,
+                space_of_load=self._lookups.space_of_load,
+                space_of_job=self._lookups.space_of_job,
+                space_of_pin=self._lookups.space_of_pin,
+            )
+            self.graph_handlers = guard.wrap_all(GRAPH, self.graph_handlers)
+            self.catalog_handlers = guard.wrap_all(CATALOG, self.catalog_handlers)
+            self.access_handlers = guard.wrap_all(ACCESS, self.access_handlers)
+            self._authenticate = access_control.authenticate(self.access.state)
+        self.handlers |= {**self.graph_handlers, **self.catalog_handlers, **self.access_handlers}
         self._followed = FollowedCatalog(None)
         self._resource_meter = ResourceMeter(None)
         self._heartbeat = HeartbeatClient(
@@ -176,6 +203,7 @@ class Graphd:
             queue=settings.grpc_queue,
             metrics=self.metrics,
             tls=self._tls,
+            authenticate=self._authenticate,
         )
         self.grpc_port = self._grpc.start()
         self._pages = self.create_pages(daemon="graphd", metrics=self.metrics, missing=self.ready)
@@ -191,10 +219,11 @@ class Graphd:
                 *self.api_routers(
                     lambda: settings.advertised_address(self.grpc_port), tls=self._tls
                 ),
-                job_router(LocalTransport(self.catalog_handlers)),
+                job_router(LocalTransport(self.catalog_handlers, current_principal)),
                 *self._pages.routers,
             ],
             tls=self._tls,
+            authenticate=self._authenticate,
         )
         self.http_port = self._http.start()
         self._pages.start()
@@ -221,9 +250,9 @@ class Graphd:
         from graphd.http.statements import query_router
 
         return [
-            sampling_router(self.handlers, self._api.versions.space_of),
+            sampling_router(self.handlers, self._space_of),
             query_router(self.query_service),
-            verify_router(address, tls),
+            verify_router(address, tls, None if self._guard is None else self._own_calls),
         ]
 
     def create_pages(
@@ -240,6 +269,10 @@ class Graphd:
             handlers=self.handlers,
             metrics=metrics,
             missing=missing,
+            catalog=None
+            if self._guard is None
+            else LocalTransport(self.catalog_handlers, current_principal),
+            may_read_logs=lambda: current_principal().is_cluster_admin,
         )
 
     def stop(self) -> None:
@@ -255,13 +288,17 @@ class Graphd:
         self._hosts.close()
 
     def status(self) -> dict[str, Any]:
-        """Return the known spaces with their newest versions, and the storageds."""
+        """Return the known spaces with their newest versions, and the storageds.
+
+        In a request of HTTP, they are the spaces that its caller has a role in.
+        """
         routes = self._routing.routes
         return {
             "revision": routes.revision,
             "spaces": {
                 space.name: {"version": space.current_version, "parts": len(space.host_of_part)}
                 for space in routes.spaces.values()
+                if current_principal().has_role(space.name, Role.READER)
             },
             "storageds": dict(routes.addresses),
         }
@@ -271,6 +308,7 @@ class Graphd:
         self._followed.follow(reply.position)
         if previous_term != reply.position.term:
             self._commits.clear()
+            self._lookups.clear()
         if self._on_poll_reply is not None:
             self._on_poll_reply(reply)
         self.access.follow(reply)
@@ -301,7 +339,9 @@ class Graphd:
 
     def _forward(self, method: Method) -> Handler:
         def forward(request: Content, call: CallContext) -> Content:
-            reply = self._metad.call(method, request, call.remaining())
+            principal = call.principal
+            metad = self._metad if principal.is_trusted else self._metad.on_behalf_of(principal)
+            reply = metad.call(method, request, call.remaining())
             is_visible = _expected_routes(request, reply)
             if is_visible is not None:
                 self._routing.wait_for(is_visible, min(self._settings.catch_up_s, call.remaining()))
@@ -311,6 +351,33 @@ class Graphd:
             return reply
 
         return forward
+
+    def _get_routes(
+        self, request: Frame[graphd_pb.GetRoutesRequest], call: CallContext
+    ) -> Frame[graphd_pb.GetRoutesReply]:
+        """Return the routes, with a ticket of the caller's roles for storageds."""
+        reply = self._routing.get_routes(request, call)
+        if self._access_control is not None and not call.principal.is_trusted:
+            spaces = self._routing.routes.spaces.values()
+            reply.head.ticket = self._access_control.cluster_key.client_ticket(
+                call.principal, {space.space_id: space.name for space in spaces}
+            )
+            reply.head.ticket_s = CLIENT_TICKET_S
+        return reply
+
+    def _space_of(self, name: str, call: CallContext) -> SpaceRoute:
+        """Return a space that the caller has a role in, for statements and routes of HTTP."""
+        if self._guard is not None:
+            self._guard.require(call.principal, name, Role.READER)
+        return self._api.versions.space_of(name, call)
+
+    def _space_name(self, space_id: int) -> str:
+        spaces = self._routing.routes.spaces.values()
+        return next((space.name for space in spaces if space.space_id == space_id), "")
+
+    def _own_calls(self) -> LocalTransport:
+        """Return a transport to the handlers with the rights of the caller of a route."""
+        return LocalTransport(self.handlers).on_behalf_of(current_principal())
 
     def _commit(self, request: metad_pb.CommitLoadRequest, call: CallContext) -> Content:
         """Commit a load once every host is sealed and knows the nodes that the load revives."""
