@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,13 +40,6 @@ PRINCIPALS = {
     "daemon": Principal(name="graphd", kind=PrincipalKind.DAEMON),
     "process": LOCAL,
 }
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccessCluster]:
-    cluster = AccessCluster(tmp_path_factory.mktemp("access"))
-    yield cluster
-    cluster.stop()
 
 
 def _is_allowed(method: Method, principal: Principal) -> bool:

@@ -1,0 +1,197 @@
+"""Access control over gRPC, HTTP and the binary RPC endpoint, with real credentials."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit.access import AccessCluster, principal
+from tests.kit.waiting import HANG_S, wait_until
+
+from asterism_access.roles import EVERY_SPACE, Role
+from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_proto.errors import AsterismError, Forbidden, Unauthenticated
+from asterism_proto.framing import Frame
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS, STORE
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
+
+
+def _get(
+    url: str, credential: str, path: str, body: object = None, *, method: str | None = None
+) -> tuple[int, Any]:
+    """Return the status and the JSON body of a request of HTTP; no credential if it is empty."""
+    headers = {"authorization": f"Bearer {credential}"} if credential else {}
+    data = None if body is None else json.dumps(body).encode()
+    if data is not None:
+        headers["content-type"] = "application/json"
+    request = urllib.request.Request(url + path, data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=HANG_S) as reply:
+            return reply.status, json.loads(reply.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_the_first_administrator_creates_keys_and_grants_roles(cluster: AccessCluster) -> None:
+    root = RemoteTransport(cluster.address, credentials=cluster.root)
+    grant = metad_pb.RoleGrant(principal="first", space="shop", role=metad_pb.READER)
+    root.call(ACCESS["grant_role"], grant, HANG_S)
+    request = metad_pb.CreateApiKeyRequest(principal="first")
+    key = root.call(ACCESS["create_api_key"], request, HANG_S)
+    assert isinstance(key, metad_pb.CreateApiKeyReply)
+    with cluster.connect(key.secret) as client:
+        assert [space.name for space in client.spaces()] == ["shop"]
+        assert len(client.graph("shop").sample_nodes(3, "n", seed=1).nodes) == 3
+        with pytest.raises(Forbidden, match="space='bank': not found, or 'first' has no role"):
+            client.graph("bank").sample_nodes(3, "n", seed=1)
+        with pytest.raises(Forbidden, match="expected the role writer or a higher one"):
+            client.begin_load("shop", source="x")
+        root.call(ACCESS["revoke_api_key"], metad_pb.RevokeApiKeyRequest(key_id=key.key.key_id), 10)
+        with pytest.raises(Unauthenticated, match="revoked"):
+            client.spaces()
+    root.close()
+
+
+@pytest.mark.parametrize("credential", [None, "ak_AAAAAAAAAAAA_" + "A" * 43, "tk_x_y"])
+def test_calls_without_accepted_credentials_are_refused(
+    cluster: AccessCluster, credential: str | None
+) -> None:
+    with cluster.connect(credential) as client, pytest.raises(Unauthenticated):
+        client.spaces()
+
+
+def test_a_writer_and_a_builder_publish_a_version(cluster: AccessCluster) -> None:
+    writer = cluster.create_key("wendy", shop=Role.WRITER)
+    builder = cluster.create_key("bob", shop=Role.BUILDER)
+    with cluster.connect(writer) as client:
+        load = client.begin_load("shop", source="more nodes")
+        load.write_nodes(0, "n", np.arange(10, 20), weights=np.ones(10))
+        load.commit()
+        with pytest.raises(Forbidden, match="expected the role builder"):
+            client.submit_job("shop")
+    with cluster.connect(builder) as client:
+        job = client.wait(client.submit_job("shop").job_id, timeout_s=HANG_S)
+        assert job.state == "FINISHED", job.cause
+        assert all(job.space == "shop" for job in client.jobs())
+
+
+def test_metad_takes_keys_too_and_the_names_of_others_from_daemons_only(
+    cluster: AccessCluster,
+) -> None:
+    key = cluster.create_key("mia", bank=Role.READER)
+    mia = RemoteTransport(cluster.metad_address, credentials=lambda: key)
+    spaces = mia.call(CATALOG["list_spaces"], common_pb.Empty(), HANG_S)
+    assert isinstance(spaces, metad_pb.SpaceList)
+    assert [space.name for space in spaces.spaces] == ["bank"]
+    with pytest.raises(Forbidden, match="expected a daemon of the cluster"):
+        mia.call(HEARTBEATS["poll"], metad_pb.PollRequest(), HANG_S)
+    forged = mia.on_behalf_of(principal("root", **{EVERY_SPACE: Role.ADMIN}))
+    with pytest.raises(Forbidden, match="as the forwarder of another principal's call"):
+        forged.call(CATALOG["list_spaces"], common_pb.Empty(), HANG_S)
+    mia.close()
+
+
+def test_a_ticket_of_routes_opens_its_spaces_at_storageds_only(cluster: AccessCluster) -> None:
+    key = cluster.create_key("tess", shop=Role.READER)
+    graphd = RemoteTransport(cluster.address, credentials=lambda: key)
+    reply = graphd.call(GRAPH["get_routes"], Frame(graphd_pb.GetRoutesRequest()), HANG_S)
+    assert isinstance(reply, Frame)
+    assert isinstance(reply.head, graphd_pb.GetRoutesReply)
+    assert [route.space.name for route in reply.head.desired_state.spaces] == ["shop"]
+    assert 0 < reply.head.ticket_s <= 300
+    ticket = reply.head.ticket
+    graphd.close()
+    address = cluster.storaged.address
+    storaged = TcpTransport(
+        address,
+        RemoteTransport(address, credentials=lambda: ticket),
+        credentials=lambda: ticket,
+    )
+
+    def read(space: str) -> None:
+        version = storaged_pb.VersionRef(space_id=cluster.space_id(space), version=1, digest="x")
+        head = storaged_pb.ReadNodeTypesRequest(version_ref=version)
+        request = Frame(head, {"ids": np.arange(3)})
+        storaged.call(STORE["read_node_types"], request, HANG_S)
+
+    with pytest.raises(AsterismError) as wrong_digest:
+        read("shop")
+    assert not isinstance(wrong_digest.value, Forbidden | Unauthenticated)
+    with pytest.raises(Forbidden, match="not found, or 'tess' has no role there"):
+        read("bank")
+    write = storaged_pb.WriteBlocksRequest(space_id=cluster.space_id("shop"), load_id=1)
+    with pytest.raises(Forbidden, match="expected the role writer"):
+        storaged.call(STORE["write_blocks"], Frame(write), HANG_S)
+    assert len(cluster.storaged._stream._connections) > 0
+    storaged.close()
+    with cluster.connect(ticket) as client, pytest.raises(Unauthenticated, match="for storageds"):
+        client.spaces()
+
+
+def test_http_serves_the_spaces_of_its_caller(cluster: AccessCluster) -> None:
+    key = cluster.create_key("hana", shop=Role.READER)
+    url = cluster.http_url
+    for path in ("/status", "/flags", "/ui", "/ui/api/spaces", "/api/v1/jobs", "/docs", "/"):
+        assert _get(url, "", path)[0] == 401
+        assert _get(url, "ak_wrong", path)[0] == 401
+    assert list(_get(url, key, "/status")[1]["spaces"]) == ["shop"]
+    sample = {"n": 3, "ntype": "n"}
+    shop, bank, none = (f"/api/v1/spaces/{name}/sample-nodes" for name in ("shop", "bank", "none"))
+    assert _get(url, key, shop, sample)[0] == 200
+    refusals = [_get(url, key, path, sample) for path in (bank, none)]
+    assert [status for status, _ in refusals] == [403, 403]
+    texts = {
+        json.dumps(refusals[i][1]).replace(name, "x") for i, name in ((0, "bank"), (1, "none"))
+    }
+    assert len(texts) == 1
+    jobs = _get(url, key, "/api/v1/jobs")[1]
+    assert {job["space"] for job in jobs["jobs"]} == {"shop"}
+    assert jobs["total"] == len(jobs["jobs"])
+    build = {"space": "shop", "kind": "build"}
+    assert _get(url, key, "/api/v1/jobs", build)[0] == 403
+    assert _get(url, key, "/query", {"statement": "SHOW SPACES"})[1]["rows"][0][0] == "shop"
+    assert _get(url, key, "/query", {"statement": "USE bank"})[0] == 403
+    test = {"space": "shop", "draws": 1000}
+    assert _get(url, key, "/verify", test)[0] == 200
+    assert _get(url, key, "/verify", {"space": "bank", "draws": 1000})[0] == 403
+
+
+def test_pages_show_the_spaces_of_their_caller_and_no_logs(cluster: AccessCluster) -> None:
+    key = cluster.create_key("paul", shop=Role.READER)
+    url = cluster.http_url
+    spaces = _get(url, key, "/ui/api/spaces")
+    assert spaces[0] == 200
+    assert "bank" not in json.dumps(spaces[1])
+    assert "bank" not in json.dumps(_get(url, key, "/ui/api/overview")[1])
+    assert _get(url, key, "/ui/api/spaces/bank")[0] == 403
+    assert _get(url, key, "/ui/api/logs")[0] == 403
+    assert _get(url, cluster.root(), "/ui/api/logs")[0] == 200
+    assert "bank" in json.dumps(_get(url, cluster.root(), "/ui/api/spaces")[1])
+
+
+def test_the_http_port_of_metad_checks_roles(cluster: AccessCluster) -> None:
+    key = cluster.create_key("mona", shop=Role.READER)
+    url = f"http://127.0.0.1:{cluster.metad.http_port}"
+    assert _get(url, "", "/api/v1/spaces")[0] == 401
+    assert [space["name"] for space in _get(url, key, "/api/v1/spaces")[1]] == ["shop"]
+    for path in ("/api/v1/spaces/bank", "/api/v1/spaces/bank/versions/1/weight-stats"):
+        assert _get(url, key, path)[0] == 403
+    assert _get(url, key, "/api/v1/spaces/shop", method="DELETE")[0] == 403
+    assert _get(url, key, "/api/v1/spaces", {"name": "x", "schema": {}})[0] in (403, 422)
+
+
+def test_a_new_role_holds_for_the_next_call(cluster: AccessCluster) -> None:
+    key = cluster.create_key("nora", shop=Role.READER)
+    with cluster.connect(key) as client:
+        assert [space.name for space in client.spaces()] == ["shop"]
+        cluster.create_key("nora", bank=Role.READER)
+        assert [space.name for space in client.spaces()] == ["shop", "bank"]
+    wait_until(lambda: not cluster.graphd.ready(), "the graphd stays ready")
