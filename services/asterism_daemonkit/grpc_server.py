@@ -254,7 +254,7 @@ class GrpcServer:
         self._server = grpc.server(
             self._pool.executor(Turn()),
             options=(*_OPTIONS, *(() if authenticate is None else _ACCESS_OPTIONS), *options),
-            interceptors=() if authenticate is None else (_ReflectionGuard(authenticate),),
+            interceptors=[] if authenticate is None else [_ReflectionGuard(authenticate)],
         )
         self._health = health.HealthServicer(
             experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1)

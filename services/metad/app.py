@@ -11,10 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from asterism_access import api_keys
-from asterism_access.guard import AccessGuard
+from asterism_access.guard import AccessGuard, Call
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.calls import (
-    CallContext,
     Handler,
     LocalTransport,
     current_principal,
@@ -402,11 +401,11 @@ def _guard(components: Components) -> AccessGuard:
             space = spaces.get(space_id)
         return "" if space is None else space.name
 
-    def space_of_load(load_id: int, call: CallContext) -> str:
+    def space_of_load(load_id: int, call: Call) -> str:
         with components.change_feed.lock:
             return components.catalog.loads.get(load_id).space
 
-    def space_of_pin(pin_id: int, call: CallContext) -> str:
+    def space_of_pin(pin_id: int, call: Call) -> str:
         return next((pin.space for pin in service.pins() if pin.pin_id == pin_id), "")
 
     return AccessGuard(
