@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from asterism import euler, ops, records
     from asterism.calls.loads import Load
     from asterism.graph import Client, Graph
+    from asterism.transport.credentials import Credential
     from asterism.transport.tls import Tls
     from asterism_io.tls_options import TlsOptions
     from asterism_model.schema import EdgeType, Feature, NodeType, Schema
@@ -123,6 +124,8 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
     tls: Tls = None,
+    api_key: Credential = None,
+    token: Credential = None,
 ) -> Client: ...
 
 
@@ -135,6 +138,8 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
     tls: Tls = None,
+    api_key: Credential = None,
+    token: Credential = None,
 ) -> Graph: ...
 
 
@@ -146,6 +151,8 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
     tls: Tls = None,
+    api_key: Credential = None,
+    token: Credential = None,
 ) -> Client | Graph:
     """Connect to a running service and return a client, or the graph in one of its spaces.
 
@@ -176,16 +183,30 @@ def connect(
         (``ASTERISM_TLS_CA``, ``ASTERISM_TLS_CERT``, ``ASTERISM_TLS_KEY``,
         ``ASTERISM_TLS_SERVER_NAME``); without these variables, no TLS. Changed files are used for
         new connections.
+    api_key, token : str or callable, optional
+        API key, or token of an OpenID Connect issuer, that every request carries: one of the two,
+        as text or as a function that returns it. The function is called before each request and
+        should return quickly; it may return a new token at any time. None: the environment
+        variable ``ASTERISM_API_KEY``, or the file that ``ASTERISM_API_KEY_FILE`` names, which is
+        read again when it changes; without these, the client has no credentials.
 
     Returns
     -------
     Client or Graph
         The client, or the graph if ``space`` is given. Close it, or use it in a ``with`` block.
 
+    Warns
+    -----
+    UserWarning
+        If a key or token is sent without TLS to another host.
+
     Raises
     ------
     InvalidRequest
         If an argument is invalid.
+    Unauthenticated
+        If the service does not accept the key or token, when ``space`` is given; otherwise the
+        first call raises it.
     NotFound
         If there is no such space.
     ImportError
@@ -197,13 +218,16 @@ def connect(
     >>> graph.sample_nodes(8, "paper")  # doctest: +SKIP
     """
     from asterism.graph import Client
+    from asterism.transport.credentials import credentials_of, warn_if_exposed
     from asterism.transport.direct import DirectTransport
     from asterism.transport.grpc import GrpcTransport
     from asterism.transport.tls import tls_options
 
     unicode_text.check("addresses", addresses)
     transport_class = DirectTransport if direct else GrpcTransport
-    transport = transport_class(addresses, hedge=hedge, tls=tls_options(tls))
+    options, credentials = tls_options(tls), credentials_of(api_key, token)
+    transport = transport_class(addresses, hedge=hedge, tls=options, credentials=credentials)
+    warn_if_exposed(credentials, transport.addresses, options)
     client = Client(transport, timeout_s=timeout_s)
     return client if space is None else client.graph(space)
 

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 from asterism.aio.greenlets import GreenletWaiter, await_from_greenlet
 from asterism.aio.wrappers import AsyncClient, AsyncGraph, ClosingWrapper
 from asterism.graph import Client
+from asterism.transport.credentials import Credential, credentials_of, warn_if_exposed
 from asterism.transport.direct import DirectTransport
 from asterism.transport.embedded import start_embedded
 from asterism.transport.grpc import ClientTransport, GrpcTransport
@@ -112,6 +113,8 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
     tls: Tls = None,
+    api_key: Credential = None,
+    token: Credential = None,
 ) -> Opening[AsyncClient]: ...
 
 
@@ -124,6 +127,8 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
     tls: Tls = None,
+    api_key: Credential = None,
+    token: Credential = None,
 ) -> Opening[AsyncGraph]: ...
 
 
@@ -135,6 +140,8 @@ def connect(
     hedge: float | str | None = None,
     direct: bool = False,
     tls: Tls = None,
+    api_key: Credential = None,
+    token: Credential = None,
 ) -> Opening[AsyncClient] | Opening[AsyncGraph]:
     """Open an asyncio client of a running service, or the graph in one of its spaces.
 
@@ -155,6 +162,9 @@ def connect(
         ``asterism-graph[server]``.
     tls : TlsOptions, bool or path, optional
         TLS of the connections, as in ``asterism.connect``.
+    api_key, token : str or callable, optional
+        API key or token of every request, as in ``asterism.connect``. A function is called on the
+        event loop.
 
     Returns
     -------
@@ -177,12 +187,21 @@ def connect(
     """
 
     async def client() -> AsyncClient:
-        options = tls_options(tls)
+        options, credentials = tls_options(tls), credentials_of(api_key, token)
         transport = (
-            ThreadPoolTransport(DirectTransport(addresses, hedge=hedge, tls=options))
+            ThreadPoolTransport(
+                DirectTransport(addresses, hedge=hedge, tls=options, credentials=credentials)
+            )
             if direct
-            else GrpcTransport(addresses, hedge=hedge, waits=GREENLET_WAITER, tls=options)
+            else GrpcTransport(
+                addresses,
+                hedge=hedge,
+                waits=GREENLET_WAITER,
+                tls=options,
+                credentials=credentials,
+            )
         )
+        warn_if_exposed(credentials, transport.addresses, options)
         return AsyncClient(Client(transport, timeout_s=timeout_s, waits=GREENLET_WAITER))
 
     return Opening(client) if space is None else _opening_graph(client, space)

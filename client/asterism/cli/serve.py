@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import signal
 import threading
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from asterism.cli.context import command_context
 from asterism.cli.help_text import examples
 from asterism.cli.warm import compile_kernels
 from asterism.extras import required
+from asterism.transport.credentials import is_loopback
 from asterism_io.tls_options import TlsOptions
 
 EXAMPLES = examples(
@@ -122,14 +122,5 @@ def allowed_addresses(
     Only processes of this host can connect to a loopback interface. By default these processes may
     name local folders. An additional name of the HTTP port implies a proxy that forwards requests
     from other hosts; in that case no folder is allowed by default."""
-    local = not http_names and _is_loopback(listen) and _is_loopback(http_listen)
+    local = not http_names and is_loopback(listen) and is_loopback(http_listen)
     return ",".join(addresses) if addresses else "file:///" if local else ""
-
-
-def _is_loopback(address: str) -> bool:
-    """Return whether only processes of this host can connect to ``host:port``."""
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

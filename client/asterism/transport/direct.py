@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from asterism.extras import required
+from asterism.transport.credentials import Credentials
 from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.grpc import ClientClosed, GrpcTransport
 from asterism_io.tls_options import TlsOptions
@@ -47,6 +48,8 @@ class DirectTransport(GrpcTransport):
         Delay of a second request to a graphd, as in `GrpcTransport`. None: never.
     tls : TlsOptions, optional
         TLS of the connections to graphds and storageds. None: without TLS.
+    credentials : Credentials, optional
+        Key or token for the graphds. Storageds get tickets that a graphd issues for it.
 
     Raises
     ------
@@ -60,8 +63,9 @@ class DirectTransport(GrpcTransport):
         *,
         hedge: float | str | None = None,
         tls: TlsOptions | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        super().__init__(addresses, hedge=hedge, tls=tls)
+        super().__init__(addresses, hedge=hedge, tls=tls, credentials=credentials)
         _import_direct()
         self._direct: InProcessGraphd | None = None
         self._direct_pid = 0

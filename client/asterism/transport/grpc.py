@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import grpc
 
+from asterism.transport.credentials import Credentials
 from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.hedging import HedgedRequest
 from asterism.transport.retry_budget import HedgeDelays, RetryBudget, Traffic
@@ -37,7 +38,7 @@ from asterism_proto.errors import (
     Unavailable,
 )
 from asterism_proto.grpc_status import error_from_rpc
-from asterism_proto.methods import CATALOG, GRAPH, Method
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH, Method
 from asterism_proto.transport import MAX_MESSAGE_BYTES, Content, Transport
 
 DEFAULT_PORT = 9669
@@ -56,6 +57,7 @@ NON_IDEMPOTENT_METHODS = frozenset(
             )
         ),
         *(GRAPH[name].path for name in ("write_once", "query")),
+        ACCESS["create_api_key"].path,
     ]
 )
 """Methods that are retried only if the first attempt certainly never arrived."""
@@ -180,6 +182,8 @@ class GrpcTransport:
         Implementation of waiting; threads by default.
     tls : TlsOptions, optional
         TLS of the connections. None: without TLS.
+    credentials : Credentials, optional
+        Key or token that every request carries. None: none.
 
     Raises
     ------
@@ -202,8 +206,10 @@ class GrpcTransport:
         hedge: float | str | None = None,
         waits: Waiter = THREAD_WAITER,
         tls: TlsOptions | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.addresses = parse_addresses(addresses)
+        self._credentials = credentials
         self._tls = None if tls is None else TlsClient(tls)
         self._hedge, self._waiter = hedge, waits
         self._delays = None if hedge is None else HedgeDelays(hedge)
@@ -234,6 +240,7 @@ class GrpcTransport:
             "hedge": self._hedge,
             "waits": self._waiter,
             "tls": self._tls and self._tls.options,
+            "credentials": self._credentials,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -346,11 +353,12 @@ class GrpcTransport:
         started_at = time.monotonic()
         if started_at >= deadline:
             raise Deadline(f"{method.python_name}: timed out; pass a longer timeout_s")
+        metadata = self._metadata()
         hedged = (
             self._delays is not None and method.path in HEDGED_METHODS and len(self.addresses) > 1
         )
         if hedged or self._waiter.in_greenlet():
-            hedged_request = HedgedRequest(self._waiter.event(), data, self._caller, deadline)
+            hedged_request = HedgedRequest(self._waiter.event(), data, metadata, deadline)
             try:
                 hedged_request.send(address_index, stub)
                 return self._first_reply(hedged_request, method, hedged)
@@ -359,10 +367,15 @@ class GrpcTransport:
         self._count(requests=1)
         try:
             with FORK_GUARD.call_scope():
-                reply: bytes = stub(data, timeout=deadline - started_at, metadata=self._caller)
+                reply: bytes = stub(data, timeout=deadline - started_at, metadata=metadata)
         except grpc.RpcError as rpc_error:
             raise self._translate_error(rpc_error, address_index) from None
         return reply
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        if self._credentials is None:
+            return self._caller
+        return self._caller + self._credentials.metadata()
 
     def _first_reply(self, hedged_request: HedgedRequest, method: Method, hedged: bool) -> bytes:
         """Return the first reply to a sent request, after hedging it if it is slow."""

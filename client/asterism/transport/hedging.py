@@ -37,16 +37,16 @@ class HedgeAttempt:
 class HedgedRequest:
     """One request that is sent once or twice; the first reply counts."""
 
-    def __init__(self, event: Event, data: bytes, caller: Any, deadline: float) -> None:
+    def __init__(self, event: Event, data: bytes, metadata: Any, deadline: float) -> None:
         self.event = event
-        self._data, self._caller, self._deadline = data, caller, deadline
+        self._data, self._metadata, self._deadline = data, metadata, deadline
         self.attempts: list[HedgeAttempt] = []
 
     def send(self, address_index: int, stub: Any) -> None:
         """Send the request to an address."""
         now = time.monotonic()
         future = stub.future(
-            self._data, timeout=max(self._deadline - now, 0.0), metadata=self._caller
+            self._data, timeout=max(self._deadline - now, 0.0), metadata=self._metadata
         )
         self.attempts.append(HedgeAttempt(address_index, future, now))
         future.add_done_callback(lambda _: self.event.set())
