@@ -23,7 +23,7 @@ from asterism_model.prices import check_reply
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
 from asterism_proto.framing import Frame
-from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _CATCH_UP_S = 5.0
@@ -94,6 +94,11 @@ class Session:
         """Call the catalog and return the reply message."""
         self._require_open()
         return self.transport.call(CATALOG[name], request, self.timeout_s)
+
+    def access(self, name: str, request: Message) -> Any:
+        """Call the service of access control and return the reply message."""
+        self._require_open()
+        return self.transport.call(ACCESS[name], request, self.timeout_s)
 
     def graph(
         self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None

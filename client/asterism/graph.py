@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from asterism.access_client import AccessClient
 from asterism.calls.all_calls import AllCalls
 from asterism.calls.argument_types import check_argument_types
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
@@ -314,7 +315,7 @@ class Graph(AllCalls):
 
 @unicode_text.refuse_surrogates
 @check_argument_types
-class Client(SpaceTools):
+class Client(SpaceTools, AccessClient):
     """Connection to a service, returned by ``asterism.connect`` and ``asterism.open``.
 
     It is thread-safe, survives a fork, and can be pickled into another process; there, an embedded

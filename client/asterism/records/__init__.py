@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from asterism.records.access import AccessLimits, ApiKey, RoleGrant
     from asterism.records.arrays import (
         Features,
         FeatureValue,
@@ -48,7 +49,9 @@ if TYPE_CHECKING:
     from asterism_model.task_results import ExportedFile, PartUnits, TaskResult, TypeAudit
 
 __all__ = [
+    "AccessLimits",
     "Adjacency",
+    "ApiKey",
     "Cursor",
     "DrawShare",
     "EdgeBatch",
@@ -84,6 +87,7 @@ __all__ = [
     "QueryResult",
     "RaggedColumn",
     "RaggedNeighbors",
+    "RoleGrant",
     "SpaceInfo",
     "Stage",
     "StorageRequest",
@@ -101,7 +105,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AccessLimits": "access",
     "Adjacency": "layers",
+    "ApiKey": "access",
     "ArrayRecord": "arrays",
     "Cursor": "samples",
     "DrawShare": "explanation",
@@ -141,6 +147,7 @@ _MODULES = {
     "RaggedNeighbors": "samples",
     "RequestLimit": "explanation",
     "RequestPrice": "explanation",
+    "RoleGrant": "access",
     "SpaceInfo": "catalog",
     "Stage": "query_result",
     "StorageRequest": "explanation",
