@@ -9,6 +9,7 @@
 5    the name exists already
 6    timeout
 7    corrupt data: what was read is not what was written
+8    no credentials that are accepted, or a role that does not permit it
 130  interrupted from the keyboard
 """
 
@@ -40,6 +41,7 @@ _BY_ERROR: dict[type[errors.AsterismError], ExitCode] = {
     errors.NotReady: ExitCode.UNAVAILABLE,
     errors.Conflict: ExitCode.CONFLICT,
     errors.Busy: ExitCode.UNAVAILABLE,
+    errors.QuotaExceeded: ExitCode.UNAVAILABLE,
     errors.Unavailable: ExitCode.UNAVAILABLE,
     errors.Deadline: ExitCode.TIMEOUT,
     errors.Stale: ExitCode.UNAVAILABLE,
