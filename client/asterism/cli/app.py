@@ -16,6 +16,7 @@ import typer.main
 
 import asterism
 from asterism.cli import (
+    access,
     backups,
     export,
     help_text,
@@ -39,6 +40,8 @@ from asterism.cli.global_options import hoist_global_options, is_json_requested
 from asterism.cli.interruption import Interrupted
 from asterism.cli.output import Output
 from asterism.extras import MissingExtra
+from asterism.transport.credentials import ENVIRONMENT as KEY_VARIABLES
+from asterism.transport.credentials import KeyFile
 from asterism.transport.tls import ENVIRONMENT as TLS_VARIABLES
 from asterism.transport.tls import tls_from
 from asterism_proto.errors import AsterismError
@@ -46,7 +49,8 @@ from asterism_proto.errors import AsterismError
 EPILOG = (
     "The options above may also follow a command.\n\n"
     "Exit codes: 0 success, 1 failed, 2 wrong usage, 3 not found, 4 temporarily unavailable "
-    "(not ready, unreachable, busy), 5 conflict, 6 timeout, 7 corrupt data, 130 interrupted.\n\n"
+    "(not ready, unreachable, busy), 5 conflict, 6 timeout, 7 corrupt data, 8 not permitted, 130 "
+    "interrupted.\n\n"
     + help_text.examples(
         "asterism serve data/",
         "asterism load shop data/metadata.json --create --build",
@@ -86,6 +90,7 @@ app.command("backup", short_help="Back up a version of a space.", epilog=backups
 app.command(
     "restore", short_help="Restore a space from a backup.", epilog=backups.RESTORE_EXAMPLES
 )(backups.restore)
+app.add_typer(access.app, name="access")
 app.add_typer(metad.app, name="metad")
 app.command("status", short_help="Show hosts, spaces and readiness.", epilog=status.EXAMPLES)(
     status.status
@@ -162,6 +167,14 @@ def options(
             help="Name in the service's certificate. Default: the host of the address.",
         ),
     ] = None,
+    api_key_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with the API key or token of every call. Else the environment variable "
+            f"{KEY_VARIABLES['key']} has it, or {KEY_VARIABLES['file']} names the file.",
+        ),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -182,6 +195,7 @@ def options(
         timeout_s=timeout,
         output=Output(as_json=as_json),
         tls=tls_from(tls),
+        api_key=None if api_key_file is None else KeyFile(api_key_file),
         tls_arguments=tls_from(
             {
                 field: value

@@ -13,6 +13,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "--address": ("addresses",),
     "--count": ("n",),
     "--edge-format": ("edges",),
+    "--expires-days": ("expires_s",),
     "--exclude": ("exclude_edges",),
     "--exclude-edge": ("exclude",),
     "--fanout": ("fanouts",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from asterism.cli.output import Output
+from asterism.transport.credentials import KeyFile
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest
 
@@ -35,6 +37,8 @@ class CommandContext:
     """TLS of the connection to the address; None: without TLS."""
     tls_arguments: TlsOptions | None = None
     """The same from the command line only, without the environment."""
+    api_key: KeyFile | None = None
+    """File with the API key or token of every call; None: as the environment says."""
 
     def command_line(self, arguments: str) -> str:
         """Return a command line for the same service, for messages."""
@@ -69,9 +73,17 @@ class CommandContext:
             ) as client:
                 yield client
         else:
-            with asterism.connect(
-                self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s, tls=self.tls or False
-            ) as client:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                client = asterism.connect(
+                    self.address or DEFAULT_ADDRESS,
+                    timeout_s=self.timeout_s,
+                    tls=self.tls or False,
+                    api_key=self.api_key,
+                )
+            with client:
+                for warning in caught:
+                    self.output.print_note(f"warning: {warning.message}")
                 yield client
 
     def _open_embedded(

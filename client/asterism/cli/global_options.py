@@ -7,6 +7,7 @@ from collections.abc import Sequence
 OPTIONS_WITH_VALUE = frozenset(
     {
         "--address",
+        "--api-key-file",
         "--path",
         "--timeout",
         "--tls-ca",

@@ -94,7 +94,8 @@ class Credentials:
         from multiprocessing.reduction import ForkingPickler
 
         ForkingPickler.register(Credentials, _reduce_for_worker)
-        self.argument, self._source = argument, source
+        self.argument = f"api_key_file={source.path!r}" if isinstance(source, KeyFile) else argument
+        self._source = source
         self._sent: tuple[str, tuple[tuple[str, str], ...]] = ("", ())
         """Last key or token, and its metadata."""
         if isinstance(source, str | KeyFile):

@@ -23,7 +23,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 COMMANDS = dict(commands(typer.main.get_command(app)))
-GROUPS = ((), ("space",), ("job",), ("sample",), ("export",), ("metad",))
+GROUPS = ((), ("space",), ("job",), ("sample",), ("export",), ("metad",), ("access",))
 
 
 def help_of(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
