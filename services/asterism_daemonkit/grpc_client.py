@@ -122,7 +122,8 @@ class RemoteTransport:
     tls : TlsClient, optional
         TLS of the connections. Default: none.
     credentials : callable, optional
-        Returns the ticket to send with the next call. Default: calls have no credentials.
+        Returns the ticket to send with the next call; empty for none. Default: calls have no
+        credentials.
 
     Notes
     -----
@@ -209,8 +210,8 @@ class RemoteTransport:
     ) -> Content:
         """Return the reply to a call with further metadata; see `call`."""
         data = method.pack(request)
-        if self._credentials is not None:
-            metadata = (*metadata, (AUTHORIZATION_KEY, f"Bearer {self._credentials()}"))
+        if self._credentials is not None and (ticket := self._credentials()):
+            metadata = (*metadata, (AUTHORIZATION_KEY, f"Bearer {ticket}"))
         reply = self._call_bytes(method.path, data, timeout_s, metadata)
         self._on_traffic(method.name, len(data), len(reply))
         return method.unpack_reply(reply)

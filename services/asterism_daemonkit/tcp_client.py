@@ -480,7 +480,7 @@ class TcpTransport:
             return False
         try:
             self.return_connection(self._connect(deadline))
-        except Deadline:
+        except (Deadline, Unauthenticated):
             raise
         except AsterismError as error:
             if self.liveness.is_silent:
