@@ -21,7 +21,15 @@ from asterism_daemonkit.malloc_tuning import keep_freed_memory
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_io.tls import TlsClient
 from asterism_model.prices import Limits
-from asterism_proto.errors import AsterismError, Busy, Deadline, Stale, Unavailable
+from asterism_proto.errors import (
+    AsterismError,
+    Busy,
+    Deadline,
+    Forbidden,
+    Stale,
+    Unauthenticated,
+    Unavailable,
+)
 from asterism_proto.methods import GRAPH, Method
 from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -91,6 +99,9 @@ class InProcessGraphd:
         }
         self._refresh_lock = threading.Lock()
         self._refresh_at = self._resume_at = 0.0
+        self._ticket = ""
+        """Credential of this process for storageds; empty if they need none."""
+        self._renew_ticket_at = 0.0
         self._pause_s = _PAUSE_S
 
     def supports(self, method: Method) -> bool:
@@ -107,17 +118,23 @@ class InProcessGraphd:
         Raises
         ------
         AsterismError
-            If the request is wrong, or Deadline.
+            If the request is wrong or not permitted, or Deadline.
         """
         handler, call = self._handlers.get(method.path), CallContext.with_timeout(timeout_s)
         if handler is None or time.monotonic() < self._resume_at:
             return None
         try:
             self._refresh_routes(call)
-            reply = handler(request, call)
+            ticket = self._ticket
+            try:
+                reply = handler(request, call)
+            except Unauthenticated:
+                self._replace_ticket(ticket, call)
+                reply = handler(request, call)
         except Deadline:
             raise
-        except (Stale, Busy):
+        except (Stale, Busy, Forbidden):
+            self._renew_ticket_at = 0.0  # roles may have changed since the ticket was issued
             self.invalidate_routes()
             return None
         except Unavailable as error:
@@ -146,25 +163,56 @@ class InProcessGraphd:
             if time.monotonic() < self._refresh_at:
                 return
             self._refresh_at = time.monotonic() + _REFRESH_S
-            reply = self._fetch_routes(self._routing.revision, min(_REFRESH_S, call.remaining()))
-            if reply.HasField("limits"):  # graphds of older releases give none
-                self._versions.limits = Limits(
-                    rows=reply.limits.rows,
-                    memory=reply.limits.memory_bytes,
-                    steps=reply.limits.steps,
-                )
-            if reply.HasField("desired_state"):
-                # Addresses first: requests along the new routes must find their hosts.
-                self._hosts.update_addresses(
-                    {host.uuid: host.address for host in reply.desired_state.storaged}
-                )
-                self._routing.apply_reply(reply.desired_state)
+            self._apply_routes(
+                self._fetch_routes(self._routing.revision, min(_REFRESH_S, call.remaining()))
+            )
         except AsterismError as error:
             if not self._routing.has_reply:
                 raise Unavailable(error.message) from error
             self._refresh_at = time.monotonic() + _PAUSE_S
         finally:
             self._refresh_lock.release()
+
+    def _replace_ticket(self, refused: str, call: CallContext) -> None:
+        """Fetch routes with a new ticket, unless another thread has replaced the refused one.
+
+        Raises
+        ------
+        Unauthenticated
+            If a graphd does not accept the credentials of this process.
+        Unavailable
+            If no graphd sends routes.
+        """
+        if not self._refresh_lock.acquire(timeout=call.remaining()):
+            return
+        try:
+            if self._ticket == refused:
+                self._renew_ticket_at = 0.0
+                self._apply_routes(self._fetch_routes(self._routing.revision, call.remaining()))
+        except Unauthenticated:
+            raise
+        except AsterismError as error:
+            raise Unavailable(error.message) from error
+        finally:
+            self._refresh_lock.release()
+
+    def _apply_routes(self, reply: graphd_pb.GetRoutesReply) -> None:
+        if reply.HasField("limits"):  # graphds of older releases give none
+            self._versions.limits = Limits(
+                rows=reply.limits.rows,
+                memory=reply.limits.memory_bytes,
+                steps=reply.limits.steps,
+            )
+        # A ticket is kept for half of its validity, so that storageds verify few of them.
+        if not self._ticket or time.monotonic() >= self._renew_ticket_at:
+            self._ticket = reply.ticket
+            self._renew_ticket_at = time.monotonic() + reply.ticket_s / 2
+        if reply.HasField("desired_state"):
+            # Addresses first: requests along the new routes must find their hosts.
+            self._hosts.update_addresses(
+                {host.uuid: host.address for host in reply.desired_state.storaged}
+            )
+            self._routing.apply_reply(reply.desired_state)
 
     def _pause(self, error: AsterismError) -> None:
         """Send calls to graphds for a while, and twice as long after each failure in a row.
@@ -183,20 +231,30 @@ class InProcessGraphd:
         transport = TcpTransport(
             address,
             _ForkSafeTransport(
-                RemoteTransport(address, role="storaged", tls=self._tls), self._guard
+                RemoteTransport(
+                    address, role="storaged", tls=self._tls, credentials=self._current_ticket
+                ),
+                self._guard,
             ),
             tls=self._tls,
+            credentials=self._current_ticket,
         )
         try:
             transport.return_connection(
                 transport.take_connection(time.monotonic() + _CONNECT_TIMEOUT_S)[0]
             )
+        except Unauthenticated:
+            transport.close()
+            raise
         except AsterismError as error:
             transport.close()
             raise Unavailable(
                 f"storaged at {address} cannot be reached from this process: {error.message}"
             ) from error
         return transport
+
+    def _current_ticket(self) -> str:
+        return self._ticket
 
 
 class _ForkSafeTransport:
