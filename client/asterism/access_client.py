@@ -132,7 +132,7 @@ class AccessClient:
         )
         return RoleGrant.from_proto(self.session.access("grant_role", request))
 
-    def revoke(self, principal: str, space: str) -> None:
+    def revoke(self, principal: str, space: str) -> str:
         """Remove a principal's role in a space; nothing happens if it has none.
 
         Parameters
@@ -142,6 +142,11 @@ class AccessClient:
         space : str
             Name of the space, or ``"*"``, as it was granted.
 
+        Returns
+        -------
+        str
+            How to regain access, if this was the last administrator of the cluster; else empty.
+
         Raises
         ------
         Forbidden
@@ -150,7 +155,7 @@ class AccessClient:
         request = metad_pb.RevokeRoleRequest(
             principal=_text("principal", principal), space=_text("space", space)
         )
-        self.session.access("revoke_role", request)
+        return str(self.session.access("revoke_role", request).notice)
 
     def grants(self, principal: str | None = None, space: str | None = None) -> list[RoleGrant]:
         """Return the grants that the caller may see.

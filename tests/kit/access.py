@@ -77,9 +77,10 @@ class AccessServer:
         self.roles[request.principal, request.space] = request
         return request
 
-    def revoke_role(self, request: metad_pb.RevokeRoleRequest) -> common_pb.Empty:
-        self.roles.pop((request.principal, request.space), None)
-        return common_pb.Empty()
+    def revoke_role(self, request: metad_pb.RevokeRoleRequest) -> metad_pb.RevokeRoleReply:
+        removed = self.roles.pop((request.principal, request.space), None)
+        is_last = removed is not None and removed.role == metad_pb.ADMIN and request.space == "*"
+        return metad_pb.RevokeRoleReply(notice="run bootstrap" if is_last else "")
 
     def list_grants(self, request: metad_pb.ListGrantsRequest) -> metad_pb.RoleGrantList:
         return metad_pb.RoleGrantList(grants=_matching(request, self.roles))

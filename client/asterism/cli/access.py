@@ -192,11 +192,13 @@ def revoke(context: typer.Context, principal: Principal, space: GrantSpace) -> N
     """Remove a principal's role in a space."""
     command = command_context(context)
     with command.client() as client:
-        client.revoke(principal, space)
+        notice = client.revoke(principal, space)
     command.output.result(
-        {"principal": principal, "space": space, "role": None},
+        {"principal": principal, "space": space, "role": None, "notice": notice},
         lambda: f"{principal} has no role of its own in {_where(space)}",
     )
+    if notice:
+        command.output.print_note(f"note: {notice}")
 
 
 def _where(space: str) -> str:

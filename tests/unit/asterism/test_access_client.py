@@ -82,9 +82,10 @@ def test_grants_are_replaced_listed_and_revoked(client: asterism.Client) -> None
     ]
     assert client.grants("bob") == everything[1:]
     assert client.grants(space="shop") == everything[:1]
-    client.revoke("alice", "shop")
-    client.revoke("alice", "shop")
+    assert client.revoke("alice", "shop") == ""
+    assert client.revoke("alice", "shop") == ""
     assert client.grants() == everything[1:]
+    assert client.revoke("bob", "*") == "run bootstrap"
 
 
 def test_limits_are_set_listed_and_removed(client: asterism.Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode
 from asterism.records import ApiKey
 from asterism.transport.credentials import ENVIRONMENT
+from asterism_access.cluster_key import ClusterKey, create_key_file
+from asterism_access.roles import Role
+from asterism_access.tickets import TicketKind
 from asterism_proto.errors import Forbidden, Unauthenticated
 
 Captured = pytest.CaptureFixture[str]
@@ -107,6 +111,14 @@ def test_roles_are_granted_listed_and_revoked(server: AccessServer, capsys: Capt
     assert "alice" not in "\n".join(lines_of(server, "grants", capsys=capsys))
 
 
+def test_revoke_shows_the_notice_of_the_service(server: AccessServer, capsys: Captured) -> None:
+    lines_of(server, "grant", "ops", "*", "admin", capsys=capsys)
+    assert run(["--address", server.address, "access", "revoke", "ops", "*"]) == ExitCode.DONE
+    out, err = capsys.readouterr()
+    assert out == "ops has no role of its own in every space\n"
+    assert err == "note: run bootstrap\n"
+
+
 def test_an_unknown_role_is_refused(server: AccessServer, capsys: Captured) -> None:
     words = ["--address", server.address, "access", "grant", "alice", "shop", "owner"]
     assert run(words) == ExitCode.USAGE
@@ -181,6 +193,33 @@ def test_an_exposed_key_is_one_line_of_warning(
     assert first.startswith("warning: ASTERISM_API_KEY: sent without TLS to 192.0.2.1:1, so ")
     assert len(rest) == 1
     assert "s3cret" not in first + rest[0]
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.key"
+    create_key_file(path)
+    return path
+
+
+def test_bootstrap_signs_a_ticket_of_one_hour(key_file: Path, capsys: Captured) -> None:
+    words = ["access", "bootstrap", "--cluster-key-file", str(key_file), "--principal", "ada"]
+    assert run([*words, "--quiet"]) == ExitCode.DONE
+    (text,) = capsys.readouterr().out.splitlines()
+    ticket = ClusterKey(str(key_file)).verify(text)
+    assert (ticket.name, ticket.kind, ticket.roles) == ("ada", TicketKind.ROOT, {"*": Role.ADMIN})
+    assert 3500 < ticket.expires_s - time.time() <= 3601
+    assert run([*words, "--json"]) == ExitCode.DONE
+    document = json.loads(capsys.readouterr().out)
+    assert ClusterKey(str(key_file)).verify(document["secret"]).name == "ada"
+
+
+def test_bootstrap_refuses_a_file_that_others_read(key_file: Path, capsys: Captured) -> None:
+    key_file.chmod(0o644)
+    assert run(["access", "bootstrap", "--cluster-key-file", str(key_file)]) == ExitCode.USAGE
+    err = capsys.readouterr().err
+    assert err.startswith(f"asterism: --cluster-key-file={str(key_file)!r}: expected a file that")
+    assert err.count("\n") == 1
 
 
 def test_bootstrap_without_the_server_names_the_extra(
