@@ -303,13 +303,18 @@ class ShowStatement:
     """``SHOW``: lists of the catalog."""
 
     subject: str
-    """``SPACES``, ``HOSTS``, ``PARTS``, ...; ``JOB`` and ``CREATE SPACE`` have an argument."""
+    """``SPACES``, ``HOSTS``, ``PARTS``, ...
+
+    ``JOB`` and ``CREATE SPACE`` have an argument, and ``ROLES`` may have one.
+    """
     role: str = ""
     job: Value | None = None
     space: Identifier | None = None
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
+        if self.subject == "ROLES":
+            return "SHOW ROLES" + ("" if self.space is None else f" ON {_any_space(self.space)}")
         subject = self.role or self.job if self.job is not None or self.role else self.space
         return f"SHOW {self.subject}" + (f" {subject}" if subject not in ("", None) else "")
 
@@ -448,6 +453,35 @@ class ControlJobStatement:
         return f"{self.action} JOB" + ("" if self.job is None else f" {self.job}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantRoleStatement:
+    """``GRANT ROLE``: the role of a principal in a space."""
+
+    role: Identifier
+    space: Identifier
+    """Name of a space; ``*`` is every space."""
+    principal: Identifier | Parameter
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"GRANT ROLE {self.role} ON {_any_space(self.space)} TO {_principal(self.principal)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeRoleStatement:
+    """``REVOKE ROLE``."""
+
+    space: Identifier
+    principal: Identifier | Parameter
+    role: Identifier | None = None
+    """Role that the principal must have there; None: any."""
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        role = "" if self.role is None else f" {self.role}"
+        return f"REVOKE ROLE{role} ON {_any_space(self.space)} FROM {_principal(self.principal)}"
+
+
 Body = (
     UseStatement
     | ShowStatement
@@ -456,6 +490,8 @@ Body = (
     | DropSpaceStatement
     | SubmitJobStatement
     | ControlJobStatement
+    | GrantRoleStatement
+    | RevokeRoleStatement
     | DrawStatement
 )
 
@@ -471,6 +507,14 @@ class Statement:
 
     def __str__(self) -> str:
         return f"{self.mode} {self.body}".lstrip()
+
+
+def _any_space(space: Identifier) -> str:
+    return space.text if space.text == "*" else str(space)
+
+
+def _principal(principal: Identifier | Parameter) -> str:
+    return str(principal) if isinstance(principal, Parameter) else quote(principal.text)
 
 
 def _settings(settings: Settings) -> str:

@@ -12,6 +12,7 @@ from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.schema.index_columns import parse_column
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound
 from graphd.query import ast
+from graphd.query.access import show_access
 from graphd.query.ast import quote
 from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error, syntax_error
@@ -68,6 +69,8 @@ def show_catalog(
             ),
             kind="show",
         )
+    if statement.subject in ("ROLES", "API KEYS"):
+        return show_access(statement, client)
     if statement.subject == "HOSTS":
         return StatementResult(table=_hosts(client, statement.role), kind="show")
     if statement.subject == "SPACES":

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from lark import Token
 
+from asterism_access.roles import Role
 from asterism_model.schema import EdgeType, NodeType, Schema
 from graphd.query import euler_parser, parser
 from graphd.query.grammar import Grammar
@@ -49,6 +50,9 @@ _KIND_AFTER_KEYWORD = {
 """Kind of name that follows a keyword."""
 _NODE_STATEMENTS = frozenset({"VERTICES", "NEIGHBORS", "LAYER", "LAYERS", "WALK", "GO"})
 """Keywords of statements in which ON names a node type."""
+_ROLES = tuple(sorted(role.name.lower() for role in Role))
+_ACCESS_STATEMENTS = frozenset({"GRANT", "REVOKE", "ROLES"})
+"""Keywords of statements about roles."""
 _JOB_KINDS = ("audit", "backup", "build", "compact", "export-tables", "index", "restore")
 """Names of `metad.model.job_kinds`."""
 
@@ -69,7 +73,7 @@ class CompletionCandidate:
 
     text: str
     kind: str
-    """keyword, parameter, space, node type, edge type, feature, weight or job kind."""
+    """keyword, parameter, space, node type, edge type, feature, weight, role or job kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,8 @@ def complete(
         kind = _kind_of_name(statement)
         if kind == "space":
             add("space", map(_quoted, sorted(space_names())))
+        elif kind == "role":
+            add("role", _ROLES)
         elif kind == "job":
             add("job kind", _JOB_KINDS)
         elif kind:
@@ -192,6 +198,8 @@ def _kind_of_name(statement: list[Token]) -> str:
     words = [token.type for token in statement]
     if not words or words[-1] == "AS" or ("CREATE" in words and words[0] != "SHOW"):
         return ""
+    if _ACCESS_STATEMENTS & set(words[:2]):
+        return {"ON": "space", "IN": "space", "ROLE": "role"}.get(words[-1], "")
     keyword = next((word for word in reversed(words) if word in _KIND_AFTER_KEYWORD), "")
     kind = _KIND_AFTER_KEYWORD.get(keyword, "")
     if kind == "job":

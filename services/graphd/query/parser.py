@@ -102,6 +102,16 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
             subject="CREATE SPACE", space=children[3], at=position_of(children[0])
         )
 
+    def show_roles(self, children: list[Any]) -> ast.ShowStatement:
+        return ast.ShowStatement(
+            subject="ROLES",
+            space=children[3] if len(children) > 3 else None,
+            at=position_of(children[0]),
+        )
+
+    def show_keys(self, children: list[Any]) -> ast.ShowStatement:
+        return ast.ShowStatement(subject="API KEYS", at=position_of(children[0]))
+
     def describe(self, children: list[Any]) -> ast.DescribeStatement:
         return ast.DescribeStatement(
             object_kind=str(children[1]).upper(), name=children[2], at=position_of(children[0])
@@ -204,6 +214,37 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
             job=children[2] if len(children) > 2 else None,
             at=position_of(children[0]),
         )
+
+    # -- access control --
+
+    def grant(self, children: list[Any]) -> ast.GrantRoleStatement:
+        return ast.GrantRoleStatement(
+            role=children[2], space=children[4], principal=children[6], at=position_of(children[0])
+        )
+
+    def revoke(self, children: list[Any]) -> ast.RevokeRoleStatement:
+        return ast.RevokeRoleStatement(
+            role=None if isinstance(children[2], Token) else children[2],
+            space=children[-3],
+            principal=children[-1],
+            at=position_of(children[0]),
+        )
+
+    def any_space(self, children: list[Any]) -> Identifier:
+        child = children[0]
+        if isinstance(child, Token):
+            return Identifier(text="*", at=position_of(child))
+        name: Identifier = child
+        return name
+
+    def principal(self, children: list[Any]) -> Identifier | ast.Parameter:
+        child = children[0]
+        if is_token(child, "PARAMETER"):
+            return parameter_from_token(child)
+        if isinstance(child, Token):
+            return Identifier(text=str(child), at=position_of(child))
+        name: Identifier = child
+        return name
 
     # -- samples and reads --
 

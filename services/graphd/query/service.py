@@ -17,7 +17,7 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.query import ast, catalog, euler_parser, explain
+from graphd.query import access, ast, catalog, euler_parser, explain
 from graphd.query.ast import DrawStatement, Statement
 from graphd.query.binding import MAX_PARAMETERS, ParameterBindings, ParameterValue
 from graphd.query.errors import located_error, syntax_error
@@ -125,6 +125,10 @@ class _QuerySession:
                 return catalog.control_job(
                     body, client, bindings, lambda: self.require_space(statement.at)
                 )
+            case ast.GrantRoleStatement():
+                return access.grant_role(body, client, bindings)
+            case ast.RevokeRoleStatement():
+                return access.revoke_role(body, client, bindings)
             case ast.CreateSpaceStatement():
                 result = catalog.create_space(body, client, bindings)
             case ast.DropSpaceStatement():

@@ -60,6 +60,11 @@ def texts(text: str, space: str = "shop", **options: str) -> list[str]:
         ("DROP SPACE s", ["shop"]),
         ("USE `my-papers`; SAMPLE 5 VERTICES ON ", ["paper"]),
         ("SUBMIT JOB ex", ["export-tables"]),
+        ("GRANT ROLE ", ["admin", "builder", "reader", "writer"]),
+        ("GRANT ROLE reader ON ", ["`my-papers`", "shop"]),
+        ("REVOKE ROLE ON s", ["shop"]),
+        ("SHOW ROLES IN m", ["`my-papers`"]),
+        ("GRANT ROLE reader ON shop TO ", ["$least", "$many"]),
     ],
 )
 def test_only_valid_continuations_are_suggested(text: str, expected: list[str]) -> None:
@@ -97,7 +102,8 @@ GO 1 TO 2 STEPS FROM 1 ON user OVER buys WHERE price IS NOT NULL ORDER BY price 
 FETCH PROP ON item 1, 2 YIELD DISTINCT price
 PROFILE SAMPLE LAYERS [2, 3] FROM 1 ON user OVER buys THEN likes BY SQUARES
 SUBMIT JOB build WITH (link = 'no'); STOP JOB 3; RECOVER JOB
-DROP SPACE IF EXISTS shop
+DROP SPACE IF EXISTS shop; GRANT ROLE `admin` ON `shop` TO `a`; REVOKE ROLE ON `shop` FROM `a`
+SHOW ROLES ON `shop`; SHOW ROLES IN `shop`; SHOW API KEYS
 """.strip().split("\n")
 
 

@@ -20,10 +20,12 @@ from graphd.query.ast import (
     DescribeStatement,
     DrawStatement,
     DropSpaceStatement,
+    GrantRoleStatement,
     Identifier,
     Limit,
     OrderBy,
     Parameter,
+    RevokeRoleStatement,
     ShowStatement,
     SubmitJobStatement,
     UseStatement,
@@ -79,6 +81,15 @@ STATEMENTS = [
     "FETCH PROP ON item 1, 2 YIELD price",
     "FETCH PROP ON u:buys:item 1 -> -2, \"a\" -> 'b', $s->$d YIELD rating",
     "DESCRIBE EDGE u:buys:item",
+    "GRANT ROLE reader ON shop TO alice",
+    'grant role `Admin` on * to "alice@example.com"',
+    "GRANT ROLE WRITER ON `a-b` TO $who",
+    "REVOKE ROLE ON shop FROM alice",
+    "REVOKE ROLE USER ON * FROM 'al`ice'",
+    "SHOW ROLES",
+    "SHOW ROLES ON shop",
+    "SHOW ROLES IN *",
+    "SHOW API KEYS",
 ]
 
 
@@ -112,6 +123,7 @@ def test_each_statement_becomes_the_record_of_its_kind() -> None:
         ControlJobStatement,
         ControlJobStatement,
     ]
+    assert kinds[-9:] == [GrantRoleStatement] * 3 + [RevokeRoleStatement] * 2 + [ShowStatement] * 4
     draws = [parse_statements(text)[0].body for text in STATEMENTS[12:]]
     assert {draw.kind for draw in draws if isinstance(draw, DrawStatement)} == set(ALLOWED_OPTIONS)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from asterism.cli.console.results import EXPORT_FORMATS
 from asterism.cli.console.session import HELP, LANGUAGES
 from asterism.cli.console.tokens import KEYWORDS, Token, tokenize
+from asterism.records.access import ROLES
 from asterism_proto.errors import AsterismError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ _KIND_AFTER_KEYWORD = {
     "WEIGHT": "weight",
 }
 """Kind of name that follows a keyword."""
+_KIND_IN_ROLE_STATEMENT = {"ON": "space", "IN": "space", "ROLE": "role"}
+"""The same in a statement about roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,11 @@ class SchemaNames:
     def type(self) -> tuple[str, ...]:
         """Names of node types and edge types."""
         return (*self.node, *self.edge)
+
+    @property
+    def role(self) -> tuple[str, ...]:
+        """Names of roles."""
+        return ROLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,10 +196,19 @@ def _expected_kind(before: str, tokens: list[Token]) -> str:
     for distance, token in enumerate(reversed(tokens)):
         text = before[token.start : token.end]
         if token.kind == "keyword":
+            if _is_about_roles(before, tokens):
+                return _KIND_IN_ROLE_STATEMENT.get(text.upper(), "") if not distance else ""
             return _KIND_AFTER_KEYWORD.get(text.upper(), "")
         if not (token.kind in ("word", "quoted") if distance % 2 else text == ","):
             return ""
     return ""
+
+
+def _is_about_roles(before: str, tokens: list[Token]) -> bool:
+    """Return whether ROLE or ROLES is the second word of the last statement."""
+    starts = [i + 1 for i, token in enumerate(tokens) if token.kind == "end"]
+    words = [before[token.start : token.end].upper() for token in tokens[max(starts, default=0) :]]
+    return words[1:2] in (["ROLE"], ["ROLES"])
 
 
 def _command_candidates(text: str, schema_names: SchemaNames) -> Iterator[Candidate]:

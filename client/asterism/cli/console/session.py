@@ -56,6 +56,7 @@ STATEMENTS: Mapping[str, str] = {
     "FETCH PROP ON item 3 YIELD id, price": "features of nodes or edges",
     "SUBMIT JOB BUILD": "start a job; also SHOW JOB 7, STOP JOB 7, RECOVER JOB 7",
     "CREATE SPACE shop (parts = 4) TAG item": "create a space; DROP SPACE shop drops it",
+    "GRANT ROLE reader ON shop TO alice": "grant a role; also REVOKE ROLE, SHOW ROLES",
     "EXPLAIN statement": "show the plan; PROFILE statement runs it and shows its costs",
 }
 """Forms of statements that :help lists, with what they do."""

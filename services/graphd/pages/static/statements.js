@@ -12,7 +12,7 @@ export function changes(text) {
   const name = (word) => (word?.startsWith("@") ? names[Number(word.slice(1))] : word) ?? "";
   return bare
     .split(";")
-    .map((one) => one.match(/^\s*(?:(?:explain|profile)\s+)?(create|drop|submit|stop|recover)\b(?:\s+(?:space|job)\b)?(?:\s+if\s+(?:not\s+)?exists\b)?\s*([^\s(]+)?/i))
+    .map((one) => one.match(/^\s*(?:(?:explain|profile)\s+)?(create|drop|submit|stop|recover|grant|revoke)\b(?:\s+(?:space|job|role)\b)?(?:\s+if\s+(?:not\s+)?exists\b)?\s*([^\s(]+)?/i))
     .filter(Boolean)
     .map((match) => [match[1].toUpperCase(), name(match[2])]);
 }
@@ -25,6 +25,8 @@ export function confirmation(made, space) {
     SUBMIT: (kind) => `Submit ${kind} job?`,
     STOP: (job) => `Stop job ${job}?`,
     RECOVER: (job) => (job ? `Recover job ${job}?` : "Recover jobs?"),
+    GRANT: (role) => `Grant role ${role}?`,
+    REVOKE: () => "Revoke a role?",
   };
   const dropped = made.filter(([verb]) => verb === "DROP").map(([, name]) => name);
   const spaces = dropped.length > 1 ? "the spaces" : "the space";
