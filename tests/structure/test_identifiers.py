@@ -14,6 +14,9 @@ ROOTS = ("proto", "client", "services", "tests", "examples")
 DEPRECATED_FIELDS = frozenset({"last_beat_ms"})
 """Former names in the HTTP API and in a public record; the next release drops them."""
 SAME_IDEA = {
+    "AccessLimits": "the client's record of what metad keeps of a principal's limits",
+    "ApiKey": "the client's record of what metad keeps of a key",
+    "RoleGrant": "the client's record of what metad keeps of a grant",
     "Host": "the client's record of what metad keeps of a daemon",
     "Job": "the client's record of what metad keeps of a job",
     "Task": "the client's record of what metad keeps of a task",

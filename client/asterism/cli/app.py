@@ -41,7 +41,7 @@ from asterism.cli.interruption import Interrupted
 from asterism.cli.output import Output
 from asterism.extras import MissingExtra
 from asterism.transport.credentials import ENVIRONMENT as KEY_VARIABLES
-from asterism.transport.credentials import KeyFile
+from asterism.transport.credentials import CredentialFile
 from asterism.transport.tls import ENVIRONMENT as TLS_VARIABLES
 from asterism.transport.tls import tls_from
 from asterism_proto.errors import AsterismError
@@ -195,7 +195,7 @@ def options(
         timeout_s=timeout,
         output=Output(as_json=as_json),
         tls=tls_from(tls),
-        api_key=None if api_key_file is None else KeyFile(api_key_file),
+        api_key=None if api_key_file is None else CredentialFile(api_key_file),
         tls_arguments=tls_from(
             {
                 field: value

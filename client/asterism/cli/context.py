@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from asterism.cli.output import Output
-from asterism.transport.credentials import KeyFile
+from asterism.transport.credentials import CredentialFile
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest
 
@@ -37,7 +37,7 @@ class CommandContext:
     """TLS of the connection to the address; None: without TLS."""
     tls_arguments: TlsOptions | None = None
     """The same from the command line only, without the environment."""
-    api_key: KeyFile | None = None
+    api_key: CredentialFile | None = None
     """File with the API key or token of every call; None: as the environment says."""
 
     def command_line(self, arguments: str) -> str:

@@ -17,7 +17,7 @@ from asterism.cli.context import DEFAULT_ADDRESS
 from asterism.cli.global_options import OPTIONS_WITH_VALUE, hoist_global_options
 from asterism.cli.help_text import examples
 from asterism.extras import MissingExtra
-from asterism.transport.credentials import KeyFile
+from asterism.transport.credentials import CredentialFile
 from asterism.transport.tls import ENVIRONMENT as TLS_VARIABLES
 from asterism.transport.tls import tls_from
 from asterism_proto.errors import AsterismError
@@ -233,7 +233,7 @@ def _ask_service(context: typer.Context, candidates: Callable[[Client], Candidat
                 timeout_s=_TIMEOUT_S,
                 tls=tls_from({field: options.get(f"tls_{field}") for field in TLS_VARIABLES})
                 or False,
-                api_key=None if key_file is None else KeyFile(key_file),
+                api_key=None if key_file is None else CredentialFile(key_file),
             )
         ) as client:
             return candidates(client)

@@ -24,7 +24,7 @@ _NOT_IN_HEADER = re.compile(r"[^!-~]")
 """Characters that no key or token has: spaces, control characters, and all beyond ASCII."""
 
 
-class KeyFile:
+class CredentialFile:
     """Function that returns the key in a file; a changed file is read again.
 
     Parameters
@@ -40,7 +40,7 @@ class KeyFile:
         self._key = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KeyFile, (self.path,)
+        return CredentialFile, (self.path,)
 
     def __call__(self) -> str:
         """Return the key; while the file cannot be read, the last one.
@@ -94,11 +94,13 @@ class Credentials:
         from multiprocessing.reduction import ForkingPickler
 
         ForkingPickler.register(Credentials, _reduce_for_worker)
-        self.argument = f"api_key_file={source.path!r}" if isinstance(source, KeyFile) else argument
+        self.argument = (
+            f"api_key_file={source.path!r}" if isinstance(source, CredentialFile) else argument
+        )
         self._source = source
         self._sent: tuple[str, tuple[tuple[str, str], ...]] = ("", ())
         """Last key or token, and its metadata."""
-        if isinstance(source, str | KeyFile):
+        if isinstance(source, str | CredentialFile):
             self.metadata()
         elif not callable(source):
             raise InvalidRequest(
@@ -137,7 +139,7 @@ class Credentials:
         return self._sent[1]
 
     def _call(self, function: Callable[[], str]) -> str:
-        if isinstance(function, KeyFile | _MissingKey):
+        if isinstance(function, CredentialFile | _MissingKey):
             return function()
         try:
             return function()
@@ -184,7 +186,7 @@ def credentials_of(api_key: Credential = None, token: Credential = None) -> Cred
     if key := os.environ.get(ENVIRONMENT["key"]):  # noqa: TID251
         return Credentials(ENVIRONMENT["key"], key)
     if path := os.environ.get(ENVIRONMENT["file"]):  # noqa: TID251
-        return Credentials(ENVIRONMENT["file"], KeyFile(path))
+        return Credentials(ENVIRONMENT["file"], CredentialFile(path))
     return None
 
 

@@ -22,8 +22,8 @@ import asterism.aio
 from asterism.transport.credentials import (
     ENVIRONMENT,
     MAX_LENGTH,
+    CredentialFile,
     Credentials,
-    KeyFile,
     credentials_of,
     is_loopback,
 )
@@ -116,7 +116,7 @@ def test_the_environment_applies_unless_a_key_is_given(
 def test_a_changed_key_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("first\n")
-    key = KeyFile(file)
+    key = CredentialFile(file)
     assert key() == "first"
     (tmp_path / "next").write_text("  second \n")
     os.replace(tmp_path / "next", file)
@@ -246,7 +246,7 @@ def test_other_pickles_read_the_environment_again(monkeypatch: pytest.MonkeyPatc
 def test_pickles_keep_files_and_functions(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(KEY)
-    data = pickle.dumps(Credentials("api_key", KeyFile(file)))
+    data = pickle.dumps(Credentials("api_key", CredentialFile(file)))
     assert b"s3cret" not in data
     assert pickle.loads(data).metadata() == (("authorization", f"Bearer {KEY}"),)
     assert pickle.loads(pickle.dumps(Credentials("token", _token))).metadata()[0][1] == "Bearer t"
