@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
-ROLES = ("reader", "writer", "builder", "admin")
+_ROLES = {
+    "reader": metad_pb.READER,
+    "writer": metad_pb.WRITER,
+    "builder": metad_pb.BUILDER,
+    "admin": metad_pb.ADMIN,
+}
+ROLES = tuple(_ROLES)
 """Roles in a space, each with the rights of those before it."""
 EVERY = "*"
 """Space of a grant that holds in every space, and principal or space of limits for all."""
@@ -102,6 +108,6 @@ class AccessLimits:
 
 def role_to_proto(role: str) -> metad_pb.SpaceRole:
     """Return a role in its wire form, or raise InvalidRequest."""
-    if role.lower() not in ROLES:
+    if role.lower() not in _ROLES:
         raise InvalidRequest(f"role={role!r}: expected reader, writer, builder or admin")
-    return metad_pb.SpaceRole.Value(role.upper())
+    return _ROLES[role.lower()]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.kit.access import AccessServer, access_server
+from tests.kit.access_server import AccessServer, access_server
 
 import asterism
 import asterism.aio

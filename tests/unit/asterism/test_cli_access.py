@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.kit.access import AccessServer, access_server
+from tests.kit.access_server import AccessServer, access_server
 
 from asterism.cli import access
 from asterism.cli.app import run

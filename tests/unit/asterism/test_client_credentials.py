@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kit.access import AccessServer, access_server
+from tests.kit.access_server import AccessServer, access_server
 from tests.kit.waiting import HANG_S
 
 import asterism

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from tests.kit.access import access_server
+from tests.kit.access_server import access_server
 
 import asterism
 from graphd.query import access
