@@ -220,12 +220,13 @@ def to_utf8(column: Column) -> Column:
 
 
 def parse_ids(column: Column) -> tuple[Ids, Mask | None]:
-    """Parse a column as ids: int64, shape (n,), at least 0."""
+    """Parse a column as ids: int64, shape (n,), at least 0; 0 in bad rows."""
     if pa.types.is_boolean(column.type) if isinstance(column, pa.Array) else column.dtype == bool:
         raise InvalidRequest("column of bool: expected integers or text, for ids")
     values, bad = parse_numbers(column, np.dtype(np.int64))
     if len(values) and values.min() < 0:
-        bad = union_masks(bad, values < 0)
+        negative = values < 0
+        values, bad = np.where(negative, 0, values), union_masks(bad, negative)
     return values, bad
 
 
