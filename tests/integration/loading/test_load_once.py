@@ -21,6 +21,7 @@ from asterism.cli.app import run
 from asterism.formats import open_source
 from asterism.formats.generate import Shop, write_dgl
 from asterism.ingest import LoadProgress, LoadReport
+from asterism.ingest.bulk_load import resume_key
 from asterism_proto.errors import Conflict, InvalidRequest
 
 SHOP = Shop(users=60, items=20, categories=3, clicks=400, buys=0, follows=0, seed=5)
@@ -192,6 +193,35 @@ def test_interrupted_load_is_abandoned_without_resume(client: Client, tmp_path: 
     write_source(tmp_path / "files", "s,d\n3,1\n")
     assert summary(ingest.load(client, "new", source, chunk_rows=1, resume=False)) == (3, 1, False)
     assert edges_of(client, "new") == Counter([(3, 1)])
+
+
+def test_interrupted_load_of_other_options_is_not_resumed(client: Client, tmp_path: Path) -> None:
+    source = write_source(tmp_path / "files")
+    interrupt_load(client, "options", source, after=4)
+    assert summary(ingest.load(client, "options", source)) == (3, 2, False)
+    assert edges_of(client, "options") == Counter([(1, 2), (2, 3)])
+
+
+def test_files_loaded_without_bad_rows_are_still_refused(client: Client, tmp_path: Path) -> None:
+    source = write_source(tmp_path / "files", "s,d\n1,2\n-1,3\n1,9\n")
+    options = {"rejects": tmp_path / "rejects.csv", "schema": ingest.schema_of(source)}
+    assert ingest.load(client, "bad", source, on_bad_rows="skip", **options).rejected == 2
+    rejects = (tmp_path / "rejects.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[:4] for line in rejects] == [
+        ["edges.csv", "3", "s", "-1"],
+        ["edges.csv", "4", "d", "9"],
+    ]
+    with pytest.raises(InvalidRequest, match=r"edges\.csv, row 3, column 's', value '-1'"):
+        ingest.load(client, "bad", source)
+    assert ingest.load(client, "bad", source, on_bad_rows="skip", **options).already
+
+
+def test_refused_load_leaves_nothing_to_resume(client: Client, tmp_path: Path) -> None:
+    source = write_source(tmp_path / "files", "s,d\n1,2\n-1,3\n")
+    with pytest.raises(InvalidRequest):
+        ingest.load(client, "refused", source, schema=ingest.schema_of(source), chunk_rows=1)
+    key = resume_key(open_source(source, chunk_rows=1), "fail")
+    assert client.begin_load("refused", source="by hand", resume_key=key).registered == frozenset()
 
 
 def test_repeated_load_resumes_only_a_repeated_load(client: Client, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import asterism
 from asterism import InvalidRequest, ingest
 from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 NAMED = "nodes:\n  n: {files: n.csv, id: id, features: {f: float32}}\n"
 REFUSED = {
@@ -59,6 +60,8 @@ def test_odd_rows_are_left_out_and_listed(tmp_path: Path) -> None:
             rejects=tmp_path / "r.csv",
         )
         assert (report.nodes, report.edges, report.rejected) == (2, 1, 2)
+        record = client.session.catalog("get_load", metad_pb.LoadRequest(load_id=report.load_id))
+        assert record.rejected == 2
         listed = (tmp_path / "r.csv").read_text().splitlines()[1:]
         assert [line.split(",")[:3] for line in listed] == [
             ["n.csv", "3", "f"],

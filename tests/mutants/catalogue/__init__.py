@@ -24,6 +24,7 @@ GROUPS = (
     "metad",
     "clients",
     "credentials",
+    "files",
 )
 """Modules of the catalogue; the mutants of each run in one process."""
 

@@ -240,10 +240,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a restore of another version continued",
         "tempting",
         "metad.catalog.restores",
-        (
-            " and awaited_manifest.digest == record.manifest.digest:",
-            ":",
-        ),
+        (" and awaited_manifest.digest == record.manifest.digest:", ":"),
         test=f"{UNIT}/test_restores.py::test_a_restore_continues_with_the_same_version_only",
         reason="DID NOT RAISE",
     ),

@@ -39,7 +39,7 @@ def test_two_stars_stand_for_any_number_of_folders(
     assert schema_folder.ids_of(schema_folder.nodes(tmp_path, absolute)) == ids
 
 
-@pytest.mark.parametrize("pattern", ["'part-*.csv'", "'.'"])
+@pytest.mark.parametrize("pattern", ["'part-*.csv'", "'.'"], ids=["pattern", "folder"])
 def test_files_are_read_in_the_order_of_names(tmp_path: Path, pattern: str) -> None:
     """Disks list the files of a folder in the order of creation, or of hashes."""
     order = np.random.default_rng(5).permutation(24).tolist()

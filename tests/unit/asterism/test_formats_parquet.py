@@ -56,6 +56,27 @@ def test_files_of_nulls_stand_beside_typed_ones(tmp_path: Path, order: tuple[str
     assert found == {1: [9], 2: [5]}
 
 
+def test_files_of_other_columns_are_refused_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "n1.parquet", id=[1], x=[5], w=[1.0])
+    write(tmp_path / "n2.parquet", id=[2], w=[1.0])
+    with pytest.raises(InvalidRequest, match=r"n2\.parquet: expected a column 'x', it has id, w"):
+        open_source(schema_folder.write(tmp_path, schema("int64")))
+    write(tmp_path / "n2.parquet", id=[2], x=[5])
+    with pytest.raises(InvalidRequest, match=r"n2\.parquet: expected a column 'w', it has id, x"):
+        open_source(schema_folder.write(tmp_path, schema("int64", weight="w")))
+    write(tmp_path / "n2.parquet", x=[5], w=[1.0])
+    with pytest.raises(InvalidRequest, match=r"n2\.parquet: expected a column 'id', it has x, w"):
+        open_source(schema_folder.write(tmp_path, schema("int64")))
+
+
+def test_files_of_other_types_are_refused_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "n1.parquet", id=[1], x=pa.array([5], pa.int64()))
+    write(tmp_path / "n2.parquet", id=[2], x=pa.array([5.5], pa.float32()))
+    message = r"n2\.parquet: expected dense int64\[\] as in the first file, found dense float32"
+    with pytest.raises(InvalidRequest, match=message):
+        open_source(schema_folder.write(tmp_path, schema("")))
+
+
 def test_nulls_are_empty_texts_and_lists(tmp_path: Path) -> None:
     write(tmp_path / "n1.parquet", id=[1], x=pa.nulls(1))
     write(tmp_path / "n2.parquet", id=[2], x=["a"])

@@ -134,6 +134,23 @@ def test_a_row_is_bad_once_even_if_two_columns_are(tmp_path: Path) -> None:
     assert bad_rows(chunk) == [(2, "id", "-1"), (3, "id", "-2"), (4, "w", "-3")]
 
 
+def test_rejects_of_a_later_batch_are_its_own(tmp_path: Path) -> None:
+    """The numbers of a block are parsed once, and once more as text for the batch."""
+    first, second = nodes(tmp_path, PEOPLE, {"people.csv": "id\n1\n2\n-3\n4\n"}, chunk_rows=2)
+    assert (first.ids.tolist(), second.ids.tolist()) == ([1, 2], [4])
+    assert (bad_rows(first), bad_rows(second)) == ([], [(4, "id", "-3")])
+
+
+def test_nodes_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
+    """A rejected row takes its number."""
+    schema = "nodes: {n: {files: 'n*.csv', features: {x: int64, y: int64}}}\n"
+    files = {"n1.csv": "x,y\n5,5\n6\n7,7\nx,8\n", "n2.csv": "x,y\n9,9\n10,10\n"}
+    chunks = nodes(tmp_path, schema, files)
+    assert [chunk.ids.tolist() for chunk in chunks] == [[0, 2], [4, 5]]
+    chunks = nodes(tmp_path, schema, files, chunk_rows=2)
+    assert [chunk.ids.tolist() for chunk in chunks] == [[0], [2], [4, 5]]
+
+
 def test_numbers_that_do_not_fit_their_dtype_are_bad(tmp_path: Path) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, features: {age: int8, n: uint64}}}\n"
     (chunk,) = nodes(
