@@ -6,12 +6,14 @@ graphd checks a price before it calls storageds; clients check it before they se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_model import prices
+from asterism_model.edge_shares import parse_share, share_count
 from asterism_model.prices import Price, neighbor_width
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -153,26 +155,42 @@ def _price_negatives(request: _RequestSizes[graphd_pb.SampleNegativesRequest]) -
 
 def _price_neighbors(request: _RequestSizes[graphd_pb.SampleNeighborsRequest]) -> Price:
     head, types = request.head, len(request.head.edge_types)
-    return prices.neighbors_price(
+    price = prices.neighbors_price(
         request.nodes,
-        head.count,
+        _most_neighbors(request, head),
         width=request.neighbor_width(types),
         types=types,
         replace=head.replace,
     )
+    if not head.share:
+        return price
+    return replace(price, formula=f"share={head.share} x nodes={request.nodes}", exact=False)
+
+
+def _most_neighbors(
+    request: _RequestSizes[Any], hop: graphd_pb.Hop | graphd_pb.SampleNeighborsRequest
+) -> int:
+    """Return an upper bound of the neighbors of each node."""
+    if not hop.share:
+        return hop.count
+    return share_count(parse_share("share", hop.share), request.counts.edges(hop.edge_types))
 
 
 def _price_fanout(request: _RequestSizes[graphd_pb.SampleFanoutRequest]) -> Price:
     head = request.head
     types = [len(hop.edge_types) for hop in head.hops]
     widths = [request.neighbor_width(type_count) for type_count in types]
-    return prices.fanout_price(
+    price = prices.fanout_price(
         request.nodes,
-        [hop.count for hop in head.hops],
+        [_most_neighbors(request, hop) for hop in head.hops],
         widths=widths,
         types=types,
         replace=head.replace,
     )
+    if not any(hop.share for hop in head.hops):
+        return price
+    fanouts = "x".join(hop.share or str(hop.count) for hop in head.hops)
+    return replace(price, formula=f"fanouts={fanouts} of nodes={request.nodes}", exact=False)
 
 
 def _price_subgraph(

@@ -192,6 +192,19 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "fanout of mixed types": lambda: graph.sample_fanout(
             papers, [["cites", "by"], ["cites", "writes"]], [3, 2], replace=False, seed=SEED
         ),
+        "fanout of shares": lambda: graph.sample_fanout(
+            mixed,
+            [["writes", "cites", "by"], ["by", "cites"], "writes"],
+            [0.2, 2, 0.07],
+            ntype=types,
+            replace=False,
+            edge_ids=True,
+            probabilities=True,
+            seed=SEED,
+        ),
+        "shares where, against the edges": lambda: graph.sample_neighbors(
+            papers, ["writes"], 0.3, where="when > 900", direction="in", replace=False, seed=SEED
+        ),
         "fanout against the edges": lambda: graph.sample_fanout(
             papers, ["writes", "by"], [3, 2], direction="in", seed=SEED
         ),

@@ -44,7 +44,8 @@ BODIES: dict[str, list[dict[str, Any]]] = {
             "metapath": ["writes", ["cites", "by"]],
             "fanouts": [3, 2],
             "node_features": ["vec", "words", "name", "age"],
-        }
+        },
+        {"nodes": PEOPLE, "metapath": ["writes", "by"], "fanouts": [0.5, 2], "replace": False},
     ],
     "random_walk": [
         {"nodes": PEOPLE, "metapath": ["writes", "by"], "length": 4, "edge_ids": True},

@@ -185,8 +185,10 @@ def fanout_sample(call: SamplingCall[graphd_pb.SampleFanoutRequest]) -> FanoutSa
     """Decode neighbors sampled hop by hop."""
     request, reply = call.request, call.reply
     hops = []
+    entries = len(call.arrays["nodes"])
     for h, hop in enumerate(request.hops):
         types = reply.optional_array(f"types.{h}", "int32")
+        paths, entries = entries, len(reply.array(f"ids.{h}", "int64"))
         hops.append(
             FanoutHop(
                 nodes=reply.array(f"ids.{h}", "int64"),
@@ -198,7 +200,7 @@ def fanout_sample(call: SamplingCall[graphd_pb.SampleFanoutRequest]) -> FanoutSa
                 if request.want_probabilities
                 else None,
                 times=reply.arrays.get(f"times.{h}"),
-                fanout=hop.count,
+                fanout=entries // max(paths, 1) if hop.share else hop.count,
                 features=_features(call, str(h)),
             )
         )

@@ -26,7 +26,7 @@ class FanoutCalls(GraphCalls):
         self,
         nodes: ArrayLike,
         metapath: Sequence[Names],
-        fanouts: Sequence[int],
+        fanouts: Sequence[float],
         *,
         ntype: NodeTypes = None,
         weighted: bool = True,
@@ -57,8 +57,9 @@ class FanoutCalls(GraphCalls):
             Start nodes. -1 means "no node".
         metapath : list of (str or list of str)
             Edge types of each hop.
-        fanouts : list of int
-            Neighbors per node of each hop.
+        fanouts : list of (int or float)
+            Neighbors per node of each hop. A float above 0 and at most 1 is a share of each node's
+            edges, as in `sample_neighbors`; it needs ``replace=False``.
         ntype : str, or array_like of int, shape (m,), optional
             Node type of all nodes by name, or of each node by type id. Needed only where the first
             hop's edge types start at several node types and ids are per type.
@@ -105,7 +106,9 @@ class FanoutCalls(GraphCalls):
         -------
         FanoutSample
             ``hops[h].nodes`` is an ndarray of int64, shape (m * fanouts[0] * .. * fanouts[h],),
-            padded with -1; an entry without a node has no neighbors. ``features`` and
+            padded with -1; an entry without a node has no neighbors. ``hops[h].fanout`` is the
+            number of entries of each entry of the hop before: ``fanouts[h]``, or, for a share, the
+            largest number of neighbors of a node. ``features`` and
             ``hops[h].features`` hold the features by node type, as `Graph.node_features` returns
             them for these nodes.
 
@@ -142,14 +145,17 @@ class FanoutCalls(GraphCalls):
             exclude, reverse_types, [etype for step in steps for etype in step], version
         )
         resolved_seed = validation.seed(seed)
-        counts = [validation.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
+        counts = [
+            validation.neighbors_per_node(f"fanouts[{h}]", fanout, replace=replace)
+            for h, fanout in enumerate(fanouts)
+        ]
         head = graphd_pb.SampleFanoutRequest(
             space=self.space,
             version=self._version(version),
             seed=resolved_seed,
             hops=[
-                graphd_pb.Hop(edge_types=step, count=fanout)
-                for step, fanout in zip(steps, counts, strict=True)
+                graphd_pb.Hop(edge_types=step, count=count, share=share)
+                for step, (count, share) in zip(steps, counts, strict=True)
             ],
             node_type=node_type,
             replace=replace,

@@ -182,7 +182,7 @@ class SamplingCalls(GraphCalls):
         self,
         nodes: ArrayLike,
         etypes: Names,
-        n: int,
+        n: float,
         *,
         ntype: NodeTypes = None,
         weighted: bool = True,
@@ -211,8 +211,10 @@ class SamplingCalls(GraphCalls):
             independently each time.
         etypes : str or list of str, or None
             Edge types by name. None: all.
-        n : int
-            Neighbors per node.
+        n : int or float
+            Neighbors per node. A float above 0 and at most 1 is a share of each node's edges (of
+            these types that match ``where``), rounded up: 0.1 of 11 edges are 2. It needs
+            ``replace=False``, and is not possible with ``times``.
         ntype : str, or array_like of int, shape (m,), optional
             Node type of all nodes by name, or of each node by type id. Needed only where the edge
             types start at several node types and ids are per type.
@@ -268,7 +270,8 @@ class SamplingCalls(GraphCalls):
         Returns
         -------
         NeighborSample
-            ``nodes`` ndarray of int64, shape (m, n), padded with -1.
+            ``nodes`` ndarray of int64, shape (m, n), padded with -1. Of a share, n is the largest
+            number of neighbors of a node.
 
         Raises
         ------
@@ -288,6 +291,7 @@ class SamplingCalls(GraphCalls):
             times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times
         )
         excluded = self._exclusion_sections(exclude, reverse_types, edge_types, version)
+        count, share = validation.neighbors_per_node("n", n, replace=replace)
         resolved_seed = validation.seed(seed)
         head = graphd_pb.SampleNeighborsRequest(
             space=self.space,
@@ -295,7 +299,8 @@ class SamplingCalls(GraphCalls):
             seed=resolved_seed,
             edge_types=edge_types,
             node_type=node_type,
-            count=validation.count("n", n),
+            count=count,
+            share=share,
             replace=replace,
             uniform=not weighted,
             weight=weight,

@@ -20,6 +20,7 @@ from asterism.records.samples import (
     Values,
     Weights,
 )
+from asterism_model.edge_shares import parse_share
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -451,6 +452,23 @@ def count(argument: str, value: int, *, minimum: int = 0, maximum: int = MAX_COU
     if not minimum <= value <= maximum:
         raise InvalidRequest(f"{argument}={value}: expected {minimum} to {maximum}")
     return int(value)
+
+
+def neighbors_per_node(argument: str, value: float, *, replace: bool) -> tuple[int, str]:
+    """Return a number of neighbors, or a share of each node's edges as text, after checking it.
+
+    A float is the decimal that its text shows: 0.1 is exactly a tenth.
+    """
+    if not isinstance(value, float | np.floating):
+        return count(argument, value), ""
+    text = str(value)
+    parse_share(argument, text)
+    if replace:
+        raise InvalidRequest(
+            f"{argument}={text}: expected replace=False; a share of a node's edges is sampled "
+            "without replacement"
+        )
+    return 0, text
 
 
 def counts(argument: str, values: Any) -> list[Any]:

@@ -218,7 +218,7 @@ class SampleEdgesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "temporal_filter", "where")
+    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "temporal_filter", "share", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -233,6 +233,7 @@ class SampleNeighborsRequest(_message.Message):
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     TEMPORAL_FILTER_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -248,8 +249,9 @@ class SampleNeighborsRequest(_message.Message):
     want_probabilities: bool
     weight: str
     temporal_filter: _common_pb2.TemporalFilter
+    share: str
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., share: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
     __slots__ = ("version", "digest", "key_version")
@@ -262,12 +264,14 @@ class SampleNeighborsReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., key_version: _Optional[int] = ...) -> None: ...
 
 class Hop(_message.Message):
-    __slots__ = ("edge_types", "count")
+    __slots__ = ("edge_types", "count", "share")
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     count: int
-    def __init__(self, edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ...) -> None: ...
+    share: str
+    def __init__(self, edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ..., share: _Optional[str] = ...) -> None: ...
 
 class NodeColumns(_message.Message):
     __slots__ = ("type_id", "names")

@@ -189,7 +189,7 @@ def _decode_first_hop(context: RequestContext, head: HopRequest) -> NeighborPara
     hop: graphd_pb.Hop | graphd_pb.SampleNeighborsRequest = (
         head.hops[0] if isinstance(head, graphd_pb.SampleFanoutRequest) else head
     )
-    return decode_hop(context.space.schema, head, hop.edge_types, hop.count, 0)
+    return decode_hop(context.space.schema, head, hop, 0)
 
 
 def _shares(

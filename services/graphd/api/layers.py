@@ -56,6 +56,9 @@ def check_hops(request: Frame[graphd_pb.SampleLayersRequest]) -> None:
     """Raise InvalidRequest if there is no layer."""
     if not request.head.hops:
         raise InvalidRequest("layers: expected at least one layer")
+    for hop in request.head.hops:
+        if hop.share:
+            raise InvalidRequest(f"share={hop.share[:40]}: expected a number of nodes per layer")
 
 
 def sample_layers(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from fractions import Fraction
 
+from asterism_model.edge_shares import parse_share
 from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
@@ -17,7 +18,7 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.operators import feature_join, reads, sampling, temporal
+from graphd.operators import fanouts, feature_join, reads, sampling, temporal
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
@@ -34,8 +35,8 @@ def sample_neighbors(
     temporal_filter = temporal.neighbor_filter(
         request, schema, decode_edge_types(schema, head.edge_types)
     )
-    hop = decode_hop(schema, head, head.edge_types, head.count, 0, temporal_filter)
-    sections = sampling.sample_neighbors(
+    hop = decode_hop(schema, head, head, 0, temporal_filter)
+    sections = fanouts.sample_neighbors(
         with_filter(context, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types
     )
     return sample_reply(context, graphd_pb.SampleNeighborsReply, sections)
@@ -57,11 +58,10 @@ def sample_fanout(
         request, schema, [decode_edge_types(schema, hop.edge_types) for hop in head.hops]
     )
     hops = [
-        decode_hop(schema, head, hop.edge_types, hop.count, h, temporal_filters[h])
-        for h, hop in enumerate(head.hops)
+        decode_hop(schema, head, hop, h, temporal_filters[h]) for h, hop in enumerate(head.hops)
     ]
     columns = feature_join.decode_features(schema, head.node_features)
-    sampled = sampling.sample_fanout(
+    sampled = fanouts.sample_fanout(
         with_filter(context, EDGE, step_edge_types(hop.edge_types for hop in hops), head),
         hops,
         nodes,
@@ -116,19 +116,20 @@ def degrees(
 def decode_hop(
     schema: Schema,
     head: HopRequest,
-    edge_types: Sequence[int],
-    count: int,
+    hop_head: graphd_pb.Hop | graphd_pb.SampleNeighborsRequest,
     hop: int,
     temporal_filter: temporal.TemporalFilter | None = None,
 ) -> sampling.NeighborParams:
     """Return the sampling parameters of one hop."""
+    count = hop_head.count
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
-    hop_types = decode_edge_types(schema, edge_types)
+    hop_types = decode_edge_types(schema, hop_head.edge_types)
     direction = decode_direction(schema, head.direction)
     return sampling.NeighborParams(
         edge_types=hop_types,
         count=count,
+        share=_decode_share(head, hop_head, is_timed=temporal_filter is not None),
         replace=head.replace,
         uniform=head.uniform,
         direction=direction,
@@ -139,6 +140,34 @@ def decode_hop(
         want_probabilities=head.want_probabilities,
         temporal_filter=temporal_filter,
     )
+
+
+def _decode_share(
+    head: HopRequest,
+    hop_head: graphd_pb.Hop | graphd_pb.SampleNeighborsRequest,
+    *,
+    is_timed: bool,
+) -> Fraction | None:
+    """Return the share of each node's edges to sample, or None if the hop has a count."""
+    text = hop_head.share
+    if not text:
+        return None
+    share = parse_share("share", text)
+    if hop_head.count:
+        raise InvalidRequest(
+            f"share={text}: expected a share or a count of neighbors, found count={hop_head.count}"
+        )
+    if head.replace:
+        raise InvalidRequest(
+            f"share={text}: expected replace=False; a share of a node's edges is sampled without "
+            "replacement"
+        )
+    if is_timed:
+        raise InvalidRequest(
+            f"share={text}: expected no times along these edge types, because the edges of a node "
+            "up to a time are not counted; give a number of neighbors as an integer"
+        )
+    return share
 
 
 def _decode_neighbor_read(schema: Schema, head: graphd_pb.NeighborsRequest) -> reads.EdgeReadParams:

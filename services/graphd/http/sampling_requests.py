@@ -22,6 +22,8 @@ NodeId = (
 """Id of a node: an integer or its digits as text, or the node's name in a space of string ids."""
 Count = Annotated[int, Field(strict=True, ge=0, lt=_MAX_COUNT)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1, lt=_MAX_COUNT)]
+Neighbors = Count | Annotated[float, Field(strict=True, gt=0, le=1)]
+"""Neighbors per node, or a share of each node's edges."""
 HopCount = Annotated[int, Field(strict=True, ge=-1, lt=_MAX_COUNT)]
 TypeNames = str | list[str] | None
 
@@ -275,8 +277,8 @@ class SampleNeighborsRequest(SampleRequest):
     NODE_IDS = ("nodes",)
     nodes: Nodes
     etypes: EdgeTypeNames = None
-    n: Count
-    """Number of neighbors per node."""
+    n: Neighbors
+    """Number of neighbors per node; a fraction: share of each node's edges, without replacement."""
     ntype: StartType = None
     weighted: Weighted = True
     weight: WeightName = ""
@@ -304,8 +306,8 @@ class SampleFanoutRequest(SampleRequest):
     NODE_IDS = ("nodes",)
     nodes: Nodes
     metapath: Metapath
-    fanouts: list[Count] = Field(min_length=1)
-    """Neighbors per node of each hop."""
+    fanouts: list[Neighbors] = Field(min_length=1)
+    """Neighbors per node of each hop; a fraction: share of each node's edges."""
     ntype: StartType = None
     weighted: Weighted = True
     weight: WeightName = ""

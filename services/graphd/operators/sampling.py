@@ -1,12 +1,13 @@
-"""Sampling: global draws of nodes and edges, neighbors, fanouts.
+"""Sampling: global draws of nodes and edges, and neighbors.
 
 Each operator is a pure function of (version, request, seed).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -365,9 +366,29 @@ class NeighborParams:
     want_weights: bool
     want_edge_ids: bool
     want_probabilities: bool
+    share: Fraction | None = None
+    """Share of each node's edges to sample in place of ``count``; `fanouts` follows it."""
     distinct_nodes: bool = False
     """Sample distinct neighbors instead of distinct edges."""
     temporal_filter: TemporalFilter | None = None
+
+
+def check_reply_size(params: NeighborParams, nodes: int) -> None:
+    """Raise InvalidRequest if the neighbors of a number of nodes do not fit into one reply."""
+    width = (
+        8
+        + 4 * (len(params.edge_types) > 1)
+        + 4 * params.want_weights
+        + 8 * params.want_edge_ids
+        + _PROBABILITY_BYTES * params.want_probabilities
+    )
+    width += 8 * (params.temporal_filter is not None and params.temporal_filter.head.want_times)
+    if params.count * nodes * width > REPLY_BYTES:
+        max_nodes = REPLY_BYTES // (width * max(params.count, 1))
+        raise InvalidRequest(
+            f"{params.count} neighbors of {nodes} nodes do not fit into one reply; request "
+            f"{max_nodes} nodes at a time"
+        )
 
 
 def sample_neighbors(
@@ -384,20 +405,7 @@ def sample_neighbors(
     ``positions`` is given. Part of the sampling contract: changing it changes results for a given
     seed.
     """
-    width = (
-        8
-        + 4 * (len(params.edge_types) > 1)
-        + 4 * params.want_weights
-        + 8 * params.want_edge_ids
-        + _PROBABILITY_BYTES * params.want_probabilities
-    )
-    width += 8 * (params.temporal_filter is not None and params.temporal_filter.head.want_times)
-    if params.count * len(nodes) * width > REPLY_BYTES:
-        max_nodes = REPLY_BYTES // (width * max(params.count, 1))
-        raise InvalidRequest(
-            f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; request "
-            f"{max_nodes} nodes at a time"
-        )
+    check_reply_size(params, len(nodes))
     head = storaged_pb.DrawNeighborsRequest(
         version_ref=context.version_ref(),
         edge_types=params.edge_types,
@@ -439,46 +447,6 @@ def sample_neighbors(
     )
 
 
-def sample_fanout(
-    context: RequestContext,
-    hops: Sequence[NeighborParams],
-    nodes: Ids,
-    node_type: int,
-    types: Types | None,
-) -> Sections:
-    """Sample hop after hop from the flattened result of the previous hop.
-
-    Sections are named ``name.hop``. The times of every hop are those of the start nodes. A hop
-    after the first one gives no neighbors if its edge types do not start at its nodes.
-    """
-    out: Sections = {}
-    path_count = 1
-    for h, hop in enumerate(hops):
-        if h and _is_dead_end(context.space, hop, node_type):
-            node_type, types = -1, np.full(len(nodes), -1, np.int32)
-        temporal_filter = (
-            None if hop.temporal_filter is None else hop.temporal_filter.repeat(path_count)
-        )
-        sections = sample_neighbors(
-            context, replace(hop, temporal_filter=temporal_filter), nodes, node_type, types
-        )
-        path_count *= hop.count
-        for name, array in sections.items():
-            out[f"{name}.{h}"] = array.reshape(-1)
-        nodes = out[f"ids.{h}"]
-        node_type, types = neighbor_types(context.space, hop, out.get(f"types.{h}"))
-    _check_size(out)
-    return out
-
-
-def _is_dead_end(space: SpaceRoute, hop: NeighborParams, node_type: int) -> bool:
-    """Return True if none of a hop's edge types starts at nodes of a type; -1 is any type."""
-    schema, out = space.schema, hop.direction == common_pb.OUT
-    edges = (schema.edge_types[edge_type] for edge_type in hop.edge_types)
-    starts = {schema.node_type_id(edge.src_type if out else edge.dst_type) for edge in edges}
-    return node_type >= 0 and node_type not in starts
-
-
 def neighbor_types(
     space: SpaceRoute, hop: NeighborParams, edge_types: Types | None
 ) -> tuple[int, Types | None]:
@@ -493,12 +461,3 @@ def neighbor_types(
         return type_ids.pop(), None
     # The extra last entry maps edge type -1 ("none") to node type -1.
     return -1, np.array([*ends, -1], np.int32)[edge_types]
-
-
-def _check_size(sections: Mapping[str, NDArray[Any]]) -> None:
-    total = sum(array.nbytes for array in sections.values())
-    if total > REPLY_BYTES:
-        raise InvalidRequest(
-            f"the fanout has {total:,} bytes: expected at most {REPLY_BYTES:,} in one reply; "
-            "start from fewer nodes at a time"
-        )

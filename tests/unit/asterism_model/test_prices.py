@@ -24,6 +24,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, STORE
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
+from graphd.routing.totals import VersionTotals
 from storaged import pricing, sampling
 from storaged.api.service import StoreService
 
@@ -321,6 +322,30 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
     ):
         handlers[path](Frame(head, {"ids": np.arange(11)}), CallContext.with_timeout(1))
     assert handled == [1]
+
+
+def test_prices_of_shares_are_bounds() -> None:
+    """A share is priced as one of all edges of its types, and checked when degrees are known."""
+    whole = SINGLE_VERSION.version()
+    counts = VersionTotals(parts=whole.schema.parts, part_totals=whole.totals)
+    edges = counts.edges([0])
+    assert edges > 10
+    neighbors = graphd_pb.SampleNeighborsRequest(edge_types=[0], share="0.1")
+    hops = [
+        graphd_pb.Hop(edge_types=[0], count=3),
+        graphd_pb.Hop(edge_types=[0], share="0.1"),
+    ]
+    most = -(-edges // 10)
+    for head, rows in (
+        (neighbors, 2 * most),
+        (graphd_pb.SampleFanoutRequest(hops=hops), 6 + 6 * most),
+    ):
+        price = graph_prices.price_request(head, {"nodes": 2}, counts=counts)
+        assert price is not None
+        assert (price.exact, price.rows) == (False, rows)
+        assert "0.1" in price.formula
+    with pytest.raises(InvalidRequest, match="share=2: expected a share of each node's edges"):
+        graph_prices.price_request(graphd_pb.SampleNeighborsRequest(share="2"), {"nodes": 2})
 
 
 def test_client_refuses_only_what_no_service_can_answer() -> None:
