@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -385,6 +386,18 @@ def test_edge_to_a_missing_node_is_corrupt(tmp_path: Path) -> None:
     graph.edges["user:knows:user"].dst[2] = 77
     with pytest.raises(Corrupt, match="77"):
         export.dgl(graph, tmp_path / "out", parts=2)
+
+
+def test_a_node_that_comes_twice_is_corrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the two rows are in different pieces of the scratch file."""
+    monkeypatch.setattr("asterism.export.scratch_files.PIECE_BYTES", 8)
+    graph = users()
+    nodes = graph.nodes["user"]
+    twice = replace(nodes, ids=np.where(nodes.ids == 7, 8, nodes.ids))
+    with pytest.raises(Corrupt, match="gives user 8 twice"):
+        export.dgl(replace(graph, nodes={"user": twice}), tmp_path / "out", parts=2)
 
 
 def test_a_number_beyond_int64_is_refused(tmp_path: Path) -> None:

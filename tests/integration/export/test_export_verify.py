@@ -221,6 +221,13 @@ def drop_last_outer_edge(graph: DglGraph) -> DglGraph:
     return replace(graph, relations=(changed,), edata=(shorter,))
 
 
+def exchange_ends_of_outer_edges(src: Any, dst: Any, graph: DglGraph) -> tuple[Any, Any]:
+    """Return the ends of edges with other destinations at the outer ones, of the same nodes."""
+    outer = np.flatnonzero(graph.edata[0]["inner_edge"].array() == 0)
+    dst[outer] = np.roll(dst[outer], 1)
+    return src, dst
+
+
 def give_node_two_owners(out: Path) -> None:
     """Give a node two owners: replace an id of part 0 by one of part 1 in each list."""
     other = read_tensors(out / "part1/orig_nids.dgl")["paper"][0]
@@ -275,6 +282,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "an outer edge that is missing": (
         lambda out: edit_graph(out / "part1/graph.dgl", drop_last_outer_edge),
         "HALO",
+    ),
+    "an outer edge into another node": (
+        lambda out: edit_graph(out / "part1/graph.dgl", ends_edit(exchange_ends_of_outer_edges)),
+        "they are not the same ones",
     ),
     "an edge from another node": (
         lambda out: edit_graph(

@@ -25,6 +25,7 @@ GROUPS = (
     "clients",
     "credentials",
     "files",
+    "exports",
 )
 """Modules of the catalogue; the mutants of each run in one process."""
 
