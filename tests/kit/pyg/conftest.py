@@ -41,6 +41,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="session")
+def example_cluster() -> Iterator[LocalCluster]:
+    """Three storageds for the examples, each of which loads a space of its own."""
+    with LocalCluster(storageds=3) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with asterism.open(tmp_path_factory.mktemp("embedded")) as client:
         load(client, tmp_path_factory.mktemp("rejects"))

@@ -8,12 +8,9 @@ from tests.kit.pyg import in_memory
 from tests.kit.shared import shared_or_skip
 
 
-def test_graphsage_on_cluster_matches_in_memory() -> None:
+def test_graphsage_on_cluster_matches_in_memory(example_cluster: LocalCluster) -> None:
     root = shared_or_skip("data", "cora")
-    with (
-        LocalCluster(storageds=3) as cluster,
-        graphsage.load(cluster.client(), root).pin() as graph,
-    ):
+    with graphsage.load(example_cluster.client(), root).pin() as graph:
         split_nodes = graphsage.splits(graph)
         assert [len(split_nodes[name]) for name in ("train", "val", "test")] == [140, 500, 1000]
         served = graphsage.train(graphsage.loader_factory(graph), split_nodes, seed=1, epochs=20)

@@ -10,12 +10,12 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.shared import shared_or_skip
 
 
-def test_weighted_negatives_model_finds_held_out_links() -> None:
+def test_weighted_negatives_model_finds_held_out_links(example_cluster: LocalCluster) -> None:
     split = links.split(shared_or_skip("data", "facebook"))
     assert not {tuple(pair) for pair in split.test.sort(1).values.tolist()} & {
         tuple(pair) for pair in split.train.tolist()
     }
-    with LocalCluster(storageds=3) as cluster, links.load(cluster.client(), split).pin() as graph:
+    with links.load(example_cluster.client(), split).pin() as graph:
         embeddings = links.train(graph, split, negatives="popular", epochs=1, seed=0)
     areas = [
         links.rank_accuracy(embeddings, split, non_links)

@@ -7,9 +7,9 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.shared import shared_or_skip
 
 
-def test_hetero_model_learns_regions_from_weighted_routes() -> None:
+def test_hetero_model_learns_regions_from_weighted_routes(example_cluster: LocalCluster) -> None:
     root = shared_or_skip("data", "openflights")
-    with LocalCluster(storageds=3) as cluster, routes.load(cluster.client(), root).pin() as graph:
+    with routes.load(example_cluster.client(), root).pin() as graph:
         airport_data = routes.split_airports(graph, root)
         assert not set(airport_data.train.tolist()) & set(airport_data.test.tolist())
         accuracy = routes.train(graph, airport_data, weight="weight", seed=0, epochs=4)

@@ -9,9 +9,9 @@ from examples import tastes
 from tests.kit.cluster import LocalCluster
 
 
-def test_recent_purchases_predict_next_and_leaks_inflate_auc() -> None:
+def test_recent_purchases_predict_next_and_leaks_inflate_auc(example_cluster: LocalCluster) -> None:
     shop = tastes.make_shop()
-    with LocalCluster(storageds=3) as cluster, tastes.load(cluster.client(), shop).pin() as graph:
+    with tastes.load(example_cluster.client(), shop).pin() as graph:
         models = {
             mode: tastes.train(graph, shop, mode, epochs=1, seed=0)
             for mode in tastes.SAMPLING_MODES

@@ -8,15 +8,12 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.shared import shared_or_skip
 
 
-def test_walk_embeddings_separate_links_from_non_links() -> None:
+def test_walk_embeddings_separate_links_from_non_links(example_cluster: LocalCluster) -> None:
     links, test_links, pages = deepwalk.split(shared_or_skip("data", "facebook"))
     assert not {tuple(pair) for pair in test_links.tolist()} & {
         tuple(pair) for pair in links.tolist()
     }
-    with (
-        LocalCluster(storageds=3) as cluster,
-        deepwalk.load(cluster.client(), links, pages).pin() as graph,
-    ):
+    with deepwalk.load(example_cluster.client(), links, pages).pin() as graph:
         assert sum(len(batch) for batch in graph.scan_edges("likes")) == 2 * len(links)
         embeddings = deepwalk.train(graph, pages, epochs=3, seed=1)
     assert deepwalk.roc_auc(embeddings, test_links, links) >= 0.9
