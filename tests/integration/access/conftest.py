@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.kit.access_cluster import AccessCluster
+from tests.kit.access import AccessCluster
 
 
 @pytest.fixture(scope="package")

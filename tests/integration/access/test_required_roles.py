@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit.access_cluster import AccessCluster, call_as
+from tests.kit.access import AccessCluster, call_as
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_access.requirements import REQUIREMENTS, Scope

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit.access_cluster import AccessCluster, principal
+from tests.kit.access import AccessCluster, principal
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.roles import EVERY_SPACE, Role
