@@ -795,14 +795,14 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "a node that is drawn twice draws once",
         "tempting",
-        SAMPLE,
+        "graphd.operators.fanouts",
         (
             (
                 "sections = sample_neighbors(context, replace(hop, "
                 "temporal_filter=temporal_filter), nodes, node_type, types)"
             ),
             (
-                "sections = sample_neighbors(context, replace(hop, "
+                "sections = sampling.sample_neighbors(context, replace(hop, "
                 "temporal_filter=temporal_filter), nodes, node_type, types, np.unique(nodes, "
                 "return_inverse=True)[1] if h else None)"
             ),
