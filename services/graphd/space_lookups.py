@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from asterism_access.guard import Call
+from asterism_access.guard import GuardedCall
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -35,7 +35,7 @@ class SpaceLookups:
         for known in (self._loads, self._jobs, self._pins):
             known.clear()
 
-    def space_of_load(self, load_id: int, call: Call) -> str:
+    def space_of_load(self, load_id: int, call: GuardedCall) -> str:
         """Return the space of a load; NotFound if there is none."""
 
         def find() -> str:
@@ -45,7 +45,7 @@ class SpaceLookups:
 
         return _remembered(self._loads, load_id, find)
 
-    def space_of_job(self, job_id: int, call: Call) -> str:
+    def space_of_job(self, job_id: int, call: GuardedCall) -> str:
         """Return the space of a job; NotFound if there is none."""
 
         def find() -> str:
@@ -55,7 +55,7 @@ class SpaceLookups:
 
         return _remembered(self._jobs, job_id, find)
 
-    def space_of_pin(self, pin_id: int, call: Call) -> str:
+    def space_of_pin(self, pin_id: int, call: GuardedCall) -> str:
         """Return the space of a pin; empty if there is none."""
 
         def find() -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from asterism_access import api_keys
-from asterism_access.guard import AccessGuard, Call
+from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.calls import (
     Handler,
@@ -401,11 +401,11 @@ def _guard(components: Components) -> AccessGuard:
             space = spaces.get(space_id)
         return "" if space is None else space.name
 
-    def space_of_load(load_id: int, call: Call) -> str:
+    def space_of_load(load_id: int, call: GuardedCall) -> str:
         with components.change_feed.lock:
             return components.catalog.loads.get(load_id).space
 
-    def space_of_pin(pin_id: int, call: Call) -> str:
+    def space_of_pin(pin_id: int, call: GuardedCall) -> str:
         return next((pin.space for pin in service.pins() if pin.pin_id == pin_id), "")
 
     return AccessGuard(
