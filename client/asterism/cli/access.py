@@ -174,8 +174,8 @@ def grant(
 ) -> None:
     """Grant a role in a space, in the place of the principal's role there.
 
-    A reader samples, a writer also writes, a builder also submits jobs and pins versions, and an
-    admin also grants roles and drops the space. An admin of '*' administers the cluster."""
+    A reader samples, a writer also writes, a builder also submits jobs, and an admin also grants
+    roles and drops the space. An admin of '*' administers the cluster."""
     command = command_context(context)
     with command.client() as client:
         granted = client.grant(principal, space, role)
