@@ -1,4 +1,4 @@
-"""Faults of clients: leases, versions seen, chunks, retries, hedged requests.
+"""Faults of clients: leases, versions seen, chunks, retries, hedges, keys and tickets.
 
 Each names the test that must fail with it.
 """
@@ -12,6 +12,7 @@ TRANSPORT_RETRY_BUDGET = "asterism.transport.retry_budget"
 CLIENT_STATE = "asterism.client_state"
 CALLS_PINS = "asterism.calls.pins"
 CALLS_LOADS = "asterism.calls.loads"
+CREDENTIALS = "asterism.transport.credentials"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -176,5 +177,38 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         test=f"{UNIT}/test_loads.py::test_digest_distinguishes_all_written_content",
         reason="assert 8 == 9",
+    ),
+    change(
+        "a key in every pickle",
+        "tempting",
+        CREDENTIALS,
+        ("isinstance(self._source, str | _MissingKey)", "isinstance(self._source, _MissingKey)"),
+        test=f"{UNIT}/test_client_credentials.py::test_other_pickles_read_the_environment_again",
+        reason="DID NOT RAISE",
+    ),
+    change(
+        "a token that is asked for once",
+        "tempting",
+        CREDENTIALS,
+        ("if text != self._sent[0] or not text:", "if not self._sent[0]:"),
+        test=f"{UNIT}/test_client_credentials.py::test_a_function_gives_a_token_for_each_request",
+        reason="At index 1 diff: 'Bearer one' != 'Bearer two'",
+    ),
+    change(
+        "a refused ticket that stays",
+        "tempting",
+        "graphd.in_process",
+        ("if self._ticket == refused:", "if not self._ticket:"),
+        test="tests/unit/graphd/test_in_process.py::test_a_refused_ticket_is_replaced_once",
+        reason="Unauthenticated",
+    ),
+    change(
+        "a ticket that is renewed with every route",
+        "tempting",
+        "graphd.in_process",
+        ("if not self._ticket or time.monotonic() >= self._renew_ticket_at:", "if True:"),
+        test="tests/unit/graphd/test_in_process.py::"
+        "test_a_ticket_is_renewed_at_half_of_its_validity",
+        reason="assert 'two' == 'one'",
     ),
 )
