@@ -324,6 +324,7 @@ class _Writer:
         """Line feed if the file ends with a torn line."""
         try:
             self._file, self._size = self._open()
+            self._sync_folder()
         except OSError as error:
             raise InvalidRequest(
                 f"audit_file={str(path)!r}: {_reason(error)}; expected a file that this daemon can "
@@ -428,6 +429,10 @@ class _Writer:
         file, size = self._open()
         os.close(self._file)
         self._file, self._size, self._separator = file, size, b""
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        """Make the names of new and renamed files durable."""
         folder = os.open(self._path.parent, os.O_RDONLY)
         try:
             _fsync(folder)
@@ -449,20 +454,24 @@ class TornLine:
 def read_audit_log(path: Path) -> Iterator[AuditRecord | TornLine]:
     """Yield the records of an audit log, oldest first; a `TornLine` in place of a torn one.
 
+    If files are rotated meanwhile, some records may be missing or come twice.
+
     Raises
     ------
     InvalidRequest
         If the file of the log cannot be read.
     """
-    older = itertools.takewhile(
-        Path.exists, (_numbered(path, number) for number in itertools.count(1))
+    older = list(
+        itertools.takewhile(Path.exists, (_numbered(path, number) for number in itertools.count(1)))
     )
-    for file in [*reversed(list(older)), path]:
+    for file in [*reversed(older), path]:
         try:
             with file.open("rb") as lines:
                 for number, line in enumerate(lines, 1):
                     yield _parse(line) or TornLine(file, number, not line.endswith(b"\n"))
         except OSError as error:
+            if older and isinstance(error, FileNotFoundError):  # it is being rotated
+                continue
             raise InvalidRequest(
                 f"path={str(file)!r}: {_reason(error)}; expected the file of an audit log"
             ) from error

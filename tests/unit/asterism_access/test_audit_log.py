@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit.small_disk import small_disk
+from tests.kit.syscalls import Durability, Syscalls
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.audit_log import (
@@ -237,6 +238,57 @@ def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
     last = list(read_audit_log(path))[-1]
     assert isinstance(last, AuditRecord)
     assert last.detail == "after the kill"
+
+
+DURABLE_WRITER = """
+import sys, time
+from pathlib import Path
+from asterism_access.audit_log import AuditLog
+from asterism_access.principals import LOCAL
+
+log = AuditLog(Path(sys.argv[1]), 5000, 4)
+for number in range(100):
+    log.record(LOCAL, method="m", detail=f"{number}", deadline=time.monotonic() + 600)
+    time.sleep(0.002)
+sys.stdin.read()
+"""
+
+
+def test_records_survive_a_power_failure_a_second_later(tmp_path: Path) -> None:
+    root = tmp_path / "logs"
+    root.mkdir()
+    calls = Syscalls(root, tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", DURABLE_WRITER, str(root / "audit")],
+        stdin=subprocess.PIPE,
+        env={**os.environ, **calls.environment},  # noqa: TID251
+    )
+
+    def losses() -> list[str]:
+        durability = Durability(calls.events(), root)
+        return [loss for file in root.iterdir() for loss in durability.losses(file)]
+
+    try:
+        wait_until(
+            lambda: (root / "audit.3").exists() and details(root / "audit")[-1:] == ["99"],
+            "all records are written",
+            ignored=AssertionError,
+        )
+        wait_until(lambda: not losses(), lambda: f"nothing is lost: {losses()}")
+    finally:
+        process.communicate(timeout=HANG_S)
+    syncs = [event for event in calls.events() if event.call == "sync"]
+    rotations = [event for event in calls.events() if event.other.endswith("audit.1")]
+    seconds = (syncs[-1].end_ns - syncs[0].begin_ns) / 1e9
+    assert len(syncs) <= 3 * len(rotations) + seconds + 4, "one a second, apart from rotations"
+
+
+def test_a_log_is_readable_in_the_middle_of_a_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    with audit_log(path) as (log, _):
+        record(log, "before")
+    path.rename(tmp_path / "audit.1")
+    assert details(path) == ["before"]
 
 
 def test_two_processes_do_not_share_a_file(tmp_path: Path) -> None:
