@@ -127,6 +127,16 @@ def test_unfinished_export_needs_resume_or_overwrite(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_interrupted_export_of_other_content_is_not_resumed(tmp_path: Path) -> None:
+    out, flat = tmp_path / "out", graph()
+    with pytest.raises(Unavailable):
+        export.dgl(failing_graph(flat, "user:knows:user"), out, parts=3, resume=True)
+    state_file = tmp_path / "out.partial/state.json"
+    state_file.write_text(json.dumps(json.loads(state_file.read_text()) | {"digest": "another"}))
+    with pytest.raises(Conflict, match="expected the content that the interrupted export read"):
+        export.dgl(flat, out, parts=3, resume=True)
+
+
 def test_concurrent_export_to_one_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "out.partial"
     folder.mkdir()
