@@ -214,3 +214,13 @@ def test_mixed_labels_are_numbered_in_the_order_of_the_object() -> None:
     src, dst = tables.edges[0].ends(0, 2)
     assert (src.tolist(), dst.tolist()) == ([0, 1], [1, 2])
     assert read_tables(nx.path_graph(4), ReadOptions()).names == {}
+
+
+def test_floats_are_labels_like_any_other() -> None:
+    """As in NetworkX, 1.0 and 1 are one node."""
+    tables = read_tables(nx.DiGraph([(0.5, 1.0), (1, 2.5)]), ReadOptions())
+    assert tables.names["node"].tolist() == [0.5, 1.0, 2.5]
+    src, dst = tables.edges[0].ends(0, 2)
+    assert (src.tolist(), dst.tolist()) == ([0, 1], [1, 2])
+    whole = read_tables(nx.DiGraph([(0.0, 1.0), (1.0, 2.0)]), ReadOptions())
+    assert whole.names["node"].tolist() == [0.0, 1.0, 2.0]
