@@ -109,11 +109,18 @@ def disk_rows(hosts: Sequence[metad_pb.Host]) -> list[views.DiskRow]:
 def memory_rows(hosts: Sequence[metad_pb.Host], limit: int) -> list[views.MemoryRow]:
     """Return the online daemons that use the largest shares of their memory, largest first.
 
-    Daemons that do not report their memory are left out.
+    Daemons that do not report their memory are left out. Those of one process share a row.
     """
-    rows = [
-        views.MemoryRow(
-            role="storaged" if host.role == metad_pb.STORAGED else "graphd",
+    found: dict[tuple[str, str], views.MemoryRow] = {}
+    for host in hosts:
+        if not host.online or not host.resources.memory_bytes:
+            continue
+        row = views.MemoryRow(
+            role="all"
+            if host.address.endswith(":0")
+            else "storaged"
+            if host.role == metad_pb.STORAGED
+            else "graphd",
             address=display_address(host.address),
             used_bytes=host.resources.memory_bytes,
             total_bytes=host.resources.memory_total_bytes,
@@ -121,9 +128,8 @@ def memory_rows(hosts: Sequence[metad_pb.Host], limit: int) -> list[views.Memory
                 host.resources.memory_bytes, host.resources.memory_total_bytes
             ),
         )
-        for host in hosts
-        if host.online and host.resources.memory_bytes
-    ]
+        found[row.role, row.address] = row
+    rows = list(found.values())
     rows.sort(
         key=lambda row: (
             -row.used_bytes / row.total_bytes if row.total_bytes else 0.0,

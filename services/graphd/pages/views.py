@@ -421,7 +421,8 @@ class DiskRow(PageModel):
 class MemoryRow(PageModel):
     """Memory of an online daemon's own process."""
 
-    role: Literal["storaged", "graphd"]
+    role: Literal["storaged", "graphd", "all"]
+    """``"all"``: the process of an embedded or standalone service has all daemons."""
     address: str
     used_bytes: int
     total_bytes: int

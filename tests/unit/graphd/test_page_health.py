@@ -141,3 +141,19 @@ def test_memory_is_of_online_daemons_fullest_first() -> None:
     ]
     assert [row.role for row in rows] == ["storaged", "storaged", "storaged", "graphd"]
     assert [row.address for row in memory_rows(hosts, limit=2)] == ["s1:9779", "s0:9779"]
+
+
+def test_daemons_of_one_process_share_a_row_of_memory() -> None:
+    hosts = [
+        metad_pb.Host(
+            uuid=uuid,
+            role=role,
+            address="standalone:0",
+            online=True,
+            resources=metad_pb.HostResources(memory_bytes=30, memory_total_bytes=100),
+        )
+        for uuid, role in (("s", metad_pb.STORAGED), ("g", metad_pb.GRAPHD))
+    ]
+    assert [(row.role, row.address, row.used_bytes) for row in memory_rows(hosts, limit=10)] == [
+        ("all", "in this process", 30)
+    ]

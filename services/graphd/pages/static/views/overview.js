@@ -91,10 +91,10 @@ export function render(data) {
         rows: data.memory,
         key: (host) => `${host.role}-${host.address}`,
         columns: [
-          { label: "Daemon", head: true, cell: (host) => [host.address, h("span", { class: "under" }, host.role)] },
+          { label: "Daemon", head: true, cell: (host) => [host.address, host.role !== "all" && h("span", { class: "under" }, host.role)] },
           { label: "Memory", number: true, cell: (host) => bytes(host.used_bytes) },
           { label: "Size", number: true, cell: (host) => (host.total_bytes ? bytes(host.total_bytes) : "–") },
-          { label: "Used", cell: (host) => (host.total_bytes ? usage(host.used_bytes / host.total_bytes, `used share of the memory of ${host.role} ${host.address}`, host.nearly_full) : "–") },
+          { label: "Used", cell: (host) => (host.total_bytes ? usage(host.used_bytes / host.total_bytes, `used share of the memory ${host.role === "all" ? "" : `of ${host.role} `}${host.address}`, host.nearly_full) : "–") },
         ],
       }),
     h("h2", null, "Jobs"),
