@@ -13,7 +13,7 @@ from tests.kit.pyg_env import Outcomes
 from tests.kit.waiting import HANG_S
 
 # The first requested test of these modules runs all of them together.
-pytestmark = [pytest.mark.pyg, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.pyg, pytest.mark.timeout(3000)]
 LOADERS = (
     "loaders.py",
     "timed.py",
@@ -48,7 +48,7 @@ def outcomes(
     modules = [*LOADERS, *EXAMPLES, "objects.py", *(["saints.py"] if has_torch_sparse else [])]
     more = [str(pyg_env.SCRIPTS / name) for name in modules[1:]]
     return pyg_env.run_tests(
-        pyg_python, modules[0], *more, home=tmp_path_factory.mktemp("pyg"), timeout_s=2100.0
+        pyg_python, modules[0], *more, home=tmp_path_factory.mktemp("pyg"), timeout_s=2700.0
     )
 
 
