@@ -54,7 +54,7 @@ def _run_tests(mutants: Sequence[Mutant]) -> int:
     """Print a row per mutant that a test must reject; return the number of failures."""
     if not mutants:
         return 0
-    runner.prepare_tests()
+    runner.prepare_tests(mutant.test for mutant in mutants)
     return sum(_print_mutant(mutant) for mutant in mutants)
 
 

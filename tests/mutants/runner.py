@@ -15,7 +15,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -34,6 +34,8 @@ SCALE = 0.1
 _SOURCE_FOLDERS = ("services", "client", "proto")
 _IMPORTS_OF_TESTS = ("asterism_standalone.app", "asterism.saint")
 """Modules that most tests of services import, imported once for all of them."""
+_UNIT_TESTS = "tests/unit/"
+"""Prefix of tests that start no daemons."""
 _PYTEST_OPTIONS = (
     *("-vv", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"),
     # The imports above have already imported these plugins.
@@ -69,13 +71,14 @@ def prepare_checks() -> None:
     importlib.import_module("tests.distributions.checks")
 
 
-def prepare_tests() -> None:
-    """Import the modules that tests of services use, and start the zygote."""
+def prepare_tests(node_ids: Iterable[str]) -> None:
+    """Import the modules that tests of services use; start the zygote if one starts daemons."""
     _add_source_folders()
     for name in _IMPORTS_OF_TESTS:
         importlib.import_module(name)
     importlib.import_module("tests.kit.reaper").start()
-    importlib.import_module("tests.kit.zygote").ZYGOTE.share()
+    if not all(node_id.startswith(_UNIT_TESTS) for node_id in node_ids):
+        importlib.import_module("tests.kit.zygote").ZYGOTE.share()
 
 
 def _undecorated(function: Callable[..., object]) -> Callable[..., object]:
