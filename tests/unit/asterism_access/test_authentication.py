@@ -265,6 +265,19 @@ def test_tokens_are_refused_without_an_issuer(cluster: Cluster) -> None:
         ("Bearer \udcff", "expected 'Bearer' and a credential of at most 16384 ASCII characters"),
         ("Bearer " + "a" * 16385, "expected 'Bearer' and a credential of at most 16384 ASCII"),
     ],
+    ids=[
+        "none",
+        "basic",
+        "bare key",
+        "no space",
+        "no credential",
+        "blank",
+        "word",
+        "four parts",
+        "accent",
+        "surrogate",
+        "long",
+    ],
 )
 def test_other_headers_are_refused_without_being_shown(
     cluster: Cluster, authorization: str, reason: str
