@@ -23,7 +23,7 @@ from asterism_graphkit.operators import khop, layers
 from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import induced_subgraphs, reads, sampling, subgraphs
+from graphd.operators import fanouts, induced_subgraphs, reads, sampling, subgraphs
 from graphd.operators import layers as layer
 from storaged import sampling as draw
 
@@ -252,7 +252,7 @@ def fanouts_carry_the_probability_of_each_step(scale: float) -> None:
             )
             for h, types in enumerate(((0,), (0, 1)))
         ]
-        reply = sampling.sample_fanout(_context(), hops, np.zeros(n, np.int64), 0, None)
+        reply = fanouts.sample_fanout(_context(), hops, np.zeros(n, np.int64), 0, None)
         first = orders(_weights_of(0, (0,), uniform=uniform), 2, replace=replace)
         label = f"fanouts, uniform={uniform}, replace={replace}"
         expected: Distribution = {}

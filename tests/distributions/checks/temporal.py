@@ -19,7 +19,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators.khop import HopFanout
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import sampling, subgraphs, temporal
+from graphd.operators import fanouts, sampling, subgraphs, temporal
 from graphd.operators.subgraphs import SubgraphParams
 from storaged import sampling as draw
 
@@ -476,7 +476,7 @@ def node_times_hold_for_their_draws(scale: float) -> None:
             for h, types in enumerate(((0,), second))
         ]
         replies = [
-            sampling.sample_fanout(request_context(version, hosts), hops, np.arange(60), 0, None)
+            fanouts.sample_fanout(request_context(version, hosts), hops, np.arange(60), 0, None)
             for hosts in (1, *HOSTS)
         ]
         require(

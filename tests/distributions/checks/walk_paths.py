@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators import khop, layers
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import induced_subgraphs, reads, sampling, subgraphs, walks
+from graphd.operators import fanouts, induced_subgraphs, reads, sampling, subgraphs, walks
 from graphd.operators import layers as layer
 from storaged import sampling as draw
 
@@ -291,7 +291,7 @@ def fanouts_draw_separately_for_each_position(scale: float) -> None:
             for h, (types, count) in enumerate((((0,), 2), ((0, 1), 1)))
         ]
         replies = [
-            sampling.sample_fanout(
+            fanouts.sample_fanout(
                 request_context(small_graph(), hosts), hops, np.zeros(n, np.int64), 0, None
             )
             for hosts in (1, 3)
