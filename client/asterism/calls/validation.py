@@ -4,8 +4,10 @@ Every error shows the value."""
 
 from __future__ import annotations
 
+import operator
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -460,6 +462,8 @@ def neighbors_per_node(argument: str, value: float, *, replace: bool) -> tuple[i
     A float is the decimal that its text shows: 0.1 is exactly a tenth.
     """
     if not isinstance(value, float | np.floating):
+        with suppress(TypeError):  # scalars of training frameworks are integers too
+            value = value if isinstance(value, bool) else operator.index(value)
         return count(argument, value), ""
     text = str(value)
     parse_share(argument, text)

@@ -338,3 +338,23 @@ def test_invalid_numbers_are_refused_with_the_value(
 ) -> None:
     with pytest.raises(InvalidRequest, match=str(value)):
         check(value)
+
+
+def test_a_float_is_a_share_and_other_scalars_are_counts() -> None:
+    class Scalar:
+        def __index__(self) -> int:
+            return 4
+
+    scalar: Any = Scalar()
+    for value, expected in (
+        (3, (3, "")),
+        (np.int16(3), (3, "")),
+        (scalar, (4, "")),
+        (0.1, (0, "0.1")),
+        (np.float32(0.1), (0, "0.1")),
+        (1.0, (0, "1.0")),
+    ):
+        assert validation.neighbors_per_node("n", value, replace=False) == expected
+    for value in (True, "3", None, np.zeros(2)):
+        with pytest.raises(InvalidRequest, match=r"n=.*: expected an integer"):
+            validation.neighbors_per_node("n", value, replace=False)
