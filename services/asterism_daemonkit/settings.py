@@ -163,8 +163,15 @@ class DaemonSettings(BaseSettings):
             return None
         tokens = None
         if self.token_issuer:
-            # Only here: PyJWT takes 30 ms to import, and most clusters use no tokens.
-            from asterism_access.tokens import TokenVerifier
+            # Only here: PyJWT is in an extra, as most clusters use no tokens.
+            try:
+                from asterism_access.tokens import TokenVerifier
+            except ImportError as error:
+                raise InvalidRequest(
+                    f"token_issuer={self.token_issuer!r}: expected PyJWT, which verifies tokens "
+                    f"({error}); run `pip install 'asterism-graph[oidc]'`, or build the image with "
+                    "the extra `oidc`"
+                ) from error
 
             tokens = TokenVerifier(self)
         return AccessControl(ClusterKey(self.cluster_key_file), tokens, role)

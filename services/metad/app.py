@@ -200,6 +200,8 @@ class Metad:
     access_control : AccessControl, optional
         Authenticates callers; handlers then check their roles. Default: every caller may do
         everything, and API keys cannot be created.
+    generate_api_key : callable, optional
+        Returns a new API key. Default: `api_keys.generate` with access control, else a refusal.
 
     Raises
     ------
@@ -215,8 +217,11 @@ class Metad:
         *,
         tls: DaemonTls | None = None,
         access_control: AccessControl | None = None,
+        generate_api_key: ApiKeyGenerator | None = None,
     ) -> None:
         self.settings, self._tls = settings, tls
+        if generate_api_key is None:
+            generate_api_key = _refuse_api_key if access_control is None else api_keys.generate
         self._identity = open_folder(settings.data, "metad")
         with ExitStack() as undo:
             undo.callback(self._identity.release)
@@ -229,9 +234,7 @@ class Metad:
                     uuid=self._identity.uuid,
                     accept_other_folder=self._identity.incarnation == 1,
                     clock=steady_clock(),
-                    generate_api_key=_refuse_api_key
-                    if access_control is None
-                    else api_keys.generate,
+                    generate_api_key=generate_api_key,
                 )
             except (Corrupt, Conflict) as error:
                 path = str(settings.data / "catalog")

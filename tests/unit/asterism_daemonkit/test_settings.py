@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from tests.kit.certificates import Authority
 
+from asterism_access.cluster_key import create_key_file
 from asterism_daemonkit.settings import DaemonSettings, split_address
 from asterism_proto.errors import InvalidRequest
 
@@ -77,3 +79,19 @@ def test_flags_show_files_of_tls_not_their_content(tmp_path: Path) -> None:
     assert settings.flags()["tls_key"] == str(files.key)
     assert "PRIVATE" not in str(settings.flags())
     assert DaemonSettings.read([]).tls() is None
+
+
+def test_an_issuer_needs_the_extra_that_verifies_tokens(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module in ("asterism_access.tokens", "asterism_access.issuer_keys"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    create_key_file(tmp_path / "cluster.key")
+    settings = DaemonSettings(
+        cluster_key_file=str(tmp_path / "cluster.key"),
+        token_issuer="https://login.example.com",
+        token_audience="asterism",
+    )
+    with pytest.raises(InvalidRequest, match=r"pip install 'asterism-graph\[oidc\]'"):
+        settings.access_control("graphd")
