@@ -26,6 +26,7 @@ from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed_access import FollowedAccess
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.metrics import Metrics
@@ -142,16 +143,24 @@ class Graphd:
         self._guard: AccessGuard | None = None
         self._authenticate = None
         if access_control is not None:
-            self._guard = guard = AccessGuard(
+            self._guard = AccessGuard(
                 space_name=self._space_name,
                 space_of_load=self._lookups.space_of_load,
                 space_of_job=self._lookups.space_of_job,
                 space_of_pin=self._lookups.space_of_pin,
             )
-            self.graph_handlers = guard.wrap_all(GRAPH, self.graph_handlers)
-            self.catalog_handlers = guard.wrap_all(CATALOG, self.catalog_handlers)
-            self.access_handlers = guard.wrap_all(ACCESS, self.access_handlers)
             self._authenticate = access_control.authenticate(self.access.state)
+        self._checks = checks = HandlerChecks(
+            settings,
+            metrics=self.metrics,
+            daemon="graphd",
+            guard=self._guard,
+            state=self.access.state,
+            space_name=self._space_name,
+        )
+        self.graph_handlers = checks.wrap_all(GRAPH, self.graph_handlers)
+        self.catalog_handlers = checks.wrap_all(CATALOG, self.catalog_handlers)
+        self.access_handlers = checks.wrap_all(ACCESS, self.access_handlers)
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers, **self.access_handlers}
         self._followed = FollowedCatalog(None)
         self._resource_meter = ResourceMeter(None)
@@ -203,6 +212,7 @@ class Graphd:
             queue=settings.grpc_queue,
             metrics=self.metrics,
             tls=self._tls,
+            share_of=self._checks.share_of,
             authenticate=self._authenticate,
         )
         self.grpc_port = self._grpc.start()
@@ -286,6 +296,7 @@ class Graphd:
             self._pages.stop()
         self._heartbeat.stop()
         self._hosts.close()
+        self._checks.close()
 
     def status(self) -> dict[str, Any]:
         """Return the known spaces with their newest versions, and the storageds.

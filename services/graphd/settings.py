@@ -8,11 +8,12 @@ from __future__ import annotations
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from asterism_daemonkit.audit_settings import AuditSettings
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
 
 
-class GraphdSettings(RequestLimits, DaemonSettings):
+class GraphdSettings(RequestLimits, AuditSettings, DaemonSettings):
     """Settings of a graphd. It is stateless: ``data`` is not used."""
 
     model_config = SettingsConfigDict(

@@ -21,6 +21,7 @@ from asterism_daemonkit.calls import (
 )
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
+from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
@@ -251,14 +252,24 @@ class Metad:
         self._guard: AccessGuard | None = None
         self._authenticate = None
         if access_control is not None:
-            self._guard = guard = _guard(self.components)
-            self.handlers = guard.wrap_all({**CATALOG, **ACCESS}, self.handlers) | (
-                guard.wrap_all(HEARTBEATS, self.handlers)
-            )
+            self._guard = _guard(self.components)
             self._authenticate = access_control.authenticate(
                 self.components.desired_state.access_state
             )
         self.metrics = Metrics("metad")
+        self._checks = HandlerChecks(
+            settings,
+            metrics=self.metrics,
+            daemon="metad",
+            guard=self._guard,
+            state=self.components.desired_state.access_state,
+            space_name=partial(_space_name, self.components),
+        )
+        self.handlers = {
+            path: handler
+            for methods in (CATALOG, ACCESS, HEARTBEATS)
+            for path, handler in self._checks.wrap_all(methods, self.handlers).items()
+        }
         self._add_gauges()
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
@@ -292,6 +303,7 @@ class Metad:
             metrics=self.metrics,
             options=FIXED_WINDOW_OPTIONS,
             tls=self._tls,
+            share_of=self._checks.share_of,
             authenticate=self._authenticate,
         )
         self._http = HttpServer(
@@ -355,6 +367,7 @@ class Metad:
         if self._http is not None:
             self._http.stop()
         self.components.maintenance.stop()
+        self._checks.close()
         self._store.close()
         self._identity.release()
 
@@ -397,12 +410,7 @@ class Metad:
 
 def _guard(components: Components) -> AccessGuard:
     """Return the guard of metad's handlers, which looks ids up in the catalog."""
-    service, spaces = components.service, components.catalog.spaces
-
-    def space_name(space_id: int) -> str:
-        with components.change_feed.lock:
-            space = spaces.get(space_id)
-        return "" if space is None else space.name
+    service = components.service
 
     def space_of_load(load_id: int, call: GuardedCall) -> str:
         with components.change_feed.lock:
@@ -412,11 +420,17 @@ def _guard(components: Components) -> AccessGuard:
         return next((pin.space for pin in service.pins() if pin.pin_id == pin_id), "")
 
     return AccessGuard(
-        space_name=space_name,
+        space_name=partial(_space_name, components),
         space_of_load=space_of_load,
         space_of_job=lambda job_id, call: service.job(job_id).space,
         space_of_pin=space_of_pin,
     )
+
+
+def _space_name(components: Components, space_id: int) -> str:
+    with components.change_feed.lock:
+        space = components.catalog.spaces.get(space_id)
+    return "" if space is None else space.name
 
 
 def _refuse_api_key() -> GeneratedApiKey:

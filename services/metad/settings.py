@@ -7,13 +7,14 @@ from pathlib import Path
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from asterism_daemonkit.audit_settings import AuditSettings
 from asterism_daemonkit.settings import DaemonSettings
 from asterism_io.allowed_addresses import AllowedAddresses
 from metad.catalog.pins import PinLimits
 from metad.model.jobs import JobPolicy
 
 
-class MetadSettings(DaemonSettings):
+class MetadSettings(AuditSettings, DaemonSettings):
     """Settings of a metad."""
 
     model_config = SettingsConfigDict(env_prefix="ASTERISM_METAD_")

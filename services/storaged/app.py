@@ -18,6 +18,7 @@ from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.followed_access import FollowedAccess
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.metrics import Metrics
@@ -196,9 +197,16 @@ class Storaged:
         self.handlers: dict[str, Handler] = with_price_checks(
             service.handlers, settings.limits, self._local_spaces.version
         )
-        if access_control is not None:  # before prices, which read the version that is named
-            guard = AccessGuard(space_name=lambda space_id: self._space_names.get(space_id, ""))
-            self.handlers = guard.wrap_all(STORE, self.handlers)
+        # Roles are checked before prices, which read the version that is named.
+        self._checks = HandlerChecks(
+            settings,
+            metrics=self.metrics,
+            daemon="storaged",
+            guard=None if access_control is None else AccessGuard(space_name=self._space_name),
+            state=self._access.state,
+            space_name=self._space_name,
+        )
+        self.handlers = self._checks.wrap_all(STORE, self.handlers)
         self._heartbeats = HeartbeatClient(
             metad=metad,
             role=metad_pb.STORAGED,
@@ -318,6 +326,7 @@ class Storaged:
                 queue=settings.grpc_queue,
                 metrics=self.metrics,
                 tls=self._tls,
+                share_of=self._checks.share_of,
                 authenticate=self._authenticate,
             )
             self._stream.start()
@@ -328,6 +337,7 @@ class Storaged:
             queue=settings.grpc_queue,
             metrics=self.metrics,
             tls=self._tls,
+            share_of=self._checks.share_of,
             authenticate=self._authenticate,
         )
         self.grpc_port = self._grpc.start()
@@ -360,6 +370,7 @@ class Storaged:
             self._stream.stop(self._settings.stop_grace_s)
         if self._http is not None:
             self._http.stop()
+        self._checks.close()
         self._heartbeats.stop()
         self._scrubber.stop()
         self._version_loader.stop()
@@ -403,6 +414,9 @@ class Storaged:
             "leased": self._heartbeats.has_lease(),
             "lease_left_s": round(self._heartbeats.lease_remaining_s(), 3),
         }
+
+    def _space_name(self, space_id: int) -> str:
+        return self._space_names.get(space_id, "")
 
     def _owner(self, space_id: int) -> DatabaseOwner:
         return DatabaseOwner(

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from asterism_daemonkit.audit_settings import AuditSettings
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
 from asterism_io.allowed_addresses import AllowedAddresses
@@ -15,7 +16,7 @@ from asterism_io.remote_storage import REMOTE_TIMEOUT_S
 from storaged.paths import DataPaths
 
 
-class StoragedSettings(RequestLimits, DaemonSettings):
+class StoragedSettings(RequestLimits, AuditSettings, DaemonSettings):
     """Settings of a storaged."""
 
     model_config = SettingsConfigDict(env_prefix="ASTERISM_STORAGED_", cli_prog_name="storaged")

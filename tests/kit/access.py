@@ -52,6 +52,7 @@ class AccessCluster:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         create_key_file(folder / "cluster.key")
         self.key = ClusterKey(str(folder / "cluster.key"))
         self.metad = Metad(
@@ -150,6 +151,7 @@ class AccessCluster:
             "http_listen": "127.0.0.1:0",
             "heartbeat_interval_s": 0.1,
             "poll_wait_s": 0.5,
+            "audit_file": str(folder.parent / f"{folder.name}.jsonl"),
         }
 
     def _missing(self) -> list[str]:

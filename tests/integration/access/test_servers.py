@@ -12,10 +12,11 @@ import pytest
 from tests.kit.access import AccessCluster, principal
 from tests.kit.waiting import HANG_S, wait_until
 
+from asterism_access.audit_log import AuditRecord, read_audit_log
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.tcp_client import TcpTransport
-from asterism_proto.errors import AsterismError, Forbidden, Unauthenticated
+from asterism_proto.errors import AsterismError, Forbidden, QuotaExceeded, Unauthenticated
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS, STORE
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -195,3 +196,34 @@ def test_a_new_role_holds_for_the_next_call(cluster: AccessCluster) -> None:
         cluster.create_key("nora", bank=Role.READER)
         assert [space.name for space in client.spaces()] == ["shop", "bank"]
     wait_until(lambda: not cluster.graphd.ready(), "the graphd stays ready")
+
+
+def test_limits_and_the_audit_log_hold_for_every_handler(cluster: AccessCluster) -> None:
+    key = cluster.create_key("lena", shop=Role.WRITER)
+    root = RemoteTransport(cluster.address, credentials=cluster.root)
+    with cluster.connect(key) as client:
+        graph = client.graph("shop")
+        graph.sample_nodes(3, "n", seed=1)
+        load = client.begin_load("shop", source="audited")
+        load.abandon()
+        with pytest.raises(Forbidden):
+            client.drop_space("bank")
+        limits = metad_pb.AccessLimits(principal="lena", space="*", rows_per_s=1)
+        root.call(ACCESS["set_access_limits"], limits, HANG_S)
+        graph.sample_nodes(1000, "n", seed=1)  # more than a second's rows, which the next call pays
+        with pytest.raises(QuotaExceeded, match="'lena'"):
+            graph.sample_nodes(1000, "n", seed=1)
+    root.close()
+
+    def audited() -> dict[tuple[str, str], str]:
+        log = read_audit_log(cluster.folder / "graphd.jsonl")
+        return {
+            (record.method, record.space): record.outcome
+            for record in log
+            if isinstance(record, AuditRecord) and record.principal == "lena"
+        }
+
+    wait_until(lambda: ("DropSpace", "bank") in audited(), "the audit log is written")
+    assert audited()["BeginLoad", "shop"] == "OK"
+    assert audited()["DropSpace", "bank"] == "Forbidden"
+    assert ("SampleNodes", "shop") not in audited()
