@@ -49,7 +49,7 @@ def arguments(data: st.DataObject, name: str) -> dict[str, Any]:
                 (0, data.draw(st.integers(0, 1)), data.draw(NUMBERS), data.draw(counts))
                 for _ in range(2)
             ]
-        elif parameter in ("counts", "widths") or (parameter == "types" and name == "fanout"):
+        elif parameter in ("counts", "widths") or (parameter == "types" and name == "fanout_price"):
             values[parameter] = data.draw(st.lists(st.integers(0, 1 << 20), min_size=2, max_size=2))
         elif parameter in ("alpha", "epsilon"):
             values[parameter] = data.draw(st.floats(1e-9, 1.0))
