@@ -104,6 +104,7 @@ ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
     "str | None": ArgumentType(exact=frozenset({str, type(None)}), convert=_text),
     "int": ArgumentType(exact=frozenset({int}), convert=_integer),
     "Sequence[int]": _LIST,
+    "Sequence[float]": _LIST,
     "Sequence[int] | None": _LIST_OR_NONE,
     "Sequence[int] | Mapping[str, Sequence[int]]": _LIST_OR_MAPPING,
     "Sequence[Names]": _LIST,

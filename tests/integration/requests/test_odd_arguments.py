@@ -182,6 +182,14 @@ EULER_CALLS: Mapping[str, Mapping[str, Any]] = {
 }
 """Valid arguments of every operator of Euler."""
 CLIENT_CALLS: Mapping[str, Mapping[str, Any]] = {
+    "access_limits": {},
+    "api_keys": {},
+    "create_api_key": {"principal": "alice"},
+    "grant": {"principal": "alice", "space": "cases", "role": "reader"},
+    "grants": {"principal": "alice"},
+    "revoke": {"principal": "alice", "space": "cases"},
+    "revoke_api_key": {"key_id": "abcdefghijkl"},
+    "set_access_limits": {"principal": "alice", "space": "cases", "calls_per_s": 10.0},
     "create_space": {"name": "cases", "schema": {"nodes": {"n": {}}}, "if_not_exists": True},
     "describe": {"name": "cases"},
     "drop_space": {"name": "none", "if_exists": True},
