@@ -25,6 +25,7 @@ from tests.kit.waiting import HANG_S
 CLIENT_PACKAGES = {"asterism", "asterism_proto", "asterism_model", "asterism_io"}
 SERVER_PACKAGES = {
     "asterism_graphkit",
+    "asterism_access",
     "asterism_daemonkit",
     "metad",
     "storaged",
