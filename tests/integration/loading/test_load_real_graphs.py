@@ -371,7 +371,7 @@ def test_service_error_leaves_the_load_resumable(
         with pytest.raises(Unavailable, match="storaged is away"):
             ingest.load(client, "patient", source, schema=ingest.schema_of(source))
     first = client.begin_load(
-        "patient", resume_key=ingest.loading.resume_key(open_source(source), "fail")
+        "patient", resume_key=ingest.bulk_load.resume_key(open_source(source), "fail")
     )
     assert len(first.written) >= 2
     assert ingest.load(client, "patient", source).load_id == first.load_id

@@ -1,7 +1,7 @@
 """Expand nodes of all partitions of a host: sample or read their neighbors in one pass.
 
-The output is ragged. `neighbors.replacement` and `neighbors.distinct_edges` draw the same
-neighbors, with the same random words, into padded arrays.
+The output is ragged. `neighbors.with_replacement` and `neighbors.distinct_edge_sampling` draw the
+same neighbors, with the same random words, into padded arrays.
 """
 
 from __future__ import annotations
