@@ -20,7 +20,7 @@ class FollowedAccess:
         return self._state
 
     def follow(self, reply: metad_pb.PollReply) -> None:
-        """Take the state of a poll reply; a reply without one leaves the state as it is."""
+        """Take the state of a poll reply; a reply without one changes nothing."""
         if not reply.HasField("access") or reply.access == self._state:
             return
         state = metad_pb.AccessState()
