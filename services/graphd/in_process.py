@@ -112,7 +112,13 @@ class InProcessGraphd:
         """Make the next call refresh the routes, after an action that may have changed them."""
         self._refresh_at = 0.0
 
-    def try_call(self, method: Method, request: Content, timeout_s: float) -> Content | None:
+    def call_context(self, timeout_s: float) -> CallContext:
+        """Return the context of a call that ends ``timeout_s`` from now.
+
+        The time in which this process compiles kernels does not count."""
+        return CallContext.with_timeout(timeout_s)
+
+    def try_call(self, method: Method, request: Content, call: CallContext) -> Content | None:
         """Return the reply, or None if the request must go to a graphd.
 
         Raises
@@ -120,7 +126,7 @@ class InProcessGraphd:
         AsterismError
             If the request is wrong or not permitted, or Deadline.
         """
-        handler, call = self._handlers.get(method.path), CallContext.with_timeout(timeout_s)
+        handler = self._handlers.get(method.path)
         if handler is None or time.monotonic() < self._resume_at:
             return None
         try:

@@ -222,6 +222,22 @@ class Followers:
                 )
             self.change_feed.wait_for_wakeup(min(remaining_s, _MAX_WAIT_S))
 
+    def wait_for_storageds(self) -> list[HostId]:
+        """Return the online storageds by uuid, for a new space; empty if none is online.
+
+        If all known storageds are offline, wait for one of them: after a restart, and on a busy
+        machine, a storaged may report later than its lease ends. Called with the lock of the
+        change feed, which is released while waiting.
+        """
+        deadline = time.monotonic() + self.lease_s + _CONFIRM_SLACK_S
+        while True:
+            online = [host.uuid for host in self.cluster.online(DaemonRole.STORAGED)]
+            is_known = any(host.role is DaemonRole.STORAGED for host in self.cluster.hosts.values())
+            remaining_s = deadline - time.monotonic()
+            if online or not is_known or remaining_s <= 0:
+                return online
+            self.change_feed.wait_for_wakeup(min(remaining_s, _MAX_WAIT_S))
+
     # Inventories and adoption.
 
     def is_adoptable(self) -> bool:

@@ -32,7 +32,7 @@ from metad.model.catalog import (
     Space,
     SpaceRecord,
 )
-from metad.model.hosts import DaemonRole, Host
+from metad.model.hosts import Host
 from metad.model.ids import HostId, LoadId, SpaceId
 from metad.model.job_kinds import address_options
 from metad.model.jobs import Job, JobState
@@ -85,7 +85,8 @@ class CatalogService:
         """Create a space, or return the equal existing one if ``if_not_exists``."""
         with self._change_feed.lock:
             self._followers.check_writable()
-            storageds = [host.uuid for host in self._cluster.online(DaemonRole.STORAGED)]
+            is_new_name = not self._catalog.spaces.has_name(name)
+            storageds = self._followers.wait_for_storageds() if is_new_name else []
             space, is_new = self._catalog.spaces.create(
                 name, schema, if_not_exists=if_not_exists, storageds=storageds, now_ms=self._clock()
             )
@@ -127,7 +128,7 @@ class CatalogService:
             self._addresses.check("from", address)
         with self._change_feed.lock:
             self._followers.check_writable()
-            storageds = [host.uuid for host in self._cluster.online(DaemonRole.STORAGED)]
+            storageds = self._followers.wait_for_storageds()
             space = self._catalog.restores.begin(
                 name or record.space.name, record, storageds=storageds, now_ms=self._clock()
             )

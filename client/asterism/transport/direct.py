@@ -83,16 +83,18 @@ class DirectTransport(GrpcTransport):
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
-        deadline, direct = time.monotonic() + timeout_s, self._process_local()
-        reply = direct.try_call(method, request, timeout_s)
+        direct = self._process_local()  # the first call compiles kernels
+        context = direct.call_context(timeout_s)
+        reply = direct.try_call(method, request, context)
         if reply is not None:
             self._count(calls=1, direct=1)
             return reply
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            raise Deadline(f"{method.python_name}: timed out; pass a longer timeout_s")
         try:
-            return super().call(method, request, remaining)
+            remaining_s = context.remaining()
+        except Deadline:
+            raise Deadline(f"{method.python_name}: timed out; pass a longer timeout_s") from None
+        try:
+            return super().call(method, request, remaining_s)
         finally:
             if not direct.supports(method):
                 direct.invalidate_routes()

@@ -45,6 +45,10 @@ class Spaces:
         """Return the space with this id; None if it does not exist."""
         return self._by_id.get(SpaceId(space_id))
 
+    def has_name(self, name: str) -> bool:
+        """Return whether a space has this name."""
+        return name in self._by_name
+
     def find_by_name(self, name: str) -> Space:
         """Return the space of this name; NotFound lists the existing ones."""
         if not name:

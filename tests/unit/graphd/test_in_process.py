@@ -108,7 +108,7 @@ def call(graphd: InProcessGraphd, timeout_s: float = 30.0) -> bool:
     """Read degrees; return whether the storaged replied, and not None for a graphd."""
     request = graphd_pb.DegreesRequest(space="shop", edge_types=[0], node_type=0)
     frame = Frame(request, {"nodes": np.array([3, 4], np.int64)})
-    return graphd.try_call(GRAPH["degrees"], frame, timeout_s) is not None
+    return graphd.try_call(GRAPH["degrees"], frame, graphd.call_context(timeout_s)) is not None
 
 
 def test_storageds_get_the_ticket_of_the_routes(cluster: Cluster, graphd: InProcessGraphd) -> None:

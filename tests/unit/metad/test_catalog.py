@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 from tests.kit.metad import SCHEMA, InProcessMetad, edge_chunk
+from tests.kit.waiting import HANG_S
 
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, NotReady, Stale
@@ -39,7 +41,29 @@ def test_space_needs_an_online_storaged() -> None:
     metad.heartbeat("s1")
     metad.heartbeat("g1", role=metad_pb.GRAPHD)
     metad.advance_clock(60)
-    with pytest.raises(NotReady):
+    metad.components.followers.lease_s = -1.0  # avoids the wait
+    with pytest.raises(NotReady, match="none is online"):
+        metad.create()
+
+
+def test_a_new_space_waits_for_storageds_that_are_known(metad: InProcessMetad) -> None:
+    """Storageds report late after a restart of metad, or on a busy machine."""
+    metad.advance_clock(60)
+    metad.components.followers.lease_s = HANG_S
+    with ThreadPoolExecutor(1) as pool:
+        space = pool.submit(metad.create)
+        with pytest.raises(TimeoutError):
+            space.result(0.3)
+        metad.heartbeat("s3")
+        assert [list(part.hosts) for part in space.result(HANG_S).parts] == [["s3"]] * 4
+
+
+def test_an_existing_space_waits_for_no_storaged(metad: InProcessMetad) -> None:
+    created = metad.create()
+    metad.advance_clock(60)
+    metad.components.followers.lease_s = HANG_S
+    assert metad.create(if_not_exists=True) == created
+    with pytest.raises(Conflict, match="exists already"):
         metad.create()
 
 
