@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.recent_logs import keep_recent_records
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import split_address
+from asterism_graphkit.compile.jit import load_registries
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -31,6 +33,7 @@ from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.settings import MetadSettings
 from storaged.app import Storaged
+from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded service has none, and starts sooner
@@ -101,6 +104,10 @@ class Standalone:
             else KernelCompiler(workers=1, background=True)
         )
         self.folder = folder
+        fork_server = ForkServer()
+        if self.settings.fork_tasks and threading.active_count() == 1:
+            load_registries()
+            fork_server.fork()  # Before the folder is locked: the server would keep the lock.
         self._identity = open_folder(folder, "standalone")
         self._published_file = PublishedFile(folder)
         heartbeat_interval_s = self.settings.heartbeat_interval_s
@@ -129,6 +136,7 @@ class Standalone:
                     quarantine_grace_s=self.settings.quarantine_grace_s,
                 ),
                 metad_transport,
+                fork_server=fork_server,
                 fenced=False,  # its metad is in this process
                 compile_ahead=compile_ahead,
             )

@@ -33,6 +33,11 @@ class StandaloneSettings(RequestLimits):
     """Seconds that a removed folder stays in quarantine before it is unlinked."""
     adopting: bool = False
     """Open a folder with an older copy of its catalog, in order to adopt it."""
+    fork_tasks: bool = False
+    """Fork the server of tasks from this process, which must not have started a thread yet.
+
+    Tasks then need not import their modules, which takes two seconds of a core. The server is
+    executed if the process has threads."""
     ready_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that opening may take.
 

@@ -45,6 +45,18 @@ server.close()
 """
 """Program of a daemon with a waiting task. A fork of it may stay, like a loader's worker."""
 
+COMMAND = """
+import sys
+from storaged.fork_server import ForkServer
+def execute(server):
+    sys.exit("the server is executed")
+ForkServer._execute = execute
+from asterism.cli.app import run
+sys.exit(run(["--path", "db", "load", "shop", "shop.yaml", "--create", "--build"]))
+"""
+"""The command `asterism`, if it could not execute a server of tasks."""
+SOURCE = "nodes: {item: {id: id, files: items.csv}}"
+
 
 @pytest.fixture(scope="module", autouse=True)
 def forked_task_servers() -> None:
@@ -220,6 +232,22 @@ def test_no_fork_of_a_process_with_threads() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+def test_a_command_forks_its_server(tmp_path: Path) -> None:
+    """Its tasks need no second import of the same modules."""
+    (tmp_path / "shop.yaml").write_text(SOURCE)
+    (tmp_path / "items.csv").write_text("id\n1\n2\n")
+    completed = subprocess.run(
+        [sys.executable, "-c", COMMAND],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert "version 1 is published" in completed.stdout, completed.stderr
+    assert completed.returncode == 0
 
 
 @pytest.mark.parametrize("start", ["forked", "forked without pidfd", "executed"])

@@ -51,14 +51,19 @@ class CommandContext:
 
     @contextmanager
     def client(
-        self, *, allow_read_only: bool = False, create: bool = False, adopting: bool = False
+        self,
+        *,
+        allow_read_only: bool = False,
+        create: bool = False,
+        adopting: bool = False,
+        fork_tasks: bool = False,
     ) -> Iterator[Client]:
         """Yield a client of the address or of the embedded graph, until the block ends.
 
         With ``allow_read_only`` the published versions of a folder are opened if another process
         has it open. With ``create`` a missing folder is created; otherwise it is an error, because
         the path is probably mistyped. With ``adopting`` a folder is opened although its catalog is
-        an older copy.
+        an older copy. With ``fork_tasks`` the tasks of a folder start sooner.
         """
         import asterism
 
@@ -69,7 +74,11 @@ class CommandContext:
                     f"remove --address={self.address!r}"
                 )
             with self._open_embedded(
-                self.path, allow_read_only=allow_read_only, create=create, adopting=adopting
+                self.path,
+                allow_read_only=allow_read_only,
+                create=create,
+                adopting=adopting,
+                fork_tasks=fork_tasks,
             ) as client:
                 yield client
         else:
@@ -87,18 +96,24 @@ class CommandContext:
                 yield client
 
     def _open_embedded(
-        self, path: Path, *, allow_read_only: bool, create: bool, adopting: bool
+        self,
+        path: Path,
+        *,
+        allow_read_only: bool,
+        create: bool,
+        adopting: bool,
+        fork_tasks: bool,
     ) -> Client:
         import asterism
         from asterism.transport.embedded import show_compilation
 
         show_compilation(self.output.show_activity)
         try:
-            mode = "w" if create else "r+"
-            return (
-                asterism.open(path, mode=mode, adopting=True)
-                if adopting
-                else asterism.open(path, mode=mode)
+            return asterism.open(
+                path,
+                mode="w" if create else "r+",
+                adopting=adopting,
+                fork_tasks=fork_tasks,
             )
         except Conflict as conflict:
             if not allow_read_only:

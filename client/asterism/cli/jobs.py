@@ -212,7 +212,7 @@ def submit(
         "--option", options, form="KEY=VALUE", example="format=csv", allow_empty=True
     )
     command = command_context(context)
-    with command.client() as client:
+    with command.client(fork_tasks=True) as client:
         job = client.submit_job(space, kind=kind, options=job_options, version=graph_version or 0)
         if wait:
             job = wait_for_job(command, client, job.job_id, total_timeout)

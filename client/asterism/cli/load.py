@@ -166,16 +166,16 @@ def load(
     check_source_has_files(space, source)
     from asterism import ingest
 
-    with command.client(create=create) as client:
-        created = False
-        if create:
-            schema = ingest.schema_of(source, weights=weights, rename=new_names, root=root)
-            schema = dataclasses.replace(
-                schema,
-                parts=parts or schema.parts,
-                direction=direction.value if direction else schema.direction,
-            )
-            created = create_space(client, space, schema)
+    schema = None
+    if create:
+        schema = ingest.schema_of(source, weights=weights, rename=new_names, root=root)
+        schema = dataclasses.replace(
+            schema,
+            parts=parts or schema.parts,
+            direction=direction.value if direction else schema.direction,
+        )
+    with command.client(create=create, fork_tasks=True) as client:
+        created = schema is not None and create_space(client, space, schema)
         with (
             drop_space_on_failure(client, space, created=created),
             advice_on_interrupt(lambda: _RESUME),
