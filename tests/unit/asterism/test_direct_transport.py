@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
+from tests.kit.waiting import let_pass
 
 import asterism.transport.direct as direct_transport
 from asterism.transport.direct import DirectTransport
@@ -32,7 +32,7 @@ def test_the_start_of_a_direct_client_does_not_count_towards_the_deadline(
     class SlowStart(InProcessGraphd):
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
             super().__init__(*arguments, **keywords)
-            time.sleep(1.0)
+            let_pass(1.0)
 
     monkeypatch.setattr(direct_transport, "_import_direct", lambda: SlowStart)
     transport = DirectTransport("localhost:1")
