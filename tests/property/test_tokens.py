@@ -8,7 +8,13 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from asterism.calls.replay import DECODERS, check_nodes, decode_token, encode_token, make_token
+from asterism.calls.replay_tokens import (
+    DECODERS,
+    check_nodes,
+    decode_token,
+    encode_token,
+    make_token,
+)
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as graphd_pb

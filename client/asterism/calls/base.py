@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.calls import decoding, feature_columns, replay, validation
+from asterism.calls import decoding, feature_columns, replay_tokens, validation
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes, excluded_edges
 from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.pins import Lease
@@ -134,7 +134,7 @@ class GraphCalls:
         """Make a call and decode its reply; ``check`` may reject the reply's head."""
         reply = cast("Frame[decoding.SamplingReply]", self._session.read(method, head, arrays))
         check(reply.head)
-        token = replay.make_token(method, head, arrays, reply.head)
+        token = replay_tokens.make_token(method, head, arrays, reply.head)
         return decode(
             decoding.SamplingCall(
                 request=head, arrays=arrays, reply=reply, schema=self.schema, token=token

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from asterism.calls import decoding, replay
+from asterism.calls import decoding, replay_tokens
 from asterism.calls.all_calls import AllCalls
 from asterism.calls.argument_types import check_argument_types
 from asterism.calls.base import GraphCalls, Request
@@ -114,7 +114,7 @@ class _ExplainCalls(AllCalls):
             filter_plan=reply.filter_plan,
             seed=head.seed,
             version=reply.version,
-            token=replay.make_token(method, head, arrays, reply),
+            token=replay_tokens.make_token(method, head, arrays, reply),
             price=_price(reply.price) if reply.HasField("price") else None,
         )
 

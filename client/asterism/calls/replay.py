@@ -1,209 +1,108 @@
-"""Replay tokens: their creation, decoding and checks.
-
-A token holds the request with the version and seed that were used, the digest of that version, the
-version of the keys of its draws, and a checksum of the nodes that were sent, but not the nodes
-themselves.
-"""
+"""Replay of sampling calls from their tokens."""
 
 from __future__ import annotations
 
-import base64
-import zlib
-from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import numpy as np
-from google.protobuf.message import DecodeError
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from asterism.calls import decoding, validation
-from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.methods import GRAPH, SamplingRequest
+from asterism.calls import replay_tokens, validation
+from asterism.calls.base import TYPE_PER_NODE, CandidateTypes, GraphCalls
+from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
-_CRC_BYTES = 4
-DECODERS: Mapping[str, Callable[[decoding.SamplingCall[Any]], Any]] = {
-    "sample_nodes": decoding.node_sample,
-    "sample_nodes_like": decoding.nodes_like,
-    "sample_negatives": decoding.negatives,
-    "sample_graph_labels": decoding.graph_labels,
-    "sample_layer": decoding.layer_sample,
-    "sample_layers": decoding.layer_stack,
-    "sample_edges": decoding.edge_sample,
-    "sample_neighbors": decoding.neighbor_sample,
-    "sample_fanout": decoding.fanout_sample,
-    "sample_subgraph": decoding.subgraph,
-    "sample_ego_subgraphs": decoding.ego_subgraphs,
-    "sample_labor": decoding.labor_subgraph,
-    "sample_hgt": decoding.hgt_subgraph,
-    "random_walk": decoding.walk_sample,
-    "sample_pinsage": decoding.visit_sample,
-}
-"""Decoders of the replies to calls that can be replayed, by method."""
 
+class ReplayCalls(GraphCalls):
+    """The call that repeats a sampling call from its token."""
 
-def make_token(
-    method: str,
-    head: SamplingRequest,
-    arrays: decoding.Arrays,
-    reply_head: decoding.SamplingReply,
-) -> str:
-    """Return the token of a call from its request and the head of its reply."""
-    request = type(head)()
-    request.CopyFrom(head)  # type: ignore[arg-type]  # of the same type
-    request.version = reply_head.version
-    replay = graphd_pb.Replay(
-        method=method,
-        request=request.SerializeToString(),
-        digest=reply_head.digest,
-        node_count=_rows(arrays),
-        crc=_crc(arrays),
-        key_version=reply_head.key_version,
-    )
-    return encode_token(replay)
+    def replay(
+        self,
+        token: str,
+        nodes: ArrayLike | None = None,
+        ntype: ArrayLike | None = None,
+        *,
+        exclude: validation.Exclusions | EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
+        times: ArrayLike | None = None,
+    ) -> Any:
+        """Repeat a sampling call from its token; the record is the same to the bit.
 
+        Parameters
+        ----------
+        token : str
+            ``token`` of a sample. It holds the whole request except the nodes.
+        nodes : array_like of int64, shape (m,), optional
+            Nodes that the call started from, if it started from nodes.
+        ntype : array_like of int, shape (m,), optional
+            Type ids of the nodes, if the call had one per node.
+        exclude : optional
+            Edges that the call excluded; for `sample_negatives`, its exclusions, where ``nodes``
+            holds its pairs.
+        reverse_types : dict of str to str, optional
+            Reverse of edge types, if the call had them.
+        times : array_like of int64 or float64, shape (m,), optional
+            Times of the nodes, if the call had times.
 
-def encode_token(replay: graphd_pb.Replay) -> str:
-    """Encode a token: base64url of the message and its CRC-32, without padding."""
-    content = replay.SerializeToString()
-    return (
-        base64.urlsafe_b64encode(content + zlib.crc32(content).to_bytes(_CRC_BYTES, "little"))
-        .decode()
-        .rstrip("=")
-    )
+        Returns
+        -------
+        record
+            The record of the original call, such as `NodeSample`, read from the same version.
 
+        Raises
+        ------
+        InvalidRequest
+            If the token is invalid or belongs to another space, or the nodes differ.
+        NotFound
+            If the version is no longer kept, or its number now denotes another version.
 
-def decode_token(token: str) -> tuple[graphd_pb.Replay, SamplingRequest]:
-    """Decode a token into its message and request; raise InvalidRequest if it is invalid."""
-    message = (
-        f"token={_shorten(token)}: expected the token of a sample, this one is cut short or "
-        "altered; pass sample.token unchanged"
-    )
-    try:
-        raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        content, crc = raw[:-_CRC_BYTES], raw[-_CRC_BYTES:]
-        if len(raw) < _CRC_BYTES or zlib.crc32(content) != int.from_bytes(crc, "little"):
-            raise InvalidRequest(message)
-        replay = graphd_pb.Replay.FromString(content)
-        if replay.method not in DECODERS:
+        Examples
+        --------
+        >>> first = graph.sample_neighbors(seeds, "cites", 5)  # doctest: +SKIP
+        >>> again = graph.replay(first.token, seeds)  # doctest: +SKIP
+        """
+        call, request = replay_tokens.decode_token(token)
+        if request.space != self.space:
             raise InvalidRequest(
-                f"token={_shorten(token)}: expected a call that can be repeated, found "
-                f"{replay.method!r}; these can: {', '.join(sorted(DECODERS))}"
+                f"token of a call to space {request.space!r}: expected one of space "
+                f"{self.space!r}; use client.graph({request.space!r})"
             )
-        request = GRAPH[replay.method].request.FromString(replay.request)
-        return replay, cast(SamplingRequest, request)
-    except (ValueError, DecodeError) as error:
-        raise InvalidRequest(message) from error
-
-
-def replay_sections(
-    replay: graphd_pb.Replay,
-    request: SamplingRequest,
-    nodes: ArrayLike | None,
-    exclude: validation.Exclusions,
-) -> dict[str, NDArray[Any]]:
-    """Return the sections of a replayed call with these nodes, without their types."""
-    if nodes is None:
-        return {}
-    if isinstance(request, graphd_pb.SampleNegativesRequest):
-        arrays = validation.exclusion_sections(nodes, exclude, shared=request.rows == 1)
-        return (
-            {**arrays, "sources": validation.pair_sources(nodes)}
-            if request.exclude_edge_types
-            else arrays
+        request.version = self._version(request.version)
+        node_type: int = getattr(request, "node_type", TYPE_PER_NODE)
+        ntypes = (
+            CandidateTypes([node_type] if node_type >= 0 else getattr(request, "types", ()))
+            or ntype
         )
-    flat = (
-        np.asarray(nodes).reshape(-1)
-        if replay.method in ("sample_layer", "sample_layers")
-        else nodes
-    )
-    return {"nodes": validation.ids("nodes", flat, minimum=-1)}
-
-
-def followed_edge_types(request: SamplingRequest) -> list[int]:
-    """Return the edge types that a call follows; none if it follows no edges."""
-    fields = request.DESCRIPTOR.fields_by_name
-    edge_types = list(getattr(request, "edge_types", ()))
-    edge_types += getattr(request, "traversed_edge_types", ())
-    for name in ("hops", "steps"):
-        if name in fields:
-            edge_types += [etype for step in getattr(request, name) for etype in step.edge_types]
-    if "fanouts" in fields:
-        edge_types += [fanout.edge_type for fanout in getattr(request, "fanouts", ())]
-    return edge_types
-
-
-def check_nodes(
-    replay: graphd_pb.Replay, request: SamplingRequest, arrays: decoding.Arrays
-) -> None:
-    """Reject nodes, types or times that differ from those of the original call."""
-    rows = _rows(arrays)
-    has_times = "temporal_filter" in request.DESCRIPTOR.fields_by_name and request.HasField(
-        "temporal_filter"
-    )
-    if has_times != ("times" in arrays):
-        raise InvalidRequest(
-            "times=None: expected the times of the call that the token belongs to; pass them again"
-            if has_times
-            else "times: expected None, because the call that the token belongs to had no times; "
-            "leave them out"
+        if nodes is not None:
+            edges = getattr(request, "exclude_edge_types", ())
+            nodes = (
+                self._resolve_pairs(nodes, ntypes, edges, request.version or None)
+                if edges
+                else self._as_ids("nodes", nodes, ntypes, request.version or None)
+            )
+        version = request.version or None
+        if isinstance(request, graphd_pb.SampleNegativesRequest):
+            exclusions = self._resolve_exclusions(
+                cast(validation.Exclusions, exclude), ntypes, version
+            )
+            arrays = replay_tokens.replay_sections(call, request, nodes, exclusions)
+        else:
+            arrays = replay_tokens.replay_sections(call, request, nodes, None)
+            if followed := replay_tokens.followed_edge_types(request):
+                arrays |= self._exclusion_sections(
+                    cast(EdgeExclusion, exclude), reverse_types, followed, version
+                )
+        if ntype is not None and "nodes" in arrays:
+            types = validation.as_array("ntype", ntype, "type ids").reshape(-1)
+            arrays["types"] = self._types(types, arrays["nodes"])
+        if times is not None:
+            arrays["times"] = validation.times(times, len(arrays.get("nodes", ())))
+        replay_tokens.check_nodes(call, request, arrays)
+        decode = replay_tokens.DECODERS[call.method]
+        return self._call(
+            call.method,
+            decode,
+            request,
+            arrays,
+            check=lambda head: replay_tokens.check_version(call, self.space, head),
         )
-    if rows != replay.node_count:
-        raise InvalidRequest(
-            f"nodes of length {rows}: expected the {replay.node_count} nodes of the call that the "
-            "token belongs to; pass the same nodes"
-        )
-    if _crc(arrays) != replay.crc:
-        raise InvalidRequest(
-            "nodes: expected those of the call that the token belongs to, with the same types, "
-            "times and exclusions, in the same order; pass the same ones"
-        )
-
-
-def check_version(replay: graphd_pb.Replay, space: str, reply_head: decoding.SamplingReply) -> None:
-    """Reject a reply by other keys, or from another version that has the same number."""
-    if reply_head.key_version != replay.key_version:
-        raise InvalidRequest(
-            f"token of a sample by keys of version {replay.key_version or 1}: expected version "
-            f"{reply_head.key_version or 1}, with which the service draws other samples for the "
-            "same seed; make the call again, and keep the token of its sample"
-        )
-    if reply_head.digest != replay.digest:
-        raise NotFound(
-            f"version {reply_head.version} of space {space!r} with digest "
-            f"{reply_head.digest[:12]}...: expected {replay.digest[:12]}..., the version that the "
-            "token belongs to; it cannot be repeated if the space was created again"
-        )
-
-
-def _rows(arrays: decoding.Arrays) -> int:
-    return len(arrays["nodes"]) if "nodes" in arrays else 0
-
-
-def _crc(arrays: decoding.Arrays) -> int:
-    """Return the CRC-32 of nodes, types, exclusions and times, equal on every machine."""
-    crc = 0
-    for name, dtype in (
-        ("nodes", "<i8"),
-        ("types", "<i4"),
-        ("indptr", "<i8"),
-        ("excluded", "<i8"),
-        ("sources", "<i8"),
-        ("exclude.types", "<i4"),
-        ("exclude.src", "<i8"),
-        ("exclude.dst", "<i8"),
-        ("exclude.eids", "<i8"),
-    ):
-        if name in arrays:
-            crc = zlib.crc32(np.ascontiguousarray(arrays[name], dtype).data, crc)
-    if "times" in arrays:
-        times = arrays["times"]
-        crc = zlib.crc32(
-            np.ascontiguousarray(times, times.dtype.newbyteorder("<")).data,
-            zlib.crc32(times.dtype.kind.encode(), crc),
-        )
-    return crc
-
-
-def _shorten(token: str) -> str:
-    return repr(token if len(token) <= 24 else f"{token[:24]}...")

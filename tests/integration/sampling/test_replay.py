@@ -15,7 +15,7 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Graph
-from asterism.calls.replay import decode_token, encode_token
+from asterism.calls.replay_tokens import decode_token, encode_token
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators.call_seeds import KEY_VERSION
 
