@@ -21,7 +21,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators import reads
 from graphd.operators.call_seeds import Operator, call_seed
 from graphd.operators.filters import RowFields
-from graphd.operators.sampling import Ids, Types
+from graphd.operators.request_context import Ids, Types
 from graphd.operators.schema_checks import check_types
 
 InducedRequest = (

@@ -26,7 +26,8 @@ from graphd.api.replies import SampleReply
 from graphd.api.versioned_execution import Operation, RequestCheck, VersionRunner
 from graphd.operators import reads
 from graphd.operators.filters import with_filter
-from graphd.operators.sampling import NeighborParams, RequestContext
+from graphd.operators.neighbor_sampling import NeighborParams
+from graphd.operators.request_context import RequestContext
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.routes import SpaceRoute
 

@@ -7,7 +7,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import decode_nodes
 from graphd.api.replies import read_reply
 from graphd.operators import reads
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types
 
 

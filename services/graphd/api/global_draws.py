@@ -8,10 +8,10 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import decode_nodes, decode_seed
 from graphd.api.replies import sample_reply
-from graphd.operators import negatives, sampling
+from graphd.operators import global_sampling, negatives
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
-from graphd.operators.sampling import RequestContext, Sections
+from graphd.operators.request_context import RequestContext, Sections
 from graphd.operators.schema_checks import check_types
 
 GlobalDrawRequest = graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest
@@ -41,7 +41,7 @@ def sample_nodes_like(
     if types is not None:
         type_ids = sorted(set(types[types >= 0].tolist()))
     filtered_context = with_filter(context, NODE, type_ids, head)
-    draw = sampling.GlobalDraw(
+    draw = global_sampling.GlobalDraw(
         element=NODE,
         types=tuple(type_ids),
         seed=decode_seed(head, Operator.NODES_LIKE),
@@ -62,13 +62,13 @@ def sample_nodes_like(
 
 def decode_global_draw(
     element: int, schema: Schema, head: GlobalDrawRequest
-) -> sampling.GlobalDraw:
+) -> global_sampling.GlobalDraw:
     """Return the parameters of a global draw; without types, all types."""
     types = sorted(set(head.types))
     schema_types = schema.node_types if element == NODE else schema.edge_types
     check_types("node" if element == NODE else "edge", schema, types)
     types = types or list(range(len(schema_types)))
-    return sampling.GlobalDraw(
+    return global_sampling.GlobalDraw(
         element=element,
         types=tuple(types),
         seed=decode_seed(head, Operator.NODES if element == NODE else Operator.EDGES, types=types),
@@ -81,4 +81,4 @@ def decode_global_draw(
 
 def _draw(context: RequestContext, element: int, head: GlobalDrawRequest) -> Sections:
     draw = decode_global_draw(element, context.space.schema, head)
-    return sampling.draw(with_filter(context, element, draw.types, head), draw)
+    return global_sampling.draw(with_filter(context, element, draw.types, head), draw)

@@ -7,7 +7,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import graph_labels
 from graphd.operators.call_seeds import Operator, call_seed
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 
 
 def sample_graph_labels(

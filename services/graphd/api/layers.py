@@ -23,7 +23,7 @@ from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import layers, reads
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
-from graphd.operators.sampling import Ids, RequestContext, Types
+from graphd.operators.request_context import Ids, RequestContext, Types
 
 LayerRequest = graphd_pb.SampleLayerRequest | graphd_pb.SampleLayersRequest
 _MEASURES: dict[int, int] = {

@@ -10,11 +10,11 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import decode_seed
 from graphd.api.replies import sample_reply
-from graphd.operators import negatives, sampling
+from graphd.operators import global_sampling, negatives
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.negative_exclusions import RowExclusions
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types
 
 
@@ -33,7 +33,7 @@ def sample_negatives(
     types: Sequence[int] = sorted(set(head.types)) or range(len(schema.node_types))
     check_types("node", schema, types)
     exclusions = RowExclusions.from_request(context, request, types)
-    draw = sampling.GlobalDraw(
+    draw = global_sampling.GlobalDraw(
         element=NODE,
         types=tuple(types),
         seed=decode_seed(head, Operator.NEGATIVES, types=types),

@@ -18,10 +18,10 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.operators import fanouts, feature_join, reads, sampling, temporal
+from graphd.operators import fanouts, feature_join, neighbor_sampling, reads, temporal
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 
 HopRequest = graphd_pb.SampleNeighborsRequest | graphd_pb.SampleFanoutRequest
 
@@ -36,7 +36,7 @@ def sample_neighbors(
         request, schema, decode_edge_types(schema, head.edge_types)
     )
     hop = decode_hop(schema, head, head, 0, temporal_filter)
-    sections = fanouts.sample_neighbors(
+    sections = fanouts.sample_hop(
         with_filter(context, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types
     )
     return sample_reply(context, graphd_pb.SampleNeighborsReply, sections)
@@ -119,14 +119,14 @@ def decode_hop(
     hop_head: graphd_pb.Hop | graphd_pb.SampleNeighborsRequest,
     hop: int,
     temporal_filter: temporal.TemporalFilter | None = None,
-) -> sampling.NeighborParams:
+) -> neighbor_sampling.NeighborParams:
     """Return the sampling parameters of one hop."""
     count = hop_head.count
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
     hop_types = decode_edge_types(schema, hop_head.edge_types)
     direction = decode_direction(schema, head.direction)
-    return sampling.NeighborParams(
+    return neighbor_sampling.NeighborParams(
         edge_types=hop_types,
         count=count,
         share=_decode_share(head, hop_head, is_timed=temporal_filter is not None),

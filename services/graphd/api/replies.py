@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from asterism_proto.framing import Frame
 from graphd.operators.call_seeds import KEY_VERSION
-from graphd.operators.sampling import RequestContext, Sections
+from graphd.operators.request_context import RequestContext, Sections
 
 
 class VersionedReply(Protocol):

@@ -7,7 +7,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators import reads
 from graphd.operators.filters import with_filter
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types, resolve_weight_name
 
 

@@ -31,7 +31,7 @@ from graphd.api.versioned_execution import Operation, RequestCheck, VersionRunne
 from graphd.api.writes import WriteHandlers
 from graphd.operators import reads
 from graphd.operators.graph_labels import GraphLabelCache
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types, resolve_weight_name
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.routes import ServedVersion, SpaceRoute

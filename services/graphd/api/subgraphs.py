@@ -20,7 +20,7 @@ from graphd.operators import hgt, induced_subgraphs, labor, subgraphs
 from graphd.operators.call_seeds import Operator
 from graphd.operators.feature_join import decode_features, join_subgraph
 from graphd.operators.filters import with_filter
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types
 from graphd.operators.temporal import TemporalFilter, subgraph_filter
 

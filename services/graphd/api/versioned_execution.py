@@ -16,7 +16,7 @@ from asterism_model.prices import DEFAULT_LIMITS, Limits, check
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.excluded_edges import RoutedExclusions
 from graphd.routing.filter_cache import FilterTotalsCache

@@ -19,7 +19,7 @@ from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import pagerank, visit_counts, walks
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 
 _MIN_BIAS, _MAX_BIAS = 1e-3, 1e3
 _MIN_EPSILON = 1e-12

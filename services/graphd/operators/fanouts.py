@@ -17,23 +17,16 @@ from numpy.typing import NDArray
 from asterism_model.edge_shares import share_count
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import reads, sampling
-from graphd.operators.sampling import (
-    REPLY_BYTES,
-    Ids,
-    NeighborParams,
-    RequestContext,
-    Sections,
-    Types,
-    neighbor_types,
-)
+from graphd.operators import neighbor_sampling, reads
+from graphd.operators.neighbor_sampling import NeighborParams, neighbor_types
+from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing.routes import SpaceRoute
 
 _PADDING = {"ids": -1, "types": -1, "eids": -1}
 """Values that stand for no neighbor; 0 in other sections."""
 
 
-def sample_neighbors(
+def sample_hop(
     context: RequestContext,
     params: NeighborParams,
     nodes: Ids,
@@ -43,27 +36,28 @@ def sample_neighbors(
     """Sample a number of neighbors, or a share of the edges, of each node.
 
     Of a share, each node has the neighbors that a request for its own number of neighbors gives it
-    at its position. Sections are those of `sampling.sample_neighbors`, as wide as the longest row.
+    at its position. Sections are those of `neighbor_sampling.sample_neighbors`, as wide as the
+    longest row.
     """
     if params.share is None:
-        return sampling.sample_neighbors(context, params, nodes, node_type, types)
+        return neighbor_sampling.sample_neighbors(context, params, nodes, node_type, types)
     degrees = reads.degrees(context, params.edge_types, params.direction, nodes, node_type, types)[
         "degrees"
     ].sum(axis=1)
     counts = share_counts(degrees, params.share)
     width = int(counts.max(initial=0))
-    sampling.check_reply_size(replace(params, count=width), len(nodes))
+    neighbor_sampling.check_reply_size(replace(params, count=width), len(nodes))
     order = np.argsort(counts, kind="stable")
     distinct, starts = np.unique(counts[order], return_index=True)
     if len(distinct) < 2:
-        return sampling.sample_neighbors(
+        return neighbor_sampling.sample_neighbors(
             context, replace(params, count=width), nodes, node_type, types
         )
     sections: Sections = {}
     for count, rows in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
         if not count:
             continue
-        sampled = sampling.sample_neighbors(
+        sampled = neighbor_sampling.sample_neighbors(
             context,
             replace(params, count=count),
             nodes[rows],
@@ -109,7 +103,7 @@ def sample_fanout(
         temporal_filter = (
             None if hop.temporal_filter is None else hop.temporal_filter.repeat(path_count)
         )
-        sections = sample_neighbors(
+        sections = sample_hop(
             context, replace(hop, temporal_filter=temporal_filter), nodes, node_type, types
         )
         path_count *= sections["ids"].shape[1]

@@ -14,14 +14,8 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads
-from graphd.operators.sampling import (
-    Ids,
-    NeighborParams,
-    RequestContext,
-    Sections,
-    Types,
-    neighbor_types,
-)
+from graphd.operators.neighbor_sampling import NeighborParams, neighbor_types
+from graphd.operators.request_context import Ids, RequestContext, Sections, Types
 from graphd.operators.schema_checks import check_types
 from graphd.routing import split_merge
 

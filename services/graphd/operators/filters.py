@@ -22,7 +22,7 @@ from asterism_proto.errors import Internal, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.operators.sampling import REPLY_BYTES, RequestContext
+from graphd.operators.request_context import REPLY_BYTES, RequestContext
 from graphd.operators.schema_checks import resolve_weight_name
 from graphd.routing.filter_cache import FilteredTotals, FilterKey
 from graphd.routing.totals import VersionTotals

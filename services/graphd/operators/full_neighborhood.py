@@ -8,7 +8,7 @@ import numpy as np
 
 from asterism_proto.errors import InvalidRequest
 from graphd.operators import reads
-from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
+from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
 
 _PIECE_BYTES = REPLY_BYTES // 2

@@ -13,7 +13,7 @@ from asterism_graphkit.random import rng
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections
+from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections
 from graphd.routing import split_merge
 
 ByteStrings = tuple[Ids, NDArray[np.uint8]]

@@ -12,7 +12,7 @@ from asterism_graphkit.random import rng
 from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import full_neighborhood, induced_subgraphs, reads
-from graphd.operators.sampling import Ids, RequestContext, Sections, Types
+from graphd.operators.request_context import Ids, RequestContext, Sections, Types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

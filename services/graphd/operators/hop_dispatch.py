@@ -13,7 +13,7 @@ from asterism_graphkit.operators.khop import Frontier, HopFanout, Neighbors
 from asterism_graphkit.random.partition_choice import part_of
 from asterism_proto.errors import Internal
 from asterism_proto.framing import Frame
-from graphd.operators.sampling import RequestContext, Sections
+from graphd.operators.request_context import RequestContext, Sections
 from graphd.operators.temporal import TemporalFilter
 from graphd.routing import split_merge
 from graphd.routing.routes import SpaceRoute

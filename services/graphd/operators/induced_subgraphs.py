@@ -13,7 +13,7 @@ from asterism_graphkit.relabel.relabel import Relabeling, repeat_indices
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import layers, reads, subgraphs
-from graphd.operators.sampling import Ids, RequestContext, Sections, Types
+from graphd.operators.request_context import Ids, RequestContext, Sections, Types
 
 _MAX_GROUPS = (1 << 31) - 1
 _NO_IDS = np.zeros(0, np.int64)

@@ -19,7 +19,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import full_neighborhood, reads
-from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
+from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
 
 _MAX_TREES = (1 << 31) - 1

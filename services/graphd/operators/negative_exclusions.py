@@ -16,7 +16,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads
-from graphd.operators.sampling import Ids, RequestContext, Sections
+from graphd.operators.request_context import Ids, RequestContext, Sections
 from graphd.operators.schema_checks import check_types
 from graphd.routing import split_merge
 from graphd.routing.split_merge import Checkpoint

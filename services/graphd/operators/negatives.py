@@ -16,9 +16,10 @@ from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.operators import reads, sampling
+from graphd.operators import global_sampling, reads
+from graphd.operators.global_sampling import GlobalDraw
 from graphd.operators.negative_exclusions import RowExclusions
-from graphd.operators.sampling import GlobalDraw, Ids, RequestContext, Sections, Types
+from graphd.operators.request_context import Ids, RequestContext, Sections, Types
 from graphd.operators.without_replacement import smallest_key_rows
 from graphd.routing import split_merge
 
@@ -60,7 +61,7 @@ def draw_by_index(
     for types, positions in groups:
         shares = context.version.totals.shares(NODE, types, uniform=draw.uniform)
         if not shares.total > 0:
-            raise NotFound(sampling.nothing_to_draw(context, replace(draw, types=types)))
+            raise NotFound(global_sampling.nothing_to_draw(context, replace(draw, types=types)))
         if len(space.hosts) > 1:
             selected = slice(None) if positions is None else positions
             seed = draw.seed if positions is None else rng.seed_of_type(draw.seed, types[0])
@@ -236,7 +237,7 @@ def _draw_by_exponential_key(
     winner = smallest_key_rows(
         [
             reply.arrays
-            for reply in sampling.draw_excluding(
+            for reply in global_sampling.draw_excluding(
                 context,
                 single_draw,
                 shares,
@@ -283,7 +284,7 @@ def _renormalization(
     for row in imprecise_rows.tolist():
         row_exclusions = exclusions.row_ids(row, context.call.remaining)
         if row_exclusions.tobytes() not in recomputed:
-            recomputed[row_exclusions.tobytes()] = sampling.weight_excluding(
+            recomputed[row_exclusions.tobytes()] = global_sampling.weight_excluding(
                 context, draw, shares, _excluded_sections(draw, row_exclusions)
             )
         remaining[row] = recomputed[row_exclusions.tobytes()]

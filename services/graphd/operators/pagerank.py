@@ -25,7 +25,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads
-from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
+from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 
 MAX_EDGES = 1 << 25
 """Maximum edges of a request's neighborhoods in memory, 8 bytes each."""

@@ -10,7 +10,7 @@ from asterism_graphkit.operators.visit_counts import most_visited
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import walks as walk
-from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
+from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 
 _PIECE_BYTES = REPLY_BYTES // 4
 """Maximum bytes of the walks in progress."""

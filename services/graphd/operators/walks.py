@@ -14,16 +14,10 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.operators import sampling
+from graphd.operators import neighbor_sampling
 from graphd.operators.call_seeds import first_step_seed
-from graphd.operators.sampling import (
-    REPLY_BYTES,
-    Ids,
-    NeighborParams,
-    RequestContext,
-    Sections,
-    Types,
-)
+from graphd.operators.neighbor_sampling import NeighborParams
+from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
 
 
@@ -189,7 +183,7 @@ def _first_steps(
         want_probabilities=False,
         distinct_nodes=True,
     )
-    return sampling.sample_neighbors(context, neighbor_params, nodes, node_type, types)
+    return neighbor_sampling.sample_neighbors(context, neighbor_params, nodes, node_type, types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

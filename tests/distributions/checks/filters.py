@@ -19,7 +19,14 @@ from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import filters, reads, sampling, temporal
+from graphd.operators import (
+    filters,
+    global_sampling,
+    neighbor_sampling,
+    reads,
+    temporal,
+)
+from graphd.operators.request_context import RequestContext
 from storaged import sampling as draw
 
 SIZE, PARTS, DEGREE = 600, 8, 4
@@ -106,7 +113,7 @@ def _filtered_context(
     where: str,
     direction: common_pb.Direction = common_pb.OUT,
     version: draw.LocalVersion | None = None,
-) -> sampling.RequestContext:
+) -> RequestContext:
     head = SimpleNamespace(weight="", where=where, direction=direction)
     return filters.with_filter(
         request_context(version or _edge_graph()[0], hosts), element, [0], head
@@ -114,9 +121,13 @@ def _filtered_context(
 
 
 def _sample_nodes(
-    context: sampling.RequestContext, count: int, *, uniform: bool = False, distinct: bool = False
+    context: RequestContext,
+    count: int,
+    *,
+    uniform: bool = False,
+    distinct: bool = False,
 ) -> Columns:
-    draw_params = sampling.GlobalDraw(
+    draw_params = global_sampling.GlobalDraw(
         element=NODE,
         types=(0,),
         seed=1,
@@ -125,7 +136,7 @@ def _sample_nodes(
         distinct=distinct,
         want_probabilities=True,
     )
-    return sampling.draw(context, draw_params)
+    return global_sampling.draw(context, draw_params)
 
 
 def _sample_neighbors(
@@ -137,7 +148,7 @@ def _sample_neighbors(
     replace: bool = True,
     uniform: bool = False,
 ) -> Columns:
-    params = sampling.NeighborParams(
+    params = neighbor_sampling.NeighborParams(
         edge_types=(0,),
         count=count,
         replace=replace,
@@ -149,7 +160,9 @@ def _sample_neighbors(
         want_edge_ids=True,
         want_probabilities=True,
     )
-    return sampling.sample_neighbors(_filtered_context(hosts, EDGE, where), params, nodes, 0, None)
+    return neighbor_sampling.sample_neighbors(
+        _filtered_context(hosts, EDGE, where), params, nodes, 0, None
+    )
 
 
 def filters_keep_weights_of_matching_nodes(scale: float) -> None:
@@ -256,7 +269,7 @@ def filters_keep_weights_of_edges_and_neighbors(scale: float) -> None:
         ),
     ):
         weights = np.where(mask, columns["ew"].astype(np.float64), 0.0)
-        draw_params = sampling.GlobalDraw(
+        draw_params = global_sampling.GlobalDraw(
             element=EDGE,
             types=(0,),
             seed=5,
@@ -265,7 +278,7 @@ def filters_keep_weights_of_edges_and_neighbors(scale: float) -> None:
             distinct=False,
             want_probabilities=False,
         )
-        samples = sampling.draw(_filtered_context(1, EDGE, where), draw_params)
+        samples = global_sampling.draw(_filtered_context(1, EDGE, where), draw_params)
         require_counts(
             np.bincount(samples["eids"], minlength=weights.size),
             weights / weights.sum() * n,
@@ -321,7 +334,7 @@ def hosts_do_not_change_filtered_draws(scale: float) -> None:
     where = "y < 0.7 and dst.x < 0.5 or src.x > 0.9"
 
     def results(hosts: int) -> list[Columns]:
-        draw_params = sampling.GlobalDraw(
+        draw_params = global_sampling.GlobalDraw(
             element=EDGE,
             types=(0,),
             seed=5,
@@ -336,7 +349,7 @@ def hosts_do_not_change_filtered_draws(scale: float) -> None:
                 for condition in _FILTERS
             ),
             _sample_nodes(_filtered_context(hosts, NODE, "x < 0.5"), 100, distinct=True),
-            sampling.draw(_filtered_context(hosts, EDGE, where), draw_params),
+            global_sampling.draw(_filtered_context(hosts, EDGE, where), draw_params),
             _sample_neighbors(where, nodes, 4, hosts=hosts),
             _sample_neighbors(where, nodes, 4, hosts=hosts, replace=False),
             reads.degrees(
@@ -429,7 +442,7 @@ def filtered_neighbors_are_in_time_order(scale: float) -> None:
     cases = [(replace, uniform, as_of) for replace in (False, True) for uniform in (False, True)]
     for direction in (common_pb.OUT, common_pb.IN):
         for replace, uniform, times in (*cases, (False, False, latest)):
-            params = sampling.NeighborParams(
+            params = neighbor_sampling.NeighborParams(
                 edge_types=(0,),
                 count=5,
                 replace=replace,
@@ -442,12 +455,12 @@ def filtered_neighbors_are_in_time_order(scale: float) -> None:
                 want_probabilities=False,
                 temporal_filter=times,
             )
-            expected = sampling.sample_neighbors(
+            expected = neighbor_sampling.sample_neighbors(
                 request_context(_timed_graph(True)), params, nodes, 0, None
             )
             require(bool((expected["ids"] >= 0).any()), "nothing is seen")
             for hosts in (1, 3):
-                samples = sampling.sample_neighbors(
+                samples = neighbor_sampling.sample_neighbors(
                     _filtered_context(hosts, EDGE, "y < 0.4", direction, _timed_graph(False)),
                     params,
                     nodes,

@@ -23,8 +23,16 @@ from asterism_graphkit.operators import khop, layers
 from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import fanouts, induced_subgraphs, reads, sampling, subgraphs
+from graphd.operators import (
+    fanouts,
+    global_sampling,
+    induced_subgraphs,
+    neighbor_sampling,
+    reads,
+    subgraphs,
+)
 from graphd.operators import layers as layer
+from graphd.operators.request_context import RequestContext
 from storaged import sampling as draw
 
 EDGES: Mapping[int, Sequence[tuple[int, int, float]]] = {
@@ -73,7 +81,7 @@ def _version(edges: Mapping[int, Sequence[tuple[int, int, float]]]) -> draw.Loca
 
 
 @cache
-def _context() -> sampling.RequestContext:
+def _context() -> RequestContext:
     return request_context(_version(EDGES), HOSTS)
 
 
@@ -130,9 +138,9 @@ def edges_without_replacement_are_successive_draws(scale: float) -> None:
         label = f"2 edges of {edges}, {'uniformly' if uniform else 'by weight'}"
         outcomes = []
         for seed in range(n):
-            sections = sampling.draw(
+            sections = global_sampling.draw(
                 context,
-                sampling.GlobalDraw(
+                global_sampling.GlobalDraw(
                     element=EDGE,
                     types=(0,),
                     seed=seed,
@@ -238,7 +246,7 @@ def fanouts_carry_the_probability_of_each_step(scale: float) -> None:
     n = int(max(400, 1500 * scale))
     for uniform, replace in itertools.product((False, True), (False, True)):
         hops = [
-            sampling.NeighborParams(
+            neighbor_sampling.NeighborParams(
                 edge_types=types,
                 count=2,
                 replace=replace,

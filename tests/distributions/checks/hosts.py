@@ -11,7 +11,7 @@ from tests.kit.images import restrict_to_parts
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
-from graphd.operators import sampling
+from graphd.operators.request_context import RequestContext, Sections, Types
 from graphd.routing import routes, totals
 from storaged import sampling as draw
 from storaged.api.service import StoreService
@@ -44,7 +44,7 @@ class _DirectDispatcher:
         return [self._handlers[host][path](request, call) for host, request in requests]
 
 
-def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.RequestContext:
+def request_context(version: draw.LocalVersion, hosts: int = 1) -> RequestContext:
     """Return the request context of a version on ``hosts`` hosts."""
     parts = version.schema.parts
     space = routes.SpaceRoute(
@@ -64,12 +64,12 @@ def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.Requ
         version=1, digest="d", totals=totals.VersionTotals(parts=parts, part_totals=version.totals)
     )
     fanout: Any = _DirectDispatcher(host_views)
-    return sampling.RequestContext(
+    return RequestContext(
         space=space, version=published, dispatcher=fanout, call=CallContext.with_timeout(3600)
     )
 
 
-def edge_ends(sections: sampling.Sections, edge_type: int) -> tuple[sampling.Types, sampling.Types]:
+def edge_ends(sections: Sections, edge_type: int) -> tuple[Types, Types]:
     """Return the positions of both ends of edges among a reply's nodes.
 
     A reply has ends by row and column, or by counts per node.

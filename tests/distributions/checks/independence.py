@@ -24,7 +24,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.api import global_draws, graph_labels, layers, negatives, neighbors, subgraphs, walks
 from graphd.operators.graph_labels import GraphLabelCache
-from graphd.operators.sampling import RequestContext, Sections
+from graphd.operators.request_context import RequestContext, Sections
 from graphd.routing import totals
 from storaged import sampling as draw
 

@@ -21,7 +21,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import filters, sampling
+from graphd.operators import filters, global_sampling, neighbor_sampling
 from storaged import sampling as draw
 
 EDGES: tuple[tuple[tuple[float, float], ...], ...] = (
@@ -134,7 +134,7 @@ def _sample_outcomes(
 ) -> tuple[list[_Outcome], bytes]:
     """Return the draws of node 0 at ``positions`` positions in one request, and their bytes."""
     direction = common_pb.IN if star_options["incoming"] else common_pb.OUT
-    params = sampling.NeighborParams(
+    params = neighbor_sampling.NeighborParams(
         edge_types=types,
         count=count,
         replace=replace,
@@ -149,7 +149,9 @@ def _sample_outcomes(
     head: Any = type("Head", (), {"weight": "", "where": where, "direction": direction})
     context = filters.with_filter(request_context(_star(**star_options)), EDGE, types, head)
     require(context.filter_plan == "index on x (range)", f"{where}: {context.filter_plan}")
-    reply = sampling.sample_neighbors(context, params, np.zeros(positions, np.int64), 0, None)
+    reply = neighbor_sampling.sample_neighbors(
+        context, params, np.zeros(positions, np.int64), 0, None
+    )
     kinds = (
         np.searchsorted(types, reply["types"]) if "types" in reply else np.zeros_like(reply["ids"])
     )
@@ -365,7 +367,7 @@ def hosts_do_not_change_index_ranges(scale: float) -> None:
                     context.filter_plan.startswith("index on "), f"{where}: {context.filter_plan}"
                 )
                 for replace, uniform in ((True, False), (False, False), (False, True)):
-                    params = sampling.NeighborParams(
+                    params = neighbor_sampling.NeighborParams(
                         edge_types=(0,),
                         count=5,
                         replace=replace,
@@ -377,9 +379,11 @@ def hosts_do_not_change_index_ranges(scale: float) -> None:
                         want_edge_ids=True,
                         want_probabilities=True,
                     )
-                    results.append(sampling.sample_neighbors(context, params, nodes, 0, None))
+                    results.append(
+                        neighbor_sampling.sample_neighbors(context, params, nodes, 0, None)
+                    )
                 for distinct in (False, True):
-                    draw_params = sampling.GlobalDraw(
+                    draw_params = global_sampling.GlobalDraw(
                         element=EDGE,
                         types=(0,),
                         seed=5,
@@ -388,7 +392,7 @@ def hosts_do_not_change_index_ranges(scale: float) -> None:
                         distinct=distinct,
                         want_probabilities=True,
                     )
-                    results.append(sampling.draw(context, draw_params))
+                    results.append(global_sampling.draw(context, draw_params))
         return results
 
     expected = results(1)

@@ -25,14 +25,14 @@ from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from graphd.operators import graph_labels, negatives, sampling
+from graphd.operators import global_sampling, graph_labels, negatives
 from graphd.operators.negative_exclusions import NeighborExclusion, RowExclusions
 from graphd.routing.split_merge import no_checkpoint
 from storaged import sampling as draw
 
 
-def _draw_params(types: Sequence[int], seed: int, count: int) -> sampling.GlobalDraw:
-    return sampling.GlobalDraw(
+def _draw_params(types: Sequence[int], seed: int, count: int) -> global_sampling.GlobalDraw:
+    return global_sampling.GlobalDraw(
         element=NODE,
         types=tuple(types),
         seed=seed,

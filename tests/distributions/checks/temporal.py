@@ -19,7 +19,8 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators.khop import HopFanout
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import fanouts, sampling, subgraphs, temporal
+from graphd.operators import fanouts, neighbor_sampling, subgraphs, temporal
+from graphd.operators.request_context import RequestContext
 from graphd.operators.subgraphs import SubgraphParams
 from storaged import sampling as draw
 
@@ -465,7 +466,7 @@ def node_times_hold_for_their_draws(scale: float) -> None:
             times=times, head=common_pb.TemporalFilter(strict=strict, want_times=True)
         )
         hops = [
-            sampling.NeighborParams(
+            neighbor_sampling.NeighborParams(
                 edge_types=types,
                 count=count,
                 hop=h,
@@ -642,7 +643,7 @@ def _visible_since(
 
 
 def _sample_visible(
-    context: sampling.RequestContext,
+    context: RequestContext,
     e: int,
     name: str,
     times: NDArray[Any],
@@ -682,7 +683,7 @@ def hosts_do_not_change_visible_edges(scale: float) -> None:
     times = np.arange(60) % 12 - 1
     replies = []
     for hosts in (1, *HOSTS):
-        params = sampling.NeighborParams(
+        params = neighbor_sampling.NeighborParams(
             edge_types=(0,),
             count=3,
             replace=False,
@@ -698,7 +699,7 @@ def hosts_do_not_change_visible_edges(scale: float) -> None:
             ),
         )
         replies.append(
-            sampling.sample_neighbors(
+            neighbor_sampling.sample_neighbors(
                 request_context(_timed_graph(), hosts), params, np.arange(60)[::-1].copy(), 0, None
             )
         )

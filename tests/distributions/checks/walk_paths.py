@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators import khop, layers
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import fanouts, induced_subgraphs, reads, sampling, subgraphs, walks
+from graphd.operators import fanouts, induced_subgraphs, neighbor_sampling, reads, subgraphs, walks
 from graphd.operators import layers as layer
 from storaged import sampling as draw
 
@@ -285,7 +285,7 @@ def fanouts_draw_separately_for_each_position(scale: float) -> None:
     }
     for uniform in (False, True):
         hops = [
-            sampling.NeighborParams(
+            neighbor_sampling.NeighborParams(
                 edge_types=types, count=count, replace=True, uniform=uniform, hop=h, **common
             )
             for h, (types, count) in enumerate((((0,), 2), ((0, 1), 1)))

@@ -20,8 +20,9 @@ from asterism import Graph
 from asterism.records.samples import PageRanks
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import pagerank, sampling
+from graphd.operators import pagerank
 from graphd.operators.pagerank import PagerankParams
+from graphd.operators.request_context import RequestContext
 from storaged import sampling as draw
 from storaged.sampling import pagerank as ranking
 
@@ -201,9 +202,7 @@ def test_each_node_is_read_once_over_all_rounds_and_starts() -> None:
     base = request_context(small_graph(), 3)
     recorder: Any = RecordingDispatcher(base.dispatcher)
     pagerank.pagerank(
-        sampling.RequestContext(
-            space=base.space, version=base.version, dispatcher=recorder, call=base.call
-        ),
+        RequestContext(space=base.space, version=base.version, dispatcher=recorder, call=base.call),
         PARAMS,
         np.arange(4),
         0,

@@ -30,7 +30,7 @@ BETWEEN = "storaged.kernels.induced.hash_join"
 MARKED = "storaged.kernels.induced.bitset_join"
 MARKS = "storaged.kernels.induced.bitset"
 EMIT = "storaged.kernels.induced.emit"
-SAMPLE = "graphd.operators.sampling"
+SAMPLE = "graphd.operators.neighbor_sampling"
 WITHOUT = "graphd.operators.without_replacement"
 SUBGRAPHS = "graphd.operators.subgraphs"
 EXCLUDED = "storaged.sampling.excluded_edges"
@@ -798,11 +798,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "graphd.operators.fanouts",
         (
             (
-                "sections = sample_neighbors(context, replace(hop, "
+                "sections = sample_hop(context, replace(hop, "
                 "temporal_filter=temporal_filter), nodes, node_type, types)"
             ),
             (
-                "sections = sampling.sample_neighbors(context, replace(hop, "
+                "sections = neighbor_sampling.sample_neighbors(context, replace(hop, "
                 "temporal_filter=temporal_filter), nodes, node_type, types, np.unique(nodes, "
                 "return_inverse=True)[1] if h else None)"
             ),

@@ -10,7 +10,7 @@ SUCCESSIVE = "storaged.kernels.neighbors.successive"
 TIMES = "asterism_graphkit.arrays.time_keys"
 DRAW_TIMED = "storaged.sampling.neighbors.temporal"
 GROW = "storaged.sampling.subgraphs.khop"
-SAMPLE = "graphd.operators.sampling"
+SAMPLE = "graphd.operators.neighbor_sampling"
 UNTIL = "graphd.operators.temporal"
 SPREAD = "graphd.operators.hop_dispatch"
 

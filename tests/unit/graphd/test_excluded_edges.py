@@ -25,7 +25,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.api.service import OPERATIONS
-from graphd.operators.sampling import RequestContext
+from graphd.operators.request_context import RequestContext
 from graphd.routing.excluded_edges import RoutedExclusions
 from storaged import sampling as draw
 

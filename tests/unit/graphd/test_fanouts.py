@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import fanouts, sampling
+from graphd.operators import fanouts, neighbor_sampling
 from storaged.sampling import LocalVersion
 
 NODES = 12
@@ -38,7 +38,7 @@ def version() -> LocalVersion:
     return version_of(schema, nodes, {edge_type.name: edges for edge_type in types})
 
 
-def neighbor_params(**options: Any) -> sampling.NeighborParams:
+def neighbor_params(**options: Any) -> neighbor_sampling.NeighborParams:
     defaults: dict[str, Any] = {
         "edge_types": (0,),
         "count": 0,
@@ -51,7 +51,7 @@ def neighbor_params(**options: Any) -> sampling.NeighborParams:
         "want_edge_ids": True,
         "want_probabilities": True,
     }
-    return sampling.NeighborParams(**defaults | options)
+    return neighbor_sampling.NeighborParams(**defaults | options)
 
 
 def assert_equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
@@ -70,12 +70,12 @@ def test_each_node_has_the_neighbors_of_its_own_count(
     nodes = np.concatenate([np.arange(NODES)[::-1], [-1, 99, 7, 7]])
     params = neighbor_params(uniform=uniform, edge_types=edge_types, share=Fraction(share))
     context = request_context(version, 1)
-    sampled = fanouts.sample_neighbors(context, params, nodes, 0, None)
+    sampled = fanouts.sample_hop(context, params, nodes, 0, None)
     degrees = np.where((nodes >= 0) & (nodes < NODES), nodes, 0) * len(edge_types)
     counts = [-(-Fraction(share) * int(degree) // 1) for degree in degrees]
     assert sampled["ids"].shape == (len(nodes), max(counts))
     for row, count in enumerate(map(int, counts)):
-        whole = sampling.sample_neighbors(
+        whole = neighbor_sampling.sample_neighbors(
             context, replace(params, share=None, count=count), nodes, 0, None
         )
         for name, array in whole.items():
@@ -83,14 +83,14 @@ def test_each_node_has_the_neighbors_of_its_own_count(
             padding = -1 if name in ("ids", "types", "eids") else 0
             assert (sampled[name][row, count:] == padding).all()
     for hosts in (2, 3):
-        on_hosts = fanouts.sample_neighbors(request_context(version, hosts), params, nodes, 0, None)
+        on_hosts = fanouts.sample_hop(request_context(version, hosts), params, nodes, 0, None)
         assert_equal(on_hosts, sampled)
 
 
 def test_nodes_without_edges_have_rows_of_length_0(version: LocalVersion) -> None:
     params = neighbor_params(share=Fraction("0.5"))
     for nodes in (np.array([0, 0, -1]), np.zeros(0, np.int64)):
-        sampled = fanouts.sample_neighbors(request_context(version, 2), params, nodes, 0, None)
+        sampled = fanouts.sample_hop(request_context(version, 2), params, nodes, 0, None)
         assert {array.shape for array in sampled.values()} == {(len(nodes), 0)}
 
 
@@ -102,7 +102,7 @@ def test_a_share_follows_a_count_and_the_reverse(version: LocalVersion) -> None:
     assert out["ids.0"].reshape(3, 3).tolist()[1][2:] == [-1]
     frontier = nodes
     for h, hop in enumerate(hops):
-        expected = fanouts.sample_neighbors(context, hop, frontier, 0, None)
+        expected = fanouts.sample_hop(context, hop, frontier, 0, None)
         frontier = out[f"ids.{h}"]
         np.testing.assert_array_equal(frontier, expected["ids"].reshape(-1))
 
@@ -110,12 +110,10 @@ def test_a_share_follows_a_count_and_the_reverse(version: LocalVersion) -> None:
 def test_a_share_of_a_hub_that_exceeds_a_reply_is_refused(
     version: LocalVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "REPLY_BYTES", 1000)
+    monkeypatch.setattr(neighbor_sampling, "REPLY_BYTES", 1000)
     params = neighbor_params(share=Fraction(1))
     with pytest.raises(InvalidRequest, match="11 neighbors of 4 nodes do not fit into one reply"):
-        fanouts.sample_neighbors(
-            request_context(version, 1), params, np.array([1, 2, 3, 11]), 0, None
-        )
+        fanouts.sample_hop(request_context(version, 1), params, np.array([1, 2, 3, 11]), 0, None)
 
 
 @pytest.mark.parametrize("uniform", [False, True])
@@ -123,7 +121,7 @@ def test_shares_are_successive_draws(version: LocalVersion, uniform: bool) -> No
     """Half of 4 edges of weights 1 to 4: every ordered pair has its probability."""
     n, params = 6000, neighbor_params(uniform=uniform, share=Fraction("0.5"))
     nodes = np.tile([4, 7], n)
-    ids = fanouts.sample_neighbors(request_context(version, 1), params, nodes, 0, None)["ids"]
+    ids = fanouts.sample_hop(request_context(version, 1), params, nodes, 0, None)["ids"]
     assert ids.shape == (2 * n, 4)
     weights = [1.0] * 4 if uniform else [1.0, 2.0, 3.0, 4.0]
     pairs = list(permutations(range(4), 2))
