@@ -26,11 +26,12 @@ from storaged.sampling.global_draws.nodes import (
 )
 from storaged.sampling.graph_labels import read_graph_labels, read_nodes_by_label
 from storaged.sampling.has_edge import has_edge
+from storaged.sampling.neighbors.degrees import degrees, type_weights
 from storaged.sampling.neighbors.filtered import IndexRanges, sample_indexed_neighbors
 from storaged.sampling.neighbors.full_neighborhood import RaggedNeighbors, read_neighbors
 from storaged.sampling.neighbors.sample_neighbors import NeighborDraws, sample_neighbors
 from storaged.sampling.neighbors.temporal import TemporalFilter, sample_temporal_neighbors
-from storaged.sampling.neighbors.top_k import degrees, top_neighbors, type_weights
+from storaged.sampling.neighbors.top_k import top_neighbors
 from storaged.sampling.node_lookup import end_types, node_types
 from storaged.sampling.pagerank import rank_nodes
 from storaged.sampling.scans import read_edges, read_edges_at, read_nodes, read_nodes_at

@@ -28,6 +28,7 @@ BLOCKWISE_MODULES = [
         "node_lookup",
         "neighbors.sample_neighbors",
         "neighbors.temporal",
+        "neighbors.degrees",
         "neighbors.top_k",
         "subgraphs.expand",
     ]

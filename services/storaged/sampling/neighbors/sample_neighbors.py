@@ -27,8 +27,8 @@ from storaged.sampling.cancellation import (
     no_checkpoint,
     nodes_per_block,
 )
+from storaged.sampling.neighbors.degrees import degrees
 from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities
-from storaged.sampling.neighbors.top_k import degrees
 from storaged.sampling.node_lookup import (
     LocatedNodes,
     address_table,
