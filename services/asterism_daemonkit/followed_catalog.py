@@ -117,7 +117,7 @@ class FollowedCatalog:
                 try:
                     self._store(position)
                 except OSError as error:  # nothing depends on it yet; the next heartbeat retries
-                    logger.warning("position_not_written", extra={"cause": str(error)})
+                    logger.warning("catalog_position_not_written", extra={"cause": str(error)})
 
     def _store(self, position: metad_pb.CatalogPosition) -> None:
         stored_position = metad_pb.CatalogPosition(

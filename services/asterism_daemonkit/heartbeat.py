@@ -302,13 +302,13 @@ class HeartbeatClient:
         expired = self.lease_remaining_s() <= 0
         if self._has_lease and expired:
             self._has_lease = False
-            logger.warning("lease_ended")
+            logger.warning("lease_expired")
             self._on_lease(False)
         # A state older than the one in metad's last reply may contain tasks that were withdrawn
         # since.
         elif not self._has_lease and not expired and self._applied == self._latest != _NO_STATE:
             self._has_lease = True
-            logger.info("lease_held")
+            logger.info("lease_acquired")
             self._on_lease(True)
 
     def _log_failure(self, event: str, failures: int, error: AsterismError) -> None:

@@ -197,7 +197,7 @@ class KernelCompiler:
             if status and not self._stopped:
                 last_line = (errors.read().strip().splitlines() or [f"exit status {status}"])[-1]
                 self._fault = f"kernels cannot be compiled: {last_line}"
-                logger.warning("kernels_failed", extra={"reason": last_line})
+                logger.warning("kernel_compilation_failed", extra={"reason": last_line})
 
     def _next_step(self) -> str:
         with self._lock:

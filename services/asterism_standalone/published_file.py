@@ -43,7 +43,7 @@ class PublishedFile:
                     write_durably(self._path, data + _CRC_TAG + _CRC.pack(zlib.crc32(data)))
                     self._last = data
                 except OSError:
-                    logger.exception("record_not_written")
+                    logger.exception("published_file_not_written")
 
 
 def read_published(folder: Path) -> metad_pb.PollReply:

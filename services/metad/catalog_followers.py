@@ -125,7 +125,7 @@ class Followers:
                 self.change_feed.wake_waiters()  # requests may wait for this confirmation
             if status is not FollowerStatus.AHEAD:
                 if self._ahead.pop(follower.uuid, None) is not None:
-                    logger.info("follower_agrees", extra={"host": follower.uuid})
+                    logger.info("follower_position_accepted", extra={"host": follower.uuid})
                 if status is FollowerStatus.FOLLOWING:
                     self._inventories.pop(follower.uuid, None)
             elif follower.uuid in self._ahead or len(self._ahead) < _FOREIGN_LIMIT:

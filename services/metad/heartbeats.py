@@ -123,7 +123,7 @@ class HostRegistry:
                 if space_hosts(space) <= confirmed_hosts:
                     self._catalog.loads.mark_purged(load_id)
                     del self._purged_by[load_id]
-                    logger.info("load_finalized", extra={"space": space.name, "load": load_id})
+                    logger.info("load_purged", extra={"space": space.name, "load": load_id})
 
     def expire_leases(self) -> None:
         """Mark hosts with an expired lease as offline."""

@@ -636,7 +636,7 @@ class Storaged:
         try:
             compile_kernels()
         except Exception as error:
-            logger.exception("kernels_failed")
+            logger.exception("kernel_compilation_failed")
             self._compile_fault = (
                 f"kernels cannot be compiled: {error!r}; the log has the traceback"
             )

@@ -196,7 +196,7 @@ class GarbageCollector:
             if self._stopping:
                 return
             _remove(path)
-            logger.info("leftover_removed", extra={"path": str(path)})
+            logger.info("unreferenced_folder_removed", extra={"path": str(path)})
         if completed:
             self._on_change()
 
@@ -366,7 +366,7 @@ class GarbageCollector:
             dead = self._query_dead_loads(space.space_id, loads)
             if dead:
                 logger.warning(
-                    "dead_loads_found", extra={"space": space.name, "loads": list(dead)[:20]}
+                    "abandoned_loads_found", extra={"space": space.name, "loads": list(dead)[:20]}
                 )
                 store.drop_loads(dead)
 

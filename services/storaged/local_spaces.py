@@ -125,7 +125,7 @@ class LocalSpaces:
                 except (AsterismError, OSError) as error:
                     cause = error.message if isinstance(error, AsterismError) else str(error)
                     faults[space.space_id] = f"space {space.name} cannot be opened: {cause}"
-                    logger.error("space_refused", extra={"space": space.name, "cause": cause})
+                    logger.error("space_open_failed", extra={"space": space.name, "cause": cause})
             self._open_faults = faults
 
     def _apply_space(self, space: DesiredSpace) -> None:

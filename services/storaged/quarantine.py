@@ -255,7 +255,7 @@ class Quarantine:
             # From here on it is no entry any more, even after a crash during the deletion.
             (folder / DATA_FOLDER).rename(folder / "gone")
         shutil.rmtree(folder, ignore_errors=True)
-        logger.info("quarantine_unlinked", extra={"entry": entry.name, "bytes": entry.bytes})
+        logger.info("quarantine_entry_deleted", extra={"entry": entry.name, "bytes": entry.bytes})
 
 
 def _entries(paths: DataPaths) -> list[QuarantineEntry]:

@@ -278,7 +278,7 @@ class _RunningTask:
         unknown = [load.load_id for load in expected if not load.is_known]
         if unknown:
             logger.info(
-                "fingerprints_unknown",
+                "load_fingerprints_not_found",
                 extra={"job": self.assignment.job_id, "loads": len(unknown), "newest": unknown[-1]},
             )
         return expected

@@ -235,7 +235,7 @@ class VersionLoader:
             self._on_verified(space, desired)
         if self._local_spaces.serve(space.space_id, desired, version):
             logger.info(
-                "version_opened",
+                "version_loaded",
                 extra={"space": space.name, "version": desired.version, "parts": len(images)},
             )
         self._on_change()
@@ -296,7 +296,7 @@ class VersionLoader:
     def _refuse(self, space: DesiredSpace, desired: DesiredVersion, cause: str) -> None:
         self._local_spaces.note_fault(space.space_id, desired, cause)
         logger.error(
-            "version_refused",
+            "version_rejected",
             extra={"space": space.name, "version": desired.version, "cause": cause},
         )
         self._on_change()

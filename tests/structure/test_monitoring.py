@@ -72,7 +72,7 @@ def test_every_log_event_is_on_the_page(root: Path) -> None:
     events = {name for text in sources(root) for name in EVENT.findall(text)}
     files = {name for text in sources(root) for name in FILES.findall(text)}
     events |= {f"{name}_{what}" for name in files for what in ("reloaded", "not_reloaded")}
-    assert {"certificates_not_reloaded", "call_crashed", "version_opened"} <= events
+    assert {"certificates_not_reloaded", "call_crashed", "version_loaded"} <= events
     missing = {name for name in events if f"`{name}`" not in page}
     assert {name for name in missing if not name.endswith("_crashed")} == set()
 

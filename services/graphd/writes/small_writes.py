@@ -172,10 +172,12 @@ class WriteBatcher:
                 for small_write in group:
                     self._commit_group(space, [small_write])
         except Exception:  # any failure must wake the waiting callers
-            logger.exception("group_failed", extra={"space": space, "writes": len(group)})
+            logger.exception("group_commit_failed", extra={"space": space, "writes": len(group)})
             _finish(
                 group,
-                Internal("the write failed; graphd's log has the details under event group_failed"),
+                Internal(
+                    "the write failed; graphd's log has the details under event group_commit_failed"
+                ),
             )
         else:
             _finish(group, None)

@@ -98,7 +98,7 @@ class RocksStore:
             )
             return
         self._error, self._failed_keys, self._undo_changes = "", (), None
-        logger.warning("catalog_repaired", extra={"path": str(self._path)})
+        logger.warning("catalog_store_reopened", extra={"path": str(self._path)})
 
     def _read_previous_values(self) -> None:
         """Read what the keys of a failed write had before it.

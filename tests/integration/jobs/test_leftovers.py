@@ -303,7 +303,7 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     assert load.load_id in loads_with_blocks(cluster.folder / name, space_id)
     cluster.restart(name)
     wait_until(
-        lambda: "dead_loads_found" in cluster[name].log.read_text(),
+        lambda: "abandoned_loads_found" in cluster[name].log.read_text(),
         f"{name} has found the dead load",
     )
     for _ in range(
