@@ -75,7 +75,7 @@ class Metrics:
             "asterism_calls_in_flight", "Calls in progress.", ["daemon"], registry=self.registry
         ).labels(**labels)
         self._rounds = Counter(
-            "asterism_fanout_rounds",
+            "asterism_storaged_rounds",
             "Rounds of calls to several storageds at once, by method.",
             ["daemon", "method"],
             registry=self.registry,

@@ -272,7 +272,7 @@ def test_hop_rounds_collapse_on_a_single_storaged(
             counters = [
                 line
                 for line in lines
-                if line.startswith(("asterism_fanout_rounds_total", "asterism_peer_bytes_total"))
+                if line.startswith(("asterism_storaged_rounds_total", "asterism_peer_bytes_total"))
             ]
             return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in counters}
 
