@@ -52,16 +52,20 @@ _STARTUP_PREFIXES = (
     "ASTERISM_KERNEL",
     "ASTERISM_CACHE",
 )
-_PRELOADED = (
+PRELOADED = (
     "metad.__main__",
     "storaged.__main__",
     "graphd.__main__",
     "storaged.build.__main__",
     "storaged.version_tasks.__main__",
     "asterism_standalone.app",
-    # Libraries import these when a daemon opens its ports.
-    *("encodings.idna", "grpc._channel", "grpc._server", "pydantic.v1", "uvicorn.lifespan.off"),
-    *("uvicorn.loops.auto", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
+    # Daemons import these when they open their ports, as do libraries those below.
+    *("asterism_daemonkit.http_server", "asterism_daemonkit.job_routes", "metad.http.routes"),
+    *("graphd.http.sampling", "graphd.http.self_test", "graphd.http.statements"),
+    "graphd.pages.service",
+    *("anyio._backends._asyncio", "encodings.idna", "grpc._channel", "grpc._server"),
+    *("pydantic.v1", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "uvicorn.loops.auto"),
+    *("uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
 )
 _COMMAND = "asterism.cli.app"
 """Module of the command line, which is an extra and not installed everywhere."""
@@ -243,7 +247,7 @@ def preload() -> None:
     sys.modules["faultpoints"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["faultpoints"])  # before the modules that it patches
 
-    for name in _PRELOADED:
+    for name in PRELOADED:
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(_COMMAND)
