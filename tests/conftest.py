@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail where a test would be skipped: nothing that it needs may be missing",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Import the tests without garbage collections, and leave what they made out of later ones.
+
+    Nearly all of these objects live as long as the process, and each worker has all of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
