@@ -75,7 +75,7 @@ def loader_factory(graph: Graph, workers: int = 0) -> LoaderFactory:
     data = stores(graph, {"paper": {"x": "words", "y": "label"}}, encode={"words": MultiHot(WORDS)})
 
     def make_loader(nodes: Any, shuffle: bool) -> Iterable[Any]:
-        return NodeLoader(
+        loader: Iterable[Any] = NodeLoader(
             data,
             NeighborSampler(graph, FANOUTS),
             input_nodes=nodes,
@@ -84,6 +84,7 @@ def loader_factory(graph: Graph, workers: int = 0) -> LoaderFactory:
             num_workers=workers if shuffle else 0,
             persistent_workers=bool(workers and shuffle),
         )
+        return loader
 
     return make_loader
 

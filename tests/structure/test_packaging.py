@@ -49,6 +49,11 @@ def test_every_package_is_in_one_distribution(root: Path) -> None:
     assert len(packages_of(root, "services")) == 7
 
 
+def test_types_of_packages_and_examples_are_checked(root: Path) -> None:
+    checked = project_of(root, ".")["tool"]["mypy"]["packages"]
+    assert set(checked) == packages_of(root, ".") | packages_of(root, "services") | {"examples"}
+
+
 def test_both_distributions_have_one_version(root: Path) -> None:
     client, server = (project_of(root, folder)["project"] for folder in (".", "services"))
     version = asterism.__version__
