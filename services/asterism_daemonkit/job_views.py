@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Literal
 
@@ -24,7 +25,25 @@ STATES: dict[StateName, common_pb.JobState] = {
     "STOPPED": common_pb.STOPPED,
 }
 """States of a job by name."""
-_STATE_NAMES = {number: name for name, number in STATES.items()}
+STATE_NAMES: Mapping[int, StateName] = {number: name for name, number in STATES.items()}
+_PHASES: Mapping[str, str] = {
+    "begin": "starting",
+    "checkpoint": "starting",
+    "waits for a slot": "waiting for a free slot",
+    "check what is kept": "verifying the checkpoint",
+    "plan": "planning",
+    "B1": "alias table: scan weights",
+    "B2, B3": "alias table: compute thresholds",
+    "sweep": "alias table: pair rows",
+    "merge": "alias table: write",
+    "audit": "alias table: audit",
+    "seal": "sealing the partition",
+    "manifest": "writing the manifest",
+    "fingerprints of part": "fingerprinting partition",
+    "checksums of part": "verifying checksums of partition",
+    "compact": "compacting",
+}
+"""Descriptions of phases by the beginning of their name in storageds."""
 
 
 class TypeAuditView(HttpModel):
@@ -109,6 +128,8 @@ class TaskView(HttpModel):
     state: StateName
     phase: str
     """Current activity, as reported by the storaged."""
+    activity: str = Field(examples=["alias table: write"])
+    """Description of the phase."""
     rows_done: int
     rows_total: int
     """Rows to process; 0 while not known."""
@@ -124,6 +145,8 @@ class TaskView(HttpModel):
     finished_ms: int
     result: ResultView | None
     """Result of a finished task."""
+    result_lines: list[str] = Field(examples=[["12 files in /data/exports/3"]])
+    """The result as text. In lists of jobs, without numbers of files and units."""
 
 
 class ProgressView(HttpModel):
@@ -211,8 +234,8 @@ def job_view(job: common_pb.Job, weight_stats: list[WeightStatsView] | None = No
         kind=job.kind,
         options=dict(job.options),
         target_version=job.target_version,
-        state=_STATE_NAMES[job.state],
-        ending=_STATE_NAMES.get(job.ending),
+        state=STATE_NAMES[job.state],
+        ending=STATE_NAMES.get(job.ending),
         watermark=job.watermark,
         cut=job.watermark,
         version=job.version,
@@ -221,20 +244,29 @@ def job_view(job: common_pb.Job, weight_stats: list[WeightStatsView] | None = No
         started_ms=job.started_ms,
         finished_ms=job.finished_ms,
         progress=_progress(job),
-        tasks=[_task_view(task) for task in job.tasks],
+        tasks=[task_view(task) for task in job.tasks],
         weight_stats=weight_stats or [],
         hygiene=weight_stats or [],
     )
 
 
-def _task_view(task: common_pb.Task) -> TaskView:
+def task_view(task: common_pb.Task, *, with_lists: bool = True) -> TaskView:
+    """Return the view of a task.
+
+    Parameters
+    ----------
+    with_lists : bool
+        List the files and the units of its result; otherwise these lists are empty.
+    """
+    result = TaskResult.from_proto(task.result) if task.HasField("result") else None
     return TaskView(
         task_id=task.task_id,
         host=task.host,
         parts=list(task.parts),
         attempt=task.attempt,
-        state=_STATE_NAMES[task.state],
+        state=STATE_NAMES[task.state],
         phase=task.phase,
+        activity=describe_phase(task.phase),
         rows_done=task.rows_done,
         rows_total=task.rows_total,
         rows_per_s=task.rows_per_s or None,
@@ -243,10 +275,17 @@ def _task_view(task: common_pb.Task) -> TaskView:
         causes=list(task.causes),
         started_ms=task.started_ms,
         finished_ms=task.finished_ms,
-        result=_result_view(TaskResult.from_proto(task.result))
-        if task.HasField("result")
-        else None,
+        result=None if result is None else _result_view(result, with_lists=with_lists),
+        result_lines=[] if result is None else _result_lines(result),
     )
+
+
+def describe_phase(phase: str) -> str:
+    """Return the description of a task's phase; a phase without one is returned unchanged."""
+    for prefix, description in _PHASES.items():
+        if phase == prefix or phase.startswith(f"{prefix} "):
+            return description + phase[len(prefix) :]
+    return phase
 
 
 def _progress(job: common_pb.Job) -> ProgressView:
@@ -264,7 +303,7 @@ def _element(element: Element) -> ElementName:
     return "node" if element is Element.NODE else "edge"
 
 
-def _result_view(result: TaskResult) -> ResultView:
+def _result_view(result: TaskResult, *, with_lists: bool) -> ResultView:
     return ResultView(
         audit=[
             TypeAuditView(**{**asdict(audit), "element": _element(audit.element)})
@@ -275,9 +314,39 @@ def _result_view(result: TaskResult) -> ResultView:
         folder=result.folder,
         files=[
             ExportedFileView(**{**asdict(file), "element": _element(file.element)})
-            for file in result.files
+            for file in (result.files if with_lists else ())
         ],
         bytes_before=result.bytes_before,
         bytes_after=result.bytes_after,
-        units=[PartUnitsView(**asdict(units)) for units in result.units],
+        units=[PartUnitsView(**asdict(units)) for units in (result.units if with_lists else ())],
     )
+
+
+def _result_lines(result: TaskResult) -> list[str]:
+    """Return a text for each result of a task."""
+    lines = []
+    if result.units:
+        linked, built = (
+            sum(unit.linked for unit in result.units),
+            sum(unit.built for unit in result.units),
+        )
+        bytes_linked, bytes_built = (
+            sum(unit.bytes_linked for unit in result.units),
+            sum(unit.bytes_built for unit in result.units),
+        )
+        lines.append(
+            f"{built:,} units built ({bytes_built:,} bytes), {linked:,} reused from earlier "
+            f"versions ({bytes_linked:,} bytes)"
+        )
+    if result.files_read:
+        worst = max((audit.table_tv for audit in result.audit), default=0.0)
+        lines.append(
+            f"{result.files_read:,} files read ({result.bytes_read:,} bytes), all checksums "
+            f"match; largest error of an alias table: {worst:.3g}"
+        )
+    if result.folder:
+        count = f"{len(result.files):,} " if result.files else ""
+        lines.append(f"{count}files in {result.folder}")
+    if result.bytes_before:
+        lines.append(f"{result.bytes_before:,} bytes before, {result.bytes_after:,} after")
+    return lines

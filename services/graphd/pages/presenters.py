@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from asterism_daemonkit.job_views import STATE_NAMES, task_view
 from asterism_model.elements import EDGE, NODE, OWN_WEIGHTS, canonical_weight_name
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.weight_stats import compute_weight_stats
@@ -15,38 +16,6 @@ from graphd.pages import views
 from graphd.pages.plots import format_ranges
 from graphd.pages.rates import RateInterval, combine, quantile
 
-_STATE_NAMES: Mapping[int, views.StateName] = {
-    common_pb.QUEUE: "QUEUE",
-    common_pb.RUNNING: "RUNNING",
-    common_pb.FINISHED: "FINISHED",
-    common_pb.FAILED: "FAILED",
-    common_pb.STOPPED: "STOPPED",
-}
-JOB_STATES: Mapping[views.StateName, common_pb.JobState] = {
-    "QUEUE": common_pb.QUEUE,
-    "RUNNING": common_pb.RUNNING,
-    "FINISHED": common_pb.FINISHED,
-    "FAILED": common_pb.FAILED,
-    "STOPPED": common_pb.STOPPED,
-}
-_PHASES: Mapping[str, str] = {
-    "begin": "starting",
-    "checkpoint": "starting",
-    "waits for a slot": "waiting for a free slot",
-    "check what is kept": "verifying the checkpoint",
-    "plan": "planning",
-    "B1": "alias table: scan weights",
-    "B2, B3": "alias table: compute thresholds",
-    "sweep": "alias table: pair rows",
-    "merge": "alias table: write",
-    "audit": "alias table: audit",
-    "seal": "sealing the partition",
-    "manifest": "writing the manifest",
-    "fingerprints of part": "fingerprinting partition",
-    "checksums of part": "verifying checksums of partition",
-    "compact": "compacting",
-}
-"""Descriptions of phases by the beginning of their name in storageds."""
 _MAX_CAUSE_CHARS = 2000
 """Maximum characters of a cause in a list."""
 
@@ -282,8 +251,8 @@ def job_row(job: common_pb.Job) -> views.JobRow:
         job_id=job.job_id,
         space=job.space,
         kind=job.kind,
-        state=_STATE_NAMES[job.state],
-        ending=_STATE_NAMES.get(job.ending),
+        state=STATE_NAMES[job.state],
+        ending=STATE_NAMES.get(job.ending),
         version=job.version or job.target_version,
         fraction=min(job.rows_done / job.rows_total, 1.0)
         if job.tasks and all_counted and job.rows_total
@@ -302,72 +271,14 @@ def job_row(job: common_pb.Job) -> views.JobRow:
 
 
 def job_details(job: common_pb.Job, hosts: Mapping[str, metad_pb.Host]) -> views.JobDetails:
-    """Return a job with its tasks."""
+    """Return a job with its tasks, without the lists of files and units in their results."""
     return views.JobDetails(
         job=job_row(job),
         options=dict(job.options),
         watermark=job.watermark,
-        tasks=[_task_row(task, hosts) for task in job.tasks],
+        tasks=[task_view(task, with_lists=False) for task in job.tasks],
+        addresses={task.host: _address(task.host, hosts) for task in job.tasks},
     )
-
-
-def _task_row(task: common_pb.Task, hosts: Mapping[str, metad_pb.Host]) -> views.TaskRow:
-    return views.TaskRow(
-        task_id=task.task_id,
-        host=task.host,
-        address=_address(task.host, hosts),
-        parts=len(task.parts),
-        which=format_ranges(task.parts),
-        attempt=task.attempt,
-        state=_STATE_NAMES[task.state],
-        phase=describe_phase(task.phase),
-        rows_done=task.rows_done,
-        rows_total=task.rows_total,
-        rows_per_s=task.rows_per_s or None,
-        eta_s=task.eta_s or None,
-        retry_at_ms=task.retry_at_ms,
-        causes=list(task.causes),
-        started_ms=task.started_ms,
-        finished_ms=task.finished_ms,
-        made=_result_lines(task.result),
-    )
-
-
-def describe_phase(phase: str) -> str:
-    """Return the description of a task's phase; a phase without one is returned unchanged."""
-    for prefix, description in _PHASES.items():
-        if phase == prefix or phase.startswith(f"{prefix} "):
-            return description + phase[len(prefix) :]
-    return phase
-
-
-def _result_lines(result: common_pb.TaskResult) -> list[str]:
-    """Return a text for each result of a task."""
-    lines = []
-    if result.units:
-        linked, built = (
-            sum(unit.linked for unit in result.units),
-            sum(unit.built for unit in result.units),
-        )
-        bytes_linked, bytes_built = (
-            sum(unit.bytes_linked for unit in result.units),
-            sum(unit.bytes_built for unit in result.units),
-        )
-        lines.append(
-            f"{built:,} units built ({bytes_built:,} bytes), {linked:,} reused from earlier "
-            f"versions ({bytes_linked:,} bytes)"
-        )
-    if result.files_read:
-        worst = max((audit.table_tv for audit in result.audit), default=0.0)
-        lines.append(
-            f"{result.files_read:,} files read ({result.bytes_read:,} bytes), all checksums "
-            f"match; largest error of an alias table: {worst:.3g}"
-        )
-    if result.folder:
-        lines.append(f"{len(result.files):,} files in {result.folder}")
-    if result.bytes_before:
-        lines.append(f"{result.bytes_before:,} bytes before, {result.bytes_after:,} after")
-    return lines
 
 
 def space_use(

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 
+from asterism_daemonkit.job_views import STATES, StateName
 from asterism_model.elements import EDGE, NODE, canonical_weight_name
 from asterism_model.string_ids import MAX_STRING_BYTES
 from asterism_proto.errors import NotFound
@@ -122,7 +123,7 @@ def _cluster(
         )
         pages = {
             state: page_data.jobs(metad_pb.ListJobsRequest(states=[number], limit=_NEWEST))
-            for state, number in presenters.JOB_STATES.items()
+            for state, number in STATES.items()
         }
         running = [
             presenters.job_row(job) for state in ("RUNNING", "QUEUE") for job in pages[state].jobs
@@ -533,7 +534,7 @@ def _jobs(page_data: PageData) -> APIRouter:
     def list_jobs(
         space: Annotated[str, Query(max_length=128, description="Only jobs of this space.")] = "",
         state: Annotated[
-            list[views.StateName] | None, Query(description="Only jobs in one of these states.")
+            list[StateName] | None, Query(description="Only jobs in one of these states.")
         ] = None,
         kind: Annotated[
             list[str] | None, Query(description="Only jobs of one of these kinds.")
@@ -545,7 +546,7 @@ def _jobs(page_data: PageData) -> APIRouter:
         limit: Limit = 50,
     ) -> views.JobPage:
         """Return jobs, newest first."""
-        states = [presenters.JOB_STATES[name] for name in state or ()]
+        states = [STATES[name] for name in state or ()]
         page = page_data.jobs(
             metad_pb.ListJobsRequest(
                 space=space, states=states, kinds=kind or (), before=before, limit=limit

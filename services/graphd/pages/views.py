@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from asterism_daemonkit.job_views import ElementName, StateName, TaskView
 from graphd.query.grammar import MAX_LENGTH
 
-ElementName = Literal["node", "edge"]
-StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 HealthLevel = Literal["green", "amber", "red"]
 DirectionName = Literal["out", "in"]
 
@@ -249,31 +248,6 @@ class HistogramView(PageModel):
     weight: float
 
 
-class TaskRow(PageModel):
-    """Share of a job on one storaged."""
-
-    task_id: int
-    host: str
-    address: str
-    parts: int
-    which: str
-    attempt: int
-    state: StateName
-    phase: str
-    """Description of the current step."""
-    rows_done: int
-    rows_total: int
-    rows_per_s: float | None
-    eta_s: float | None
-    retry_at_ms: int
-    causes: list[str]
-    """Causes of every failed attempt, oldest first."""
-    started_ms: int
-    finished_ms: int
-    made: list[str] = Field(examples=[["28 units built (3,400,000 bytes)"]])
-    """Results of the task as text."""
-
-
 class JobRow(PageModel):
     """Job in a list."""
 
@@ -312,7 +286,9 @@ class JobDetails(PageModel):
     job: JobRow
     options: dict[str, str]
     watermark: int
-    tasks: list[TaskRow]
+    tasks: list[TaskView]
+    addresses: dict[str, str]
+    """Addresses of the tasks' storageds, by their UUIDs."""
 
 
 class JobSubmission(PageModel):

@@ -85,20 +85,6 @@ def test_without_metad_every_well_formed_address_has_a_page() -> None:
     assert not addresses(data).exists("/ui/nowhere")
 
 
-@pytest.mark.parametrize(
-    ("phase", "expected"),
-    [
-        ("B2, B3", "alias table: compute thresholds"),
-        ("fingerprints of part 7", "fingerprinting partition 7"),
-        ("nodes item", "nodes item"),
-        ("audits", "audits"),
-        ("", ""),
-    ],
-)
-def test_phases_are_described_in_usual_terms(phase: str, expected: str) -> None:
-    assert presenters.describe_phase(phase) == expected
-
-
 def test_partitions_without_an_online_host_are_counted() -> None:
     hosts = {
         "a": metad_pb.Host(uuid="a", online=True),

@@ -73,6 +73,9 @@ export const short = (text) => (text ? h("code", { title: text }, text.slice(0, 
 /** Format a count with its noun: 1 part, 2 parts. */
 export const of = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
+/** Return the first numbers of a list, and how many more it has. */
+export const some = (numbers, most = 40) => numbers.slice(0, most).join(", ") + (numbers.length > most ? ` and ${count(numbers.length - most)} more` : "");
+
 /** Format calls per second to three digits, and small rates as an upper bound. */
 export function rate(n) {
   if (n === null || n === undefined) return "–";

@@ -2,7 +2,7 @@
 
 import { get, post, describeError } from "../api.js";
 import { h } from "../dom.js";
-import { ago, both, count, real, seconds } from "../format.js";
+import { ago, both, count, real, seconds, some } from "../format.js";
 import { facts, hostName, problem, progress, state, sure, table } from "../parts.js";
 
 export const nav = "/ui/jobs";
@@ -43,12 +43,12 @@ async function order(context, what) {
 
 const rows = ({ rows_done: done, rows_total: total }) => (total ? `${count(done)} of ${count(total)}` : count(done));
 
-export function render({ job, options, watermark, tasks }, context) {
+export function render({ job, options, watermark, tasks, addresses }, context) {
   const open = job.state === "QUEUE" || job.state === "RUNNING";
   const { memory } = context;
   const space = `/ui/spaces/${encodeURIComponent(job.space)}`;
   const failed = tasks.filter((task) => task.causes.length);
-  const results = tasks.filter((task) => task.made.length);
+  const results = tasks.filter((task) => task.result_lines.length);
   return [
     h("p", { class: "crumbs" }, h("a", { href: "/ui/jobs" }, "All jobs")),
     h("p", { class: "big" }, state(job.state, job.ending), job.state === "RUNNING" && progress(job.fraction, `progress of job ${job.job_id}`)),
@@ -82,22 +82,22 @@ export function render({ job, options, watermark, tasks }, context) {
       key: (task) => task.task_id,
       columns: [
         { label: "Task", head: true, cell: (task) => task.task_id },
-        { label: "Host", cell: (task) => hostName(task.address) },
+        { label: "Host", cell: (task) => hostName(addresses[task.host]) },
         { label: "State", cell: (task) => state(task.state) },
-        { label: "Phase", cell: (task) => task.phase || "–" },
+        { label: "Phase", cell: (task) => task.activity || "–" },
         { label: "Progress", cell: (task) => (task.state === "RUNNING" ? progress(task.rows_total ? Math.min(1, task.rows_done / task.rows_total) : null, `progress of task ${task.task_id}`) : "–") },
         { label: "Rows", number: true, cell: rows },
         { label: "Rows/s", number: true, cell: (task) => (task.rows_per_s === null ? "–" : real(task.rows_per_s)) },
         { label: "ETA", number: true, cell: (task) => seconds(task.eta_s) },
         { label: "Attempt", number: true, cell: (task) => task.attempt || "–" },
-        { label: "Partitions", number: true, cell: (task) => h("span", { title: task.which }, count(task.parts)) },
+        { label: "Partitions", number: true, cell: (task) => h("span", { title: some(task.parts) }, count(task.parts.length)) },
         { label: "Ended", cell: (task) => ago(task.finished_ms) },
       ],
     }),
     h("h2", null, "Failed attempts"),
     failed.length
-      ? failed.map((task) => [h("h3", null, `Task ${task.task_id} on ${hostName(task.address)}`), h("ol", { class: "causes" }, task.causes.map((cause) => h("li", null, cause))), task.retry_at_ms > Date.now() && h("p", null, "Next attempt ", ago(task.retry_at_ms), ".")])
+      ? failed.map((task) => [h("h3", null, `Task ${task.task_id} on ${hostName(addresses[task.host])}`), h("ol", { class: "causes" }, task.causes.map((cause) => h("li", null, cause))), task.retry_at_ms > Date.now() && h("p", null, "Next attempt ", ago(task.retry_at_ms), ".")])
       : h("p", null, "None"),
-    results.length > 0 && [h("h2", null, "Results"), results.map((task) => [h("h3", null, `Task ${task.task_id}`), h("ul", { class: "causes" }, task.made.map((line) => h("li", null, line)))])],
+    results.length > 0 && [h("h2", null, "Results"), results.map((task) => [h("h3", null, `Task ${task.task_id}`), h("ul", { class: "causes" }, task.result_lines.map((line) => h("li", null, line)))])],
   ];
 }
