@@ -241,6 +241,11 @@ class ExportTarget:
             return self.manifest() is not None
         return self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
 
+    @property
+    def is_export(self) -> bool:
+        """True if the target holds a finished export."""
+        return "asked" in (self.manifest() or {})
+
     def working_folder(self, scratch: str | Path | None) -> Path:
         """Return the working folder of an unfinished export, always the same for one target."""
         if self.path is not None and scratch is None:
@@ -327,6 +332,11 @@ def open_working_folder(
         ):
             yield replace(working_folder, published=True)
             return
+        if target.is_occupied and not target.is_export:
+            raise Conflict(
+                f"out={target.display_name}: expected a new folder, or an export to replace, found "
+                "other files; pass another folder, or remove these files"
+            )
         if target.is_occupied and not overwrite:
             raise Conflict(
                 f"out={target.display_name}: expected a folder that does not exist; pass another "

@@ -352,6 +352,17 @@ def test_a_folder_that_is_not_empty_is_replaced_only_on_request(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.parametrize("name", ["mine", "manifest.json"])
+def test_a_folder_with_other_files_is_never_replaced(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text('{"name": "a web page"}')
+    with pytest.raises(Conflict, match="found other files; pass another folder"):
+        export.dgl(users(), out, parts=2, overwrite=True)
+    assert [path.name for path in out.iterdir()] == [name]
+    assert list(tmp_path.iterdir()) == [out]
+
+
 def test_empty_folder_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     export.dgl(users(), tmp_path / "out", parts=2)
