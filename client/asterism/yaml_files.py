@@ -90,6 +90,11 @@ def parse_yaml(text: str) -> Any:
         return yaml.load(text, _Loader)
     except _InvalidValue as error:
         raise ValueError(str(error)) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        problem = " ".join(filter(None, (error.problem, error.context)))
+        raise ValueError(f"{place}{problem}") from error
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
     except RecursionError as error:

@@ -177,3 +177,10 @@ def test_a_name_that_json_has_twice_is_refused(tmp_path: Path, name: str) -> Non
     read = read_schema if name == "space.json" else open_source
     with pytest.raises(InvalidRequest, match="is repeated"):
         read(tmp_path / name)
+
+
+def test_errors_name_line_and_column() -> None:
+    with pytest.raises(ValueError, match=r"^line 2, column 1: found character '\\t'"):
+        parse_yaml("a:\n\t- b")
+    with pytest.raises(ValueError, match=r"^line 1, column 14: expected ',' or '\]'"):
+        parse_yaml("nodes: [paper")
