@@ -109,7 +109,7 @@ def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
             pid = os.pread(lock_fd, 32, 0).decode(errors="replace").strip() or "unknown"
             raise Conflict(
                 f"data={str(path)!r}: the folder is open in another process (pid {pid}); "
-                f"stop that process, or give this {role} another folder"
+                f"stop that process, or use another folder"
             ) from error
         os.ftruncate(lock_fd, 0)
         os.pwrite(lock_fd, str(os.getpid()).encode(), 0)

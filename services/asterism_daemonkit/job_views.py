@@ -10,6 +10,7 @@ from pydantic import Field
 
 from asterism_daemonkit.http_models import HttpModel
 from asterism_daemonkit.weight_stats_views import WeightStatsView
+from asterism_model.job_phases import describe_phase
 from asterism_model.partition_stats import Element
 from asterism_model.task_results import TaskResult
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -26,24 +27,6 @@ STATES: dict[StateName, common_pb.JobState] = {
 }
 """States of a job by name."""
 STATE_NAMES: Mapping[int, StateName] = {number: name for name, number in STATES.items()}
-_PHASES: Mapping[str, str] = {
-    "begin": "starting",
-    "checkpoint": "starting",
-    "waits for a slot": "waiting for a free slot",
-    "check what is kept": "verifying the checkpoint",
-    "plan": "planning",
-    "B1": "alias table: scan weights",
-    "B2, B3": "alias table: compute thresholds",
-    "sweep": "alias table: pair rows",
-    "merge": "alias table: write",
-    "audit": "alias table: audit",
-    "seal": "sealing the partition",
-    "manifest": "writing the manifest",
-    "fingerprints of part": "fingerprinting partition",
-    "checksums of part": "verifying checksums of partition",
-    "compact": "compacting",
-}
-"""Descriptions of phases by the beginning of their name in storageds."""
 
 
 class TypeAuditView(HttpModel):
@@ -278,14 +261,6 @@ def task_view(task: common_pb.Task, *, with_lists: bool = True) -> TaskView:
         result=None if result is None else _result_view(result, with_lists=with_lists),
         result_lines=[] if result is None else _result_lines(result),
     )
-
-
-def describe_phase(phase: str) -> str:
-    """Return the description of a task's phase; a phase without one is returned unchanged."""
-    for prefix, description in _PHASES.items():
-        if phase == prefix or phase.startswith(f"{prefix} "):
-            return description + phase[len(prefix) :]
-    return phase
 
 
 def _progress(job: common_pb.Job) -> ProgressView:

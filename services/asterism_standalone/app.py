@@ -317,6 +317,8 @@ def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Rea
     """Return a started service on ``folder``; `asterism.open` is built on it."""
     if mode not in ("w", "r+", "r"):
         raise InvalidRequest(f"mode {mode!r}: expected 'w', 'r+' or 'r'")
+    if folder.exists() and not folder.is_dir():
+        raise InvalidRequest(f"path={str(folder)!r}: expected a folder, found a file")
     compile_report.install()
     standalone_settings = StandaloneSettings.of(settings)
     if mode == "r+" and not (folder / IDENTITY).exists():

@@ -25,7 +25,14 @@ BOOTSTRAP_S = 3600
 """Seconds for which the ticket of `bootstrap` is valid."""
 _DAY_S = 86_400
 
-app = typer.Typer(no_args_is_help=True, help="Manage API keys, roles in spaces, and limits.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Manage API keys, roles in spaces, and limits.",
+    epilog=examples(
+        "asterism access create-key alice --quiet > alice.key",
+        "asterism access grant alice shop reader",
+    ),
+)
 
 Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Name of the user or service.")]
 GrantSpace = Annotated[

@@ -39,6 +39,7 @@ from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism.cli.global_options import hoist_global_options, is_json_requested
 from asterism.cli.interruption import Interrupted
 from asterism.cli.output import Output
+from asterism.cli.usage_errors import usage_message
 from asterism.extras import MissingExtra
 from asterism.transport.credentials import ENVIRONMENT as KEY_VARIABLES
 from asterism.transport.credentials import CredentialFile
@@ -245,12 +246,10 @@ def run(arguments: Sequence[str]) -> ExitCode:
         format_message = getattr(error, "format_message", None)
         if format_message is None:
             raise
-        message = format_message()
         if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
-            print(message)
+            print(format_message())
             return ExitCode.USAGE
-        path = getattr(getattr(error, "ctx", None), "command_path", None) or "asterism"
-        message = f"{message.rstrip('.')}; see `{path} --help`"
+        message = usage_message(error, " ".join(["asterism", *_path_of(program, words)]))
         return _fail(message, "UsageError", ExitCode.USAGE, as_json=as_json)
 
 
@@ -262,8 +261,16 @@ def _fail(message: str, name: str, code: ExitCode, *, as_json: bool) -> ExitCode
 def _command_of(program: Any, words: Sequence[str]) -> Any:
     """Return the command that the words name, or the last group on the way to it."""
     command = program
-    for word in words:
-        command = getattr(command, "commands", {}).get(word, command)
-        if not hasattr(command, "commands"):
-            break
+    for word in _path_of(program, words):
+        command = command.commands[word]
     return command
+
+
+def _path_of(program: Any, words: Sequence[str]) -> list[str]:
+    """Return the words that name a command or groups on the way to it."""
+    command, path = program, []
+    for word in words:
+        if word in getattr(command, "commands", {}):
+            command = command.commands[word]
+            path.append(word)
+    return path

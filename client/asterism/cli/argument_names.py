@@ -53,7 +53,10 @@ def option_spellings(command: Any, group: Any = None) -> Spellings:
     """
     spellings: dict[str, tuple[str, str]] = {}
     for parameter in [*(group.params if group is not None else ()), *command.params]:
-        if getattr(parameter, "hidden", False) or parameter.param_type_name != "option":
+        if parameter.param_type_name == "argument":  # a value alone, without an option
+            spellings.pop(parameter.name, None)
+            continue
+        if getattr(parameter, "hidden", False):
             continue
         option = max(parameter.opts, key=len)
         negative = max(parameter.secondary_opts, key=len, default="")
@@ -69,8 +72,9 @@ def option_spellings(command: Any, group: Any = None) -> Spellings:
 def in_options(message: str, spellings: Spellings) -> str:
     """Return a message with options in the place of the arguments of the Python API.
 
-    ``on_bad_rows='skip'`` becomes ``--on-bad-rows skip`` and ``overwrite=True`` ``--overwrite``. At
-    the start of a message, where the wrong value stands, the form ``--option=value`` stays.
+    ``on_bad_rows='skip'`` becomes ``--on-bad-rows skip``, ``overwrite=True`` ``--overwrite`` and
+    ``resume=False`` ``no --resume``. At the start of a message, where the wrong value stands, the
+    form ``--option=value`` stays.
     """
 
     def assignment(match: re.Match[str]) -> str:
@@ -80,8 +84,10 @@ def in_options(message: str, spellings: Spellings) -> str:
             return negative
         if not option:
             return match[0]
-        if value == "True":
+        if value in ("True", "None"):  # None: the option is missing
             return option
+        if value == "False":
+            return f"no {option}"
         return f"{option}={value}" if match.start() == 0 else f"{option} {value.strip(_QUOTES)}"
 
     def bare(match: re.Match[str]) -> str:

@@ -37,7 +37,14 @@ if TYPE_CHECKING:
 
     from asterism.export import AssignmentReport, DispatchReport, ExportReport, VerifyReport
 
-app = typer.Typer(no_args_is_help=True, help="Write partitions of a graph that trainers load.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Write partitions of a graph that trainers load.",
+    epilog=examples(
+        "asterism export dgl --space shop --parts 4 --out partitions/",
+        "asterism export verify partitions/",
+    ),
+)
 
 
 @app.callback()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from asterism.cli.context import CommandContext
 from asterism.cli.interruption import advice_on_interrupt
 from asterism.cli.output import ProgressCallback
+from asterism_model.job_phases import describe_phase
 from asterism_proto.errors import AsterismError, Deadline, Unavailable
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ class JobWatch:
         elif self._clock() - self._checked_at >= _STALLED_S:
             self._checked_at = self._clock()
             self.waits_for = self._offline_hosts(job)
-        phases = sorted({t.phase for t in job.tasks if t.phase and t.state == "RUNNING"})
+        phases = sorted(
+            {describe_phase(t.phase) for t in job.tasks if t.phase and t.state == "RUNNING"}
+        )
         self._update(
             f"{job.kind} {job.space}",
             job.rows_done,

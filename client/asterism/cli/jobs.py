@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,15 +28,21 @@ from asterism.cli.shell_completion import (
     complete_spaces,
     complete_types,
 )
+from asterism.cli.status import display_address
 from asterism.cli.tables import sections
+from asterism_model.job_phases import describe_phase
+from asterism_proto.errors import AsterismError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from asterism import Client
     from asterism.records.samples import Job, TaskResult
 
 app = typer.Typer(
-    no_args_is_help=True, help="Manage background jobs: builds, audits, exports and others."
+    no_args_is_help=True,
+    help="Manage background jobs: builds, audits, exports and others.",
+    epilog=examples("asterism job submit shop --wait", "asterism job list --state RUNNING"),
 )
 
 JobId = Annotated[
@@ -45,9 +52,9 @@ JobId = Annotated[
 JOB_COLUMNS = ("job", "space", "kind", "state", "rows", "version", "submitted (UTC)", "seconds")
 
 
-def print_result(output: Output, job: Job) -> None:
+def print_result(output: Output, job: Job, addresses: Mapping[str, str]) -> None:
     """Print a job as the result of the command; exit with FAILED if it failed or was stopped."""
-    output.result(job, lambda: job_table(job))
+    output.result(job, lambda: job_table(job, addresses))
     if job.state in ("FAILED", "STOPPED"):
         if job.cause and output.as_json:
             print_error(
@@ -82,15 +89,24 @@ def jobs_table(jobs: list[Job]) -> RenderableType:
     return table("jobs", JOB_COLUMNS, [_row(job) for job in jobs], optional=("seconds", "rows"))
 
 
-def job_table(job: Job) -> RenderableType:
-    """Return the tables of a job and its tasks."""
+def host_addresses(client: Client, output: Output) -> dict[str, str]:
+    """Return the addresses of daemons by their uuids; empty for JSON, or if they are not known."""
+    try:
+        return {} if output.as_json else {h.uuid: display_address(h) for h in client.hosts()}
+    except AsterismError:
+        return {}
+
+
+def job_table(job: Job, addresses: Mapping[str, str]) -> RenderableType:
+    """Return the tables of a job and its tasks, with hosts by their addresses."""
+    hosts = {task.host: addresses.get(task.host, task.host[:12]) for task in job.tasks}
     tasks = [
         (
             t.task_id,
-            t.host[:12],
+            hosts[t.host],
             t.attempt,
             t.state,
-            t.phase or "-",
+            describe_phase(t.phase) or "-",
             f"{t.rows_done:,} of {t.rows_total:,}",
         )
         for t in job.tasks
@@ -105,7 +121,9 @@ def job_table(job: Job) -> RenderableType:
     if requested:
         parts.append(f"requested: {', '.join(requested)}")
     parts += [
-        _task_result_table(task.host, task.result) for task in job.tasks if task.result is not None
+        _task_result_table(hosts[task.host], task.result)
+        for task in job.tasks
+        if task.result is not None
     ]
     if job.state == "RUNNING" and job.rows_per_s:
         remaining = f", {job.eta_s:,.0f} s left" if job.eta_s else ""
@@ -150,21 +168,26 @@ def _task_result_table(host: str, result: TaskResult) -> RenderableType:
             for a in result.audit
         ]
         return table(
-            f"{host[:12]}: {result.files_read:,} files, {result.bytes_read:,} bytes read",
+            f"{host}: {result.files_read:,} files, {result.bytes_read:,} bytes read",
             AUDIT_COLUMNS,
             audit_rows,
             optional=("row rel", "table rel", "alias rows"),
         )
     if result.units:
         return table(
-            f"{host[:12]}: built units",
+            f"{host}: built units",
             BUILD_COLUMNS,
-            [(u.part, u.linked, u.built, u.bytes_linked, u.bytes_built) for u in result.units],
+            [
+                (u.part, u.linked, u.built, f"{u.bytes_linked:,}", f"{u.bytes_built:,}")
+                for u in result.units
+            ],
         )
     if result.folder:
-        rows = [(file.path, file.rows, file.bytes, file.sha256) for file in result.files]
-        return table(f"{host[:12]}: {result.folder}", EXPORT_COLUMNS, rows, optional=("sha256",))
-    return f"{host[:12]}: {result.bytes_before:,} bytes before, {result.bytes_after:,} after"
+        rows = [
+            (file.path, f"{file.rows:,}", f"{file.bytes:,}", file.sha256) for file in result.files
+        ]
+        return table(f"{host}: {result.folder}", EXPORT_COLUMNS, rows, optional=("sha256",))
+    return f"{host}: {result.bytes_before:,} bytes before, {result.bytes_after:,} after"
 
 
 @app.command(
@@ -211,12 +234,17 @@ def submit(
     job_options = parse_assignments(
         "--option", options, form="KEY=VALUE", example="format=csv", allow_empty=True
     )
+    if kind == "index" and not job_options:
+        raise typer.BadParameter(
+            "--kind=index: expected the column to index; use `asterism job index SPACE TYPE COLUMN`"
+        )
     command = command_context(context)
     with command.client(fork_tasks=True) as client:
         job = client.submit_job(space, kind=kind, options=job_options, version=graph_version or 0)
         if wait:
             job = wait_for_job(command, client, job.job_id, total_timeout)
-    print_result(command.output, job)
+        addresses = host_addresses(client, command.output)
+    print_result(command.output, job, addresses)
 
 
 @app.command(
@@ -270,7 +298,8 @@ def index(
         job = client.submit_job(space, kind="index", options=options)
         if wait:
             job = wait_for_job(command, client, job.job_id, total_timeout)
-    print_result(command.output, job)
+        addresses = host_addresses(client, command.output)
+    print_result(command.output, job, addresses)
 
 
 @app.command(
@@ -319,7 +348,8 @@ def show(context: typer.Context, job: JobId) -> None:
     command = command_context(context)
     with command.client() as client:
         job_info = client.job(job)
-    command.output.result(job_info, lambda: job_table(job_info))
+        addresses = host_addresses(client, command.output)
+    command.output.result(job_info, lambda: job_table(job_info, addresses))
 
 
 @app.command(epilog=examples("asterism job stop 7"))
@@ -328,7 +358,8 @@ def stop(context: typer.Context, job: JobId) -> None:
     command = command_context(context)
     with command.client() as client:
         job_info = client.stop_job(job)
-    command.output.result(job_info, lambda: job_table(job_info))
+        addresses = host_addresses(client, command.output)
+    command.output.result(job_info, lambda: job_table(job_info, addresses))
 
 
 @app.command(epilog=examples("asterism job recover 7 --wait"))
@@ -346,8 +377,9 @@ def recover(
         job_info = client.recover_job(job)
         if wait:
             job_info = wait_for_job(command, client, job, total_timeout)
-    print_result(command.output, job_info) if wait else command.output.result(
-        job_info, lambda: job_table(job_info)
+        addresses = host_addresses(client, command.output)
+    print_result(command.output, job_info, addresses) if wait else command.output.result(
+        job_info, lambda: job_table(job_info, addresses)
     )
 
 
@@ -363,4 +395,5 @@ def wait(
     command = command_context(context)
     with command.client() as client:
         job_info = wait_for_job(command, client, job, total_timeout)
-    print_result(command.output, job_info)
+        addresses = host_addresses(client, command.output)
+    print_result(command.output, job_info, addresses)

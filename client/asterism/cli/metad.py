@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 _REPORT_TIMEOUT_S = 20.0
 """Seconds that storageds may take to report their inventories."""
 
-app = typer.Typer(no_args_is_help=True, help="Recover the catalog of metad.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Recover the catalog of metad.",
+    epilog=examples("asterism metad adopt --dry-run"),
+)
 
 
 def catalog_document(state: metad_pb.CatalogState) -> dict[str, Any]:

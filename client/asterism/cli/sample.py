@@ -46,7 +46,13 @@ if TYPE_CHECKING:
     from asterism import Graph
     from asterism_model.schema import Schema
 
-app = typer.Typer(no_args_is_help=True, help="Sample from a version of a space.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Sample from a version of a space.",
+    epilog=examples(
+        "asterism sample nodes shop -n 5 --seed 7", "asterism sample neighbors shop 17 23 -n 5"
+    ),
+)
 
 
 @app.command(

@@ -16,6 +16,7 @@ from asterism.cli.warm import compile_kernels
 from asterism.extras import required
 from asterism.transport.credentials import is_loopback
 from asterism_io.tls_options import TlsOptions
+from asterism_proto.errors import InvalidRequest
 
 EXAMPLES = examples(
     "asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669",
@@ -73,6 +74,8 @@ def serve(
     """Serve a folder until SIGTERM or Ctrl-C: metad, storaged and graphd in one process."""
     command = command_context(context)
     output, tls_files = command.output, command.tls_arguments or TlsOptions()
+    for option, address in (("--listen", listen), ("--http-listen", http_listen)):
+        check_listen_address(option, address)
     compile_kernels(output, feature="asterism serve")
     stop = threading.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -112,6 +115,15 @@ def serve(
         output.print_note("stopping")
     finally:
         service.stop()
+
+
+def check_listen_address(option: str, address: str) -> None:
+    """Raise InvalidRequest unless an option is ``host:port``, before anything is started."""
+    host, _, port = address.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise InvalidRequest(
+            f"{option}={address!r}: expected host:port, such as 127.0.0.1:9669; port 0 picks one"
+        )
 
 
 def allowed_addresses(

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from asterism_model.schema import Feature
 
 app = typer.Typer(
-    no_args_is_help=True, help="Manage graph spaces: one graph each, with schema and versions."
+    no_args_is_help=True,
+    help="Manage graph spaces: one graph each, with schema and versions.",
+    epilog=examples("asterism space create shop schema.yaml", "asterism space describe shop"),
 )
 
 
@@ -239,11 +241,15 @@ def drop(
     """Drop a space with all its data."""
     command = command_context(context)
     with command.client() as client:
-        if not yes:
+        exists = any(info.name == space for info in client.spaces()) if if_exists else True
+        if not yes and exists:
             if not if_exists:
                 client.describe(space)  # ask about an existing space only
             if not is_confirmed(command.output, f"Drop the space {space!r} with all its data?"):
                 command.output.print_note(f"space {space} is not dropped")
                 raise typer.Exit(ExitCode.FAILED)
         client.drop_space(space, if_exists=if_exists)
-    command.output.result({"dropped": space}, lambda: f"space {space} is dropped")
+    command.output.result(
+        {"dropped": space},
+        lambda: f"space {space} is dropped" if exists else f"space {space} does not exist",
+    )

@@ -57,13 +57,18 @@ def status(context: typer.Context) -> None:
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
 
+def display_address(host: Host) -> str:
+    """Return the address of a daemon for people."""
+    return "in this process" if host.address.endswith(":0") else host.address
+
+
 def _render_status(
     hosts: list[Host], spaces: list[SpaceInfo], problems: list[str]
 ) -> RenderableType:
     rows = [
         (
             h.role.lower(),
-            "in this process" if h.address.endswith(":0") else h.address,
+            display_address(h),
             "online" if h.online else "offline",
             h.parts,
             f"{h.free_bytes / 2**30:,.1f} GiB" if h.free_bytes else "-",

@@ -88,7 +88,8 @@ def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> 
         )
     if manifest is None or "sums" not in manifest:
         raise NotFound(
-            f"{folder.display_name}: no {MANIFEST} of an export for DGL; create one with export.dgl"
+            f"{folder.display_name}: expected an export for DGL, found no {MANIFEST} of one; write "
+            "one with `export dgl`"
         )
     target = ExportTarget.parse(out)
     parameters = {"layout": "pyg", "files_of_source": manifest["files"]}

@@ -406,7 +406,7 @@ class RejectsFile:
         if not rows:
             return
         if self.path is None:
-            more = f" ({len(rows) - 1} more near by)" if len(rows) > 1 else ""
+            more = f" ({len(rows) - 1:,} more in the rows after it)" if len(rows) > 1 else ""
             raise InvalidRequest(
                 f"{rows[0]}{more}; repair the input, or leave such rows out with on_bad_rows='skip'"
             )

@@ -153,7 +153,9 @@ def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
         elif host and port.isdigit() and 0 < int(port) < 1 << 16:
             parsed.append(part)
         else:
-            raise InvalidRequest(f"addresses={part!r}: expected host:port")
+            raise InvalidRequest(
+                f"addresses={part!r}: expected host:port, with a port from 1 to 65535"
+            )
     if not parsed:
         raise InvalidRequest(
             f"addresses={addresses!r}: expected host:port, or several separated by commas"

@@ -67,6 +67,12 @@ class Command:
             return error["message"]
         return json.loads(completed.stdout)
 
+    def text(self, *arguments: object) -> str:
+        """Run a command; return its output for people."""
+        completed = zygote.run("asterism.cli", "--address", self.address, *map(str, arguments))
+        assert completed.returncode == ExitCode.DONE, completed.stderr
+        return completed.stdout
+
     def close(self) -> int:
         """Stop the server with SIGTERM and return its exit status."""
         if self.server.poll() is None:
@@ -125,6 +131,8 @@ def test_spaces_are_created_from_a_file_listed_and_dropped(
     assert {space["name"] for space in asterism("space", "list")} == {"papers", "shop"}
     assert asterism("space", "drop", "papers", "--yes") == {"dropped": "papers"}
     assert "papers" in asterism("space", "describe", "papers", expect=ExitCode.NOT_FOUND)
+    dropped = asterism.text("space", "drop", "papers", "--if-exists")
+    assert dropped == "space papers does not exist\n"
 
 
 def test_draws_repeat_with_their_seed(asterism: Command) -> None:
@@ -645,6 +653,9 @@ def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
     assert asterism("job", "wait", job["job_id"])["state"] == "FINISHED"
     listed = asterism("job", "list", "--space", "shop", "--state", "finished")
     assert listed[0]["job_id"] == job["job_id"]
+    shown = asterism.text("job", "show", job["job_id"])
+    assert "in this process: built units" in shown
+    assert job["tasks"][0]["host"][:12] not in shown
     assert "987654" in asterism("job", "show", 987654, expect=ExitCode.NOT_FOUND)
     assert "DREAMING" in asterism("job", "list", "--state", "dreaming", expect=ExitCode.USAGE)
 
@@ -811,6 +822,14 @@ def test_reading_commands_never_create_a_missing_folder(tmp_path: Path) -> None:
         assert f"{folder}: {message}" in completed.stderr
     assert not nowhere.exists()
     assert list(empty.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "papers.csv"
+    file.write_text("id\n")
+    completed = zygote.run("asterism.cli", "space", "list", "--path", str(file))
+    assert completed.returncode == ExitCode.USAGE
+    assert f"--path='{file}': expected a folder, found a file" in completed.stderr
 
 
 def test_text_output_names_the_sampled_type(asterism: Command) -> None:

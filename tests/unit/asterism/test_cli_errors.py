@@ -90,6 +90,44 @@ def test_json_after_two_dashes_is_an_argument(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.startswith("asterism: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sample", "nodes", "shop", "-n", "abc"], "--count='abc': expected an integer"),
+        (["--timeout", "soon", "status"], "--timeout='soon': expected a number"),
+        (["job", "show", "x"], "job='x': expected an integer"),
+        (
+            ["verify", "shop", "--draws", "9"],
+            "--draws='9': expected a value greater than or equal to 1000",
+        ),
+        (["completion", "tcsh"], "shell='tcsh': expected one of 'bash', 'zsh', 'fish'"),
+        (["sample", "nodes", "-n"], "Option '-n' requires an argument"),
+        (["job", "submit", "shop", "--kind", "index"], "use `asterism job index SPACE TYPE"),
+        (["serve", "x", "--listen", "here"], "--listen='here': expected host:port"),
+        (["serve", "x", "--http-listen", "a:99999"], "--http-listen='a:99999': expected host:port"),
+    ],
+)
+def test_usage_errors_name_option_value_and_expectation(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == ExitCode.USAGE
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "end"),
+    [
+        (["sample", "nodes", "-n"], "; see `asterism sample nodes --help`\n"),
+        (["smaple"], "Did you mean 'sample'? See `asterism --help`\n"),
+    ],
+)
+def test_usage_errors_name_the_help_of_the_command(
+    arguments: list[str], end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == ExitCode.USAGE
+    assert capsys.readouterr().err.endswith(end)
+
+
 def command_at(*path: str) -> Any:
     command: Any = typer.main.get_command(app)
     for name in path:
@@ -124,6 +162,9 @@ def command_at(*path: str) -> Any:
         (("sample", "nodes"), "replace=True: too few", "--replace: too few"),
         (("sample", "nodes"), "pass replace=False", "pass --no-replace"),
         (("sample", "nodes"), "or weighted=False", "or --uniform"),
+        (("export", "dgl"), "or resume=False", "or no --resume"),
+        (("sample", "walk"), "walks=None: expected a number", "--walks: expected a number"),
+        (("restore",), "address='x': expected a backup", "address='x': expected a backup"),
         (("sample", "nodes"), "version=9: there is 1", "--graph-version=9: there is 1"),
         (("space", "list"), "overwrite=True, on_bad_rows", "overwrite=True, on_bad_rows"),
         (("sample", "nodes"), "no feature 'seed_time'", "no feature 'seed_time'"),

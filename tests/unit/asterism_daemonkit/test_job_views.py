@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from asterism_daemonkit.job_views import TaskView, describe_phase, job_view, task_view
+from asterism_daemonkit.job_views import TaskView, job_view, task_view
 from asterism_model.partition_stats import Element
 from asterism_model.task_results import ExportedFile, PartUnits, TaskResult
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -30,20 +28,6 @@ def task(result: TaskResult | None = None) -> common_pb.Task:
     if result is not None:
         message.result.CopyFrom(result.to_proto())
     return message
-
-
-@pytest.mark.parametrize(
-    ("phase", "expected"),
-    [
-        ("B2, B3", "alias table: compute thresholds"),
-        ("fingerprints of part 7", "fingerprinting partition 7"),
-        ("nodes item", "nodes item"),
-        ("audits", "audits"),
-        ("", ""),
-    ],
-)
-def test_phases_are_described_in_usual_terms(phase: str, expected: str) -> None:
-    assert describe_phase(phase) == expected
 
 
 def test_a_running_task_has_its_phase_and_a_description() -> None:
