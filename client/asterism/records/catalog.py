@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from asterism.records.display import counted, graph_html, short_list, short_text
+from asterism.records.display import counted, graph_html, short_text
 from asterism_model.html import table
 from asterism_model.schema import Schema
+from asterism_model.schema.graph_schema import short_list
 from asterism_model.task_results import TaskResult
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb

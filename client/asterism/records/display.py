@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from asterism.records.versions import VersionInfo
 from asterism_model.html import table
 from asterism_model.schema import EdgeType, NodeType, Schema
 
-MAX_LISTED_NAMES = 5
-"""Maximum number of names in the list of a one-line representation."""
 MAX_TEXT_CHARS = 120
 """Maximum number of characters of a text in a one-line representation."""
 MAX_SHOWN_TYPES = 20
@@ -63,13 +61,6 @@ def graph_html(title: str, schema: Schema, info: VersionInfo | None) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, such as ``2,048 rows``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def short_list(names: Sequence[str]) -> str:
-    """Return the repr of a list of names, of which it has at most `MAX_LISTED_NAMES`."""
-    listed = ", ".join(map(repr, names[:MAX_LISTED_NAMES]))
-    more = len(names) - MAX_LISTED_NAMES
-    return f"[{listed}{f', and {more} more' if more > 0 else ''}]"
 
 
 def short_text(value: object) -> str:

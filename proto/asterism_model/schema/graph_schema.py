@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
@@ -35,6 +35,8 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 
 MAX_PARTS = 4096
+MAX_LISTED_NAMES = 5
+"""Maximum number of names in the list of a one-line representation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,13 @@ class Schema:
     """
     edge_ends: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
     """Ids of the node types at the source and the destination of each edge type."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Schema(node_types={short_list([t.name for t in self.node_types])}, "
+            f"edge_types={short_list([t.name for t in self.edge_types])}, parts={self.parts}, "
+            f"ids={self.ids!r}, direction={self.direction!r})"
+        )
 
     def __post_init__(self) -> None:
         if not self.node_types:
@@ -365,3 +374,10 @@ def _check_degrees(schema: Schema) -> None:
         for table in owner.tables:
             for column in degree_columns(owner, table.parsed_expression.columns):
                 resolve_degree(schema, owner, column)
+
+
+def short_list(names: Sequence[str]) -> str:
+    """Return the repr of a list of names, of which it has at most `MAX_LISTED_NAMES`."""
+    listed = ", ".join(map(repr, names[:MAX_LISTED_NAMES]))
+    more = len(names) - MAX_LISTED_NAMES
+    return f"[{listed}{f', and {more} more' if more > 0 else ''}]"

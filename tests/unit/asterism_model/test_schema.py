@@ -208,3 +208,12 @@ def test_names_of_tables_of_a_type_are_distinct() -> None:
     table = WeightTable(name="t", expression="weight")
     with pytest.raises(InvalidRequest, match="table 't': expected each name once"):
         NodeType(name="n", tables=(table, table))
+
+
+def test_a_schema_is_shown_on_a_short_line() -> None:
+    nodes = {f"type{i}": {"features": {"x": "float32"}} for i in range(9)}
+    schema = Schema.from_dict({"parts": 4, "nodes": nodes, "edges": {"type0:to:type1": {}}})
+    assert repr(schema) == (
+        "Schema(node_types=['type0', 'type1', 'type2', 'type3', 'type4', and 4 more], "
+        "edge_types=['type0:to:type1'], parts=4, ids='per_type', direction='out')"
+    )
