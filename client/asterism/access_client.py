@@ -74,6 +74,15 @@ class AccessClient:
         -------
         list of ApiKey
             The keys, with revoked and expired ones that the service still keeps.
+
+        Raises
+        ------
+        Unavailable
+            If metad does not respond.
+
+        Examples
+        --------
+        >>> [key.key_id for key in client.api_keys() if key.principal == "alice"]  # doctest: +SKIP
         """
         request = metad_pb.ListApiKeysRequest(principal=_name("principal", principal))
         return [
@@ -97,6 +106,10 @@ class AccessClient:
         ------
         NotFound
             If there is no such key.
+
+        Examples
+        --------
+        >>> client.revoke_api_key("V1StGXR8Z5jd")  # doctest: +SKIP
         """
         request = metad_pb.RevokeApiKeyRequest(key_id=_text("key_id", key_id))
         return ApiKey.from_proto(self.session.access("revoke_api_key", request))
@@ -124,6 +137,10 @@ class AccessClient:
             If an argument is invalid.
         Forbidden
             If the caller is no administrator of the space.
+
+        Examples
+        --------
+        >>> client.grant("alice", "shop", "reader")  # doctest: +SKIP
         """
         request = metad_pb.RoleGrant(
             principal=_text("principal", principal),
@@ -151,6 +168,10 @@ class AccessClient:
         ------
         Forbidden
             If the caller is no administrator of the space.
+
+        Examples
+        --------
+        >>> client.revoke("alice", "shop")  # doctest: +SKIP
         """
         request = metad_pb.RevokeRoleRequest(
             principal=_text("principal", principal), space=_text("space", space)
@@ -171,6 +192,15 @@ class AccessClient:
         -------
         list of RoleGrant
             Principal, space and role of each grant.
+
+        Raises
+        ------
+        Unavailable
+            If metad does not respond.
+
+        Examples
+        --------
+        >>> client.grants(space="shop")  # doctest: +SKIP
         """
         request = metad_pb.ListGrantsRequest(
             principal=_name("principal", principal), space=_name("space", space)
@@ -226,6 +256,10 @@ class AccessClient:
             If a limit is below 0 or no number.
         Forbidden
             If the caller is no administrator of the cluster.
+
+        Examples
+        --------
+        >>> client.set_access_limits("alice", "shop", calls_per_s=100, jobs=2)  # doctest: +SKIP
         """
         rates = {
             "calls_per_s": calls_per_s,
@@ -264,6 +298,15 @@ class AccessClient:
         -------
         list of AccessLimits
             The limits.
+
+        Raises
+        ------
+        Unavailable
+            If metad does not respond.
+
+        Examples
+        --------
+        >>> client.access_limits(principal="alice")  # doctest: +SKIP
         """
         request = metad_pb.ListGrantsRequest(
             principal=_name("principal", principal), space=_name("space", space)

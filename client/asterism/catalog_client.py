@@ -80,7 +80,13 @@ class CatalogClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; stop an embedded service, in the process that opened it."""
+        """Close the connection; stop an embedded service, in the process that opened it.
+
+        Examples
+        --------
+        >>> with asterism.open("shop.db") as client:  # closes it at the end  # doctest: +SKIP
+        ...     client.spaces()
+        """
         self.session.close()
         if self._on_close is not None and self._pid == os.getpid():
             on_close, self._on_close = self._on_close, None
@@ -120,6 +126,11 @@ class CatalogClient:
             If no storaged is online to hold its partitions.
         InvalidRequest
             If the name or the schema is invalid.
+
+        Examples
+        --------
+        >>> schema = {"nodes": {"user": {}}, "edges": {"user:follows:user": {}}}  # doctest: +SKIP
+        >>> client.create_space("social", schema, if_not_exists=True)  # doctest: +SKIP
         """
         record = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         request = metad_pb.CreateSpaceRequest(
@@ -141,6 +152,10 @@ class CatalogClient:
         ------
         NotFound
             If there is no such space, unless ``if_exists``.
+
+        Examples
+        --------
+        >>> client.drop_space("shop", if_exists=True)  # doctest: +SKIP
         """
         self.session.catalog(
             "drop_space", metad_pb.DropSpaceRequest(space=name, if_exists=if_exists)
@@ -154,6 +169,16 @@ class CatalogClient:
         -------
         list of SpaceInfo
             Name and schema of each space.
+
+        Raises
+        ------
+        Unavailable
+            If metad does not respond.
+
+        Examples
+        --------
+        >>> [info.name for info in client.spaces()]  # doctest: +SKIP
+        ['papers', 'shop']
         """
         return [
             self._remember_space(space)
@@ -177,6 +202,11 @@ class CatalogClient:
         ------
         NotFound
             If there is no such space.
+
+        Examples
+        --------
+        >>> client.describe("shop").schema.direction  # doctest: +SKIP
+        'both'
         """
         return self._remember_space(
             self.session.catalog("describe_space", metad_pb.SpaceRequest(space=name))
@@ -199,6 +229,11 @@ class CatalogClient:
         ------
         NotFound
             If there is no such space.
+
+        Examples
+        --------
+        >>> [info.version for info in client.versions("shop")]  # doctest: +SKIP
+        [3, 2]
         """
         return [
             VersionInfo.from_proto(version)
@@ -226,6 +261,11 @@ class CatalogClient:
         ------
         NotFound
             If there is no such space or version.
+
+        Examples
+        --------
+        >>> client.manifest("shop").count("NODE", 0)  # doctest: +SKIP
+        1000
         """
         return self.session.manifest(
             self.session.catalog(
@@ -247,6 +287,15 @@ class CatalogClient:
         -------
         list of PinInfo
             Version, owner and term of each pin.
+
+        Raises
+        ------
+        NotFound
+            If there is no such space.
+
+        Examples
+        --------
+        >>> [(pin.owner, pin.version) for pin in client.pins("shop")]  # doctest: +SKIP
         """
         return [
             PinInfo.from_proto(pin)
@@ -262,6 +311,16 @@ class CatalogClient:
         -------
         list of Host
             Address and state of each daemon.
+
+        Raises
+        ------
+        Unavailable
+            If metad does not respond.
+
+        Examples
+        --------
+        >>> [host.address for host in client.hosts() if not host.online]  # doctest: +SKIP
+        []
         """
         return [
             Host.from_proto(host)
@@ -294,6 +353,12 @@ class CatalogClient:
         ------
         NotFound
             If there is no such space.
+
+        Examples
+        --------
+        >>> load = client.begin_load("shop", source="day 1")  # doctest: +SKIP
+        >>> load.write_nodes(0, "user", np.array([1, 2, 3]))  # doctest: +SKIP
+        >>> load.commit()  # doctest: +SKIP
         """
         return begin_load(self.session, space, source=source, resume_key=resume_key)
 
@@ -345,6 +410,12 @@ class CatalogClient:
             If there is no such space or version.
         NotReady
             If nothing is committed to build, or nothing is published to read.
+
+        Examples
+        --------
+        >>> job = client.submit_job("shop", kind="audit")  # doctest: +SKIP
+        >>> client.wait(job.job_id).state  # doctest: +SKIP
+        'FINISHED'
         """
         return Job.from_proto(
             self.session.catalog(
@@ -375,6 +446,11 @@ class CatalogClient:
         ------
         NotFound
             If there is no such job.
+
+        Examples
+        --------
+        >>> client.job(12).state  # doctest: +SKIP
+        'FINISHED'
         """
         return Job.from_proto(self.session.catalog("get_job", _job_request(job_id)))
 
@@ -404,6 +480,10 @@ class CatalogClient:
         ------
         InvalidRequest
             If a state is unknown.
+
+        Examples
+        --------
+        >>> client.jobs("shop", states=["RUNNING", "QUEUE"])  # doctest: +SKIP
         """
         parsed_states = [parse_job_state(state) for state in validation.names(states)]
         request = metad_pb.ListJobsRequest(
@@ -431,6 +511,11 @@ class CatalogClient:
         ------
         NotFound
             If there is no such job.
+
+        Examples
+        --------
+        >>> client.wait(client.stop_job(12).job_id).state  # doctest: +SKIP
+        'STOPPED'
         """
         return Job.from_proto(self.session.catalog("stop_job", _job_request(job_id)))
 
@@ -451,6 +536,11 @@ class CatalogClient:
         ------
         NotFound
             If there is no such job.
+
+        Examples
+        --------
+        >>> client.wait(client.recover_job(12).job_id).state  # doctest: +SKIP
+        'FINISHED'
         """
         return Job.from_proto(self.session.catalog("recover_job", _job_request(job_id)))
 
@@ -483,6 +573,11 @@ class CatalogClient:
             If the job has not ended in time; it keeps running.
         NotFound
             If there is no such job.
+
+        Examples
+        --------
+        >>> client.wait(client.submit_job("shop").job_id, timeout_s=600).version  # doctest: +SKIP
+        4
         """
         start = time.monotonic()
         deadline = start + timeout_s

@@ -67,7 +67,13 @@ class Graph(AllCalls):
         self.close()
 
     def close(self) -> None:
-        """Close the client that this graph belongs to; so does the end of a ``with`` block."""
+        """Close the client that this graph belongs to; so does the end of a ``with`` block.
+
+        Examples
+        --------
+        >>> with asterism.open("shop.db").graph("shop") as graph:  # doctest: +SKIP
+        ...     graph.count_nodes("item")
+        """
         self.client.close()
 
     # -- versions ----------------------------------------------------------------------------------
@@ -91,6 +97,11 @@ class Graph(AllCalls):
         ------
         InvalidRequest
             If this graph is already at another version.
+
+        Examples
+        --------
+        >>> graph.at(3).sample_nodes(5, "item").version  # doctest: +SKIP
+        3
         """
         return Graph(
             self._session,
@@ -232,6 +243,11 @@ class Graph(AllCalls):
         ------
         NotFound
             If there is no such version.
+
+        Examples
+        --------
+        >>> graph.manifest().digest[:12]  # doctest: +SKIP
+        '4aee95af27fc'
         """
         return self.client.manifest(self.space, self._version(version))
 
@@ -307,6 +323,11 @@ class Graph(AllCalls):
             committed to build.
         Deadline
             If the build has not ended in time; it keeps running.
+
+        Examples
+        --------
+        >>> graph.build().version  # doctest: +SKIP
+        4
         """
         if not wait:
             return self.client.submit_job(self.space)
@@ -357,6 +378,11 @@ class Client(SpaceTools, AccessClient):
         ------
         NotFound
             If there is no such space.
+
+        Examples
+        --------
+        >>> client.graph("shop").sample_nodes(5, "item").nodes  # doctest: +SKIP
+        array([17,  4, 17,  9, 30])
         """
         self.session.schema(name)
         return Graph(self.session, name, self)

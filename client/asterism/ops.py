@@ -139,6 +139,12 @@ def pair_places(
     ------
     InvalidRequest
         If the shapes do not match, the window is negative, or ``types`` is missing.
+
+    Examples
+    --------
+    >>> pair_places([[4, 9, -1]], 1, 1)
+    array([[0, 1],
+           [1, 0]])
     """
     walks = _integers("paths", paths)
     if walks.ndim != 2:
@@ -223,6 +229,17 @@ def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> 
     ndarray of int32, shape (m, length + 1)
         Node type ids. -1 where there is no node, and for the start of a walk that never left it,
         because no edge gives its type.
+
+    Raises
+    ------
+    InvalidRequest
+        If the direction is unknown.
+
+    Examples
+    --------
+    >>> walks = graph.random_walk([7], ["buys"])  # doctest: +SKIP
+    >>> walk_types(walks, graph.schema)  # doctest: +SKIP
+    array([[0, 1]], dtype=int32)
     """
     start_field, end_field = (
         ("src_type", "dst_type") if direction == "out" else ("dst_type", "src_type")
@@ -297,6 +314,11 @@ def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
     ------
     InvalidRequest
         If a row is out of range.
+
+    Examples
+    --------
+    >>> ragged_gather((np.array([0, 2, 3]), np.array([7, 8, 9])), [1, 0])
+    (array([0, 1, 3]), array([9, 7, 8]))
     """
     indptr, values = column
     selected = _integers("rows", rows)
@@ -330,6 +352,11 @@ def repeat_padding(sample: PaddedSample) -> PaddedSample:
     >>> sample = graph.sample_neighbors(nodes, "cites", 5, replace=False)  # doctest: +SKIP
     >>> repeat_padding(sample).nodes  # doctest: +SKIP
     array([[4, 9, 4, 9, 4]])
+
+    Raises
+    ------
+    InvalidRequest
+        If the record is not one of these.
     """
     if not isinstance(sample, FanoutSample):
         positions = _repeated_positions(np.arange(len(sample.nodes)), sample.nodes)
@@ -468,6 +495,13 @@ def gather(params: Any, indices: Any) -> Any:
     ------
     InvalidRequest
         If an index is out of range.
+
+    Examples
+    --------
+    >>> gather(np.array([[1.0], [2.0]]), [1, 1, 0])
+    array([[2.],
+           [2.],
+           [1.]])
     """
     if tensor_ops.is_tensor(params):
         return tensor_ops.gather(params, indices)
@@ -499,6 +533,11 @@ def scatter_add(updates: Any, indices: Any, size: int) -> Any:
     ------
     InvalidRequest
         If the shapes do not match, or an index is out of range.
+
+    Examples
+    --------
+    >>> scatter_add(np.array([1.0, 2.0, 4.0]), [0, 0, 2], 3)
+    array([3., 0., 4.])
     """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_add(updates, indices, size)
@@ -529,6 +568,11 @@ def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
     ------
     InvalidRequest
         If the shapes do not match, or an index is out of range.
+
+    Examples
+    --------
+    >>> scatter_mean(np.array([1.0, 2.0, 4.0]), [0, 0, 2], 3)
+    array([1.5, 0. , 4. ])
     """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_mean(updates, indices, size)
@@ -564,6 +608,11 @@ def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -
     ------
     InvalidRequest
         If the shapes do not match, or an index is out of range.
+
+    Examples
+    --------
+    >>> scatter_max(np.array([1.0, 2.0, 4.0]), [0, 0, 1], 2)
+    array([2., 4.])
     """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_max(updates, indices, size, empty=empty)
@@ -597,6 +646,11 @@ def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
     ------
     InvalidRequest
         If the shapes do not match, or an index is out of range.
+
+    Examples
+    --------
+    >>> scatter_softmax(np.array([0.0, 0.0, 5.0]), [0, 0, 1], 2)
+    array([0.5, 0.5, 1. ])
     """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_softmax(updates, indices, size)

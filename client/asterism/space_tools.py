@@ -70,6 +70,11 @@ class SpaceTools(CatalogClient):
             If there is no such space, version or weight name, or nothing to sample from.
         Deadline
             If the time is up.
+
+        Examples
+        --------
+        >>> client.verify("shop", seed=7).passed  # doctest: +SKIP
+        True
         """
         from asterism.verification import verify
 
@@ -127,6 +132,11 @@ class SpaceTools(CatalogClient):
             If the address holds another backup.
         NotReady
             If the job fails or is stopped.
+
+        Examples
+        --------
+        >>> client.backup("shop", "s3://bucket/backups/shop").bytes  # doctest: +SKIP
+        4682579
         """
         from asterism.backup import backup
 
@@ -175,6 +185,11 @@ class SpaceTools(CatalogClient):
             If a file differs from what was written.
         NotReady
             If the job fails for another reason or is stopped.
+
+        Examples
+        --------
+        >>> client.restore("s3://bucket/backups/shop", "yesterday").version  # doctest: +SKIP
+        3
         """
         from asterism.backup import restore
 
@@ -254,6 +269,10 @@ class SpaceTools(CatalogClient):
             If a value cannot be loaded, or an existing space cannot hold the graph.
         NotFound
             If an attribute or type does not exist in the object.
+
+        Examples
+        --------
+        >>> client.load_graph("karate", networkx.karate_club_graph(), build=True)  # doctest: +SKIP
         """
         from asterism.objects import load_graph
 

@@ -88,6 +88,11 @@ def backup(
         If the job fails or is stopped; the message has the cause.
     Deadline
         If the job has not ended in time.
+
+    Examples
+    --------
+    >>> backup(client, "shop", "/srv/backups/shop").files  # doctest: +SKIP
+    225
     """
     deadline = time.monotonic() + timeout_s
     folder = RemoteFolder(absolute_address(address), confined=True)

@@ -66,6 +66,11 @@ def restore(
         If the job fails for another reason or is stopped.
     Deadline
         If the job has not ended in time.
+
+    Examples
+    --------
+    >>> restore(client, "/srv/backups/shop", "copy").version  # doctest: +SKIP
+    1
     """
     deadline = time.monotonic() + timeout_s
     folder = RemoteFolder(absolute_address(address), confined=True)

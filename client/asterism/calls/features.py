@@ -59,6 +59,11 @@ class FeatureCalls(GraphCalls):
             If ``ntype`` is needed.
         NotFound
             If there is no such type, feature or version; with ``strict``, if there is no such node.
+
+        Examples
+        --------
+        >>> graph.node_features([4, 17], ["price"], "item")["price"]  # doctest: +SKIP
+        array([26.79,  1.5 ], dtype=float32)
         """
         feature_names = validation.names(names)
         type_id = (
@@ -136,6 +141,12 @@ class FeatureCalls(GraphCalls):
         ------
         NotFound
             If there is no such type, feature or version; with ``strict``, if there is no such edge.
+
+        Examples
+        --------
+        >>> edges = graph.sample_edges(3, "buys", seed=7)  # doctest: +SKIP
+        >>> graph.edge_features(edges.edge_ids, "stars", "buys")["stars"]  # doctest: +SKIP
+        array([5., 4., 4.], dtype=float32)
         """
         feature_names = validation.names(names)
         type_id, owner = self._session.edge_type(self.space, etype)

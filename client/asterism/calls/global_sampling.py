@@ -151,6 +151,12 @@ class GlobalSamplingCalls(GraphCalls):
         InvalidRequest
             If ``replace=False`` and fewer than n edges can be sampled, or ``where`` is not a valid
             filter.
+
+        Examples
+        --------
+        >>> edges = graph.sample_edges(64, "buys", seed=7)  # doctest: +SKIP
+        >>> edges.src.shape, edges.weights.dtype  # doctest: +SKIP
+        ((64,), dtype('float32'))
         """
         resolved_seed = validation.seed(seed)
         head = graphd_pb.SampleEdgesRequest(

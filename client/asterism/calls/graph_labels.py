@@ -81,6 +81,11 @@ class GraphLabelCalls(GraphCalls):
         ------
         InvalidRequest
             If no node type declares a graph label, or ``labels`` is not a list of labels.
+
+        Examples
+        --------
+        >>> graph.graph_nodes(["mutag 7"]).nodes  # doctest: +SKIP
+        array([70, 71, 72])
         """
         if isinstance(labels, bytes | str):
             raise InvalidRequest(f"labels={labels!r}: expected a list of labels")

@@ -48,6 +48,11 @@ class WriteCalls(GraphCalls):
         ------
         InvalidRequest
             If a value cannot be written; the message names the row and the value.
+
+        Examples
+        --------
+        >>> graph.upsert_nodes([17, 4], "item", features={"price": [1.5, 26.79]})  # doctest: +SKIP
+        6
         """
         return self._write(
             "upsert_nodes",
@@ -92,6 +97,11 @@ class WriteCalls(GraphCalls):
             cannot be written.
         Unavailable
             If there was no reply; edges may have been written all the same.
+
+        Examples
+        --------
+        >>> graph.upsert_edges([1, 2], [17, 4], "buys", weights=[1.0, 0.5])  # doctest: +SKIP
+        7
         """
         return self._write(
             "upsert_edges",
@@ -114,6 +124,18 @@ class WriteCalls(GraphCalls):
         -------
         int
             Commit number.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value is not an id.
+        NotFound
+            If there is no such node type.
+
+        Examples
+        --------
+        >>> graph.delete_nodes([17, 4], "item")  # doctest: +SKIP
+        9
         """
         return self._write(
             "delete_nodes", writes.node_deletes(self._session, self.space, ntype, ids)
@@ -137,6 +159,18 @@ class WriteCalls(GraphCalls):
         -------
         int
             Commit number.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value is not an id, or the arrays differ in length.
+        NotFound
+            If there is no such edge type.
+
+        Examples
+        --------
+        >>> graph.delete_edges([1, 2], [17, 4], "buys")  # doctest: +SKIP
+        8
         """
         return self._write(
             "delete_edges",
@@ -168,6 +202,18 @@ class WriteCalls(GraphCalls):
         -------
         ndarray of bool, shape (n,)
             True where the node exists.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value is not an id.
+        NotFound
+            If there is no such node type.
+
+        Examples
+        --------
+        >>> graph.find_nodes([1, 999], "user")  # doctest: +SKIP
+        array([ True, False])
         """
         type_id, _ = self._session.node_type(self.space, ntype)
         return find_nodes(

@@ -199,6 +199,13 @@ class LayerCalls(GraphCalls):
             If ``metapath`` and ``counts`` differ in length, or another argument is invalid.
         NotFound
             If there is no such edge type, weight table or version.
+
+        Examples
+        --------
+        >>> path = ["follows", "follows"]  # doctest: +SKIP
+        >>> two = graph.sample_fanout_layerwise([7], path, [64, 64])  # doctest: +SKIP
+        >>> two.layers[0].nodes.shape  # doctest: +SKIP
+        (64,)
         """
         if isinstance(metapath, str) or len(metapath) != len(counts) or not counts:
             raise InvalidRequest(
@@ -373,6 +380,12 @@ class LayerCalls(GraphCalls):
             If ``metapath`` is empty or a single name, or types are ambiguous.
         NotFound
             If there is no such edge type, weight table or version.
+
+        Examples
+        --------
+        >>> found = graph.multi_hop_neighbors([7], [["follows"], ["buys"]])  # doctest: +SKIP
+        >>> [nodes.size for nodes in found.nodes]  # doctest: +SKIP
+        [1, 2, 5]
         """
         if isinstance(metapath, str) or not len(metapath):
             raise InvalidRequest(

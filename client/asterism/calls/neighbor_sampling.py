@@ -118,6 +118,12 @@ class NeighborSamplingCalls(GraphCalls):
             If arguments do not fit together, or ``where`` is not a valid filter.
         NotFound
             If there is no such edge type, weight table or version.
+
+        Examples
+        --------
+        >>> graph.sample_neighbors([7, 8], "buys", 3, seed=7).nodes  # doctest: +SKIP
+        array([[17,  4, 17],
+               [ 9, -1, -1]])
         """
         edge_types = self._session.edge_type_ids(
             self.space, validation.type_names("etypes", etypes)

@@ -81,6 +81,12 @@ class NeighborCalls(GraphCalls):
             If ``sort`` or ``direction`` is unknown, or ``where`` is not a valid filter.
         NotFound
             If there is no such edge type, weight table or version.
+
+        Examples
+        --------
+        >>> found = graph.neighbors([7, 8], "buys")  # doctest: +SKIP
+        >>> found.indptr, found.nodes  # doctest: +SKIP
+        (array([0, 2, 3]), array([ 4, 17,  9]))
         """
         if sort not in SORT_KEYS:
             raise InvalidRequest(f"sort={sort!r}: expected None, 'id' or 'weight'")
@@ -343,6 +349,11 @@ class NeighborCalls(GraphCalls):
         ------
         NotFound
             If there is no such node type or version.
+
+        Examples
+        --------
+        >>> graph.count_nodes("item")  # doctest: +SKIP
+        200
         """
         return self._nodes_at(ntype, np.zeros(0, np.int64), version)[1]
 
@@ -400,6 +411,11 @@ class NeighborCalls(GraphCalls):
             If there is no such edge type or version.
         InvalidRequest
             If ``where`` is not a valid filter.
+
+        Examples
+        --------
+        >>> graph.count_edges("buys")  # doctest: +SKIP
+        5000
         """
         return self._edges_at(etype, np.zeros(0, np.int64), "", where, version)[1]
 

@@ -141,6 +141,11 @@ class ScanCalls(GraphCalls):
             If ``after`` belongs to another version or to none of ``parts``.
         NotFound
             If there is no such edge type, feature or version.
+
+        Examples
+        --------
+        >>> sum(len(batch.src) for batch in graph.scan_edges("buys"))  # doctest: +SKIP
+        5000
         """
         type_id, _ = self._session.edge_type(self.space, etype)
         feature_names = validation.names(names)

@@ -120,6 +120,10 @@ def assignment(
         The version or a file of an assignment does not exist.
     NotReady
         METIS does not fit into memory.
+
+    Examples
+    --------
+    >>> export.assignment(graph, "assigned", parts=4, assign="fennel", passes=5)  # doctest: +SKIP
     """
     started = time.monotonic()
     check_execution(execution)

@@ -111,6 +111,10 @@ def chunks(
         The version does not exist.
     NotReady
         pyarrow is not installed.
+
+    Examples
+    --------
+    >>> export.chunks(graph, "chunks", edges="parquet").files  # doctest: +SKIP
     """
     started = time.monotonic()
     if edges not in EDGE_FORMATS:

@@ -241,6 +241,10 @@ def dgl(
         The version or a file of an assignment does not exist.
     NotReady
         METIS does not fit into memory.
+
+    Examples
+    --------
+    >>> export.dgl(graph, "partitions", parts=4, assign="metis")  # doctest: +SKIP
     """
     options = DglExportOptions(
         assignment=AssignmentOptions(

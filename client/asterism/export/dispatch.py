@@ -195,6 +195,11 @@ def dispatch(
         There is no finished export at ``source``.
     Unavailable
         An address cannot be written.
+
+    Examples
+    --------
+    >>> to = "sftp://{host}/data/shop"  # doctest: +SKIP
+    >>> export.dispatch("partitions", to, ip_config="ip_config.txt")  # doctest: +SKIP
     """
     source_folder = RemoteFolder(_absolute_place(source), content_name="export")
     try:

@@ -76,6 +76,10 @@ def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> 
         ``out`` already exists.
     InvalidRequest
         ``source`` is not a local folder, or an option is invalid.
+
+    Examples
+    --------
+    >>> export.pyg("partitions", "pyg")  # doctest: +SKIP
     """
     started = time.monotonic()
     check_execution(execution)

@@ -347,6 +347,11 @@ def sampled(
     ------
     InvalidRequest
         A parameter is invalid. At the first scan: fewer nodes than ``seeds`` can be sampled.
+
+    Examples
+    --------
+    >>> small = export.sampled(graph, 10_000, [10, 5], ntype="item")  # doctest: +SKIP
+    >>> export.dgl(small, "partitions", parts=2)  # doctest: +SKIP
     """
     types = [node_type.name for node_type in graph.schema.node_types]
     if ntype is None and len(types) > 1:

@@ -97,6 +97,11 @@ def verify(
         There is no ``manifest.json`` at an address.
     Corrupt
         The addresses hold partitions of different exports.
+
+    Examples
+    --------
+    >>> export.verify("partitions").errors  # doctest: +SKIP
+    []
     """
     with collect_export(out, ip_config) as collected_export:
         check = _Verification(collected_export, progress)

@@ -65,6 +65,10 @@ def open_source(
     ------
     InvalidRequest
         The path has none of these formats, or its description contradicts its files.
+
+    Examples
+    --------
+    >>> open_source("papers.yaml").schema  # doctest: +SKIP
     """
     path = expand_home(path)
     if chunk_rows < 1:

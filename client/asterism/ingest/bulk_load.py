@@ -93,6 +93,10 @@ def schema_of(
     ------
     InvalidRequest
         The files are invalid.
+
+    Examples
+    --------
+    >>> client.create_space("shop", ingest.schema_of("data/metadata.json"))  # doctest: +SKIP
     """
     return open_source(source, weights=weights, rename=rename, root=root).schema
 

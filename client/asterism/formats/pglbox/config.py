@@ -262,6 +262,10 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
     ------
     InvalidRequest
         A key is unknown (the message names the closest known one) or has an invalid value.
+
+    Examples
+    --------
+    >>> read_config("lightgcn.yaml")["meta_path"]  # doctest: +SKIP
     """
     path = expand_home(path)
     text, document = read_yaml(path)
