@@ -7,7 +7,6 @@ a token names an unknown key; at most once in 30 seconds. They stay if fetching 
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import logging
 import ssl
@@ -24,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import get_default_algorithms
 
 from asterism_io.certificates import ReloadedFiles, new_context
+from asterism_io.loopback import is_loopback_host
 from asterism_proto.errors import InvalidRequest, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -324,19 +324,12 @@ def _check_url(url: str, name: str) -> None:
         host, _ = parts.hostname or "", parts.port
     except ValueError:
         host, parts = "", urlsplit("")
-    is_private = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+    is_private = parts.scheme == "https" or (parts.scheme == "http" and is_loopback_host(host))
     if not host or not is_private or "@" in parts.netloc or not url.isascii() or " " in url:
         raise InvalidRequest(
             f"{name}={url!r}: expected an address https://... without a password (http for this "
             "host only)"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -352,7 +345,7 @@ def _download(url: str) -> bytes:
         _NoRedirects(),
         urllib.request.HTTPSHandler(context=context),
     ]
-    if _is_loopback(urlsplit(url).hostname or ""):
+    if is_loopback_host(urlsplit(url).hostname or ""):
         handlers.append(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(url, headers={"Accept": "application/json"})
     ends_s = time.monotonic() + _TIMEOUT_S

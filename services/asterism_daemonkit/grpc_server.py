@@ -29,9 +29,8 @@ from asterism_daemonkit.fair_pool import (
     equal_share,
     turn_of,
 )
-from asterism_daemonkit.listening import listen, listen_error
+from asterism_daemonkit.listening import listen, listen_error, split_address
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tls import DaemonTls
 from asterism_io.unix_sockets import socket_name
 from asterism_proto.errors import (

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from asterism_access.principals import LOCAL, Principal
 from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.calls import serving
+from asterism_daemonkit.calls import current_principal, serving
 from asterism_daemonkit.grpc_server import Authenticate
 from asterism_daemonkit.http_errors import add_error_handlers, error_response, handle_error
 from asterism_daemonkit.listening import listen
@@ -38,6 +38,8 @@ _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
 """Paths that monitors may request under any host name, without credentials.
 
 They reveal nothing of a graph."""
+WITHHELD_REASONS = "administrators of the cluster find the reasons in /status"
+"""Text in the place of reasons, which may contain names of spaces and folders."""
 API_PREFIX = "/api/v1"
 """Prefix of the routes that count as calls. Pages and probes poll theirs."""
 SessionOf = Callable[[Request], str | None]
@@ -188,7 +190,14 @@ def create_app(
     @app.get("/status", tags=["daemon"])
     def get_status() -> dict[str, Any]:
         """Return identity and state of the daemon."""
-        return {"daemon": daemon, "ready": not ready(), **status()}
+        missing = ready()
+        may_read = current_principal().is_cluster_admin
+        return {
+            "daemon": daemon,
+            "ready": not missing,
+            "missing": missing if may_read else [WITHHELD_REASONS] * bool(missing),
+            **status(),
+        }
 
     @app.get("/healthz", tags=["daemon"], response_class=PlainTextResponse)
     def healthz() -> str:
@@ -197,8 +206,12 @@ def create_app(
 
     @app.get("/readyz", tags=["daemon"])
     def readyz() -> JSONResponse:
-        """Return 200 if the daemon is ready, else 503 with the reasons."""
+        """Return 200 if the daemon is ready, else 503 with the reasons.
+
+        With access control, ``/status`` has the reasons, for administrators of the cluster."""
         missing = ready()
+        if missing and authenticate is not None:
+            missing = [WITHHELD_REASONS]
         return JSONResponse(
             {"ready": not missing, "missing": missing}, status_code=503 if missing else 200
         )

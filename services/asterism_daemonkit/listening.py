@@ -6,8 +6,7 @@ import errno
 import os
 import socket
 
-from asterism_daemonkit.settings import split_address
-from asterism_proto.errors import Unavailable
+from asterism_proto.errors import InvalidRequest, Unavailable
 
 BACKLOG = 256
 """Maximum number of connections that wait to be accepted."""
@@ -45,3 +44,11 @@ def listen(address: str) -> socket.socket:
 def listen_error(address: str, reason: str) -> Unavailable:
     """Return the error of a port that cannot be opened."""
     return Unavailable(f"cannot listen on {address}: {reason}")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Split ``host:port`` into a pair; InvalidRequest for another form."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise InvalidRequest(f"address {address!r}: expected host:port, such as 127.0.0.1:9669")
+    return host, int(port)

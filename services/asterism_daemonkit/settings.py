@@ -6,11 +6,19 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    CliApp,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from asterism_access.cluster_key import ClusterKey
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.exposure import insecure_addresses, insecure_from_environment
+from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import InvalidRequest
 
@@ -60,6 +68,10 @@ class DaemonSettings(BaseSettings):
     """File with the keys of the cluster, one per line: base64 of at least 32 random bytes. It turns
     access control on; all daemons need the same file. The first key signs, and all keys verify. A
     changed file is used at once. Empty: every caller may do everything."""
+    insecure: bool = False
+    """Open ports on other addresses than loopback ones even without `tls_cert` or
+    `cluster_key_file`: everyone who reaches such a port may do everything. If false, the daemon
+    refuses to start then. The variable `ASTERISM_INSECURE` sets it for all daemons."""
     token_issuer: str = ""
     """Issuer of tokens (OpenID Connect) that callers may send. Empty: tokens are not accepted."""
     token_audience: str = ""
@@ -122,9 +134,20 @@ class DaemonSettings(BaseSettings):
             Naming the first invalid setting and its value.
         """
         try:
-            return CliApp.run(cls, cli_args=arguments)
+            settings = CliApp.run(cls, cli_args=arguments)
         except ValidationError as error:
             raise invalid_setting(error) from error
+        settings.insecure_addresses()
+        return settings
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *sources: Any, **more_sources: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the usual sources, and the variable that all daemons share as the last."""
+        usual = super().settings_customise_sources(settings_cls, *sources, **more_sources)
+        shared = insecure_from_environment()
+        return (*usual, InitSettingsSource(settings_cls, shared))
 
     def advertised_address(self, port: int) -> str:
         """Return the address under which other hosts reach the gRPC server on ``port``.
@@ -132,6 +155,20 @@ class DaemonSettings(BaseSettings):
         It is the advertised address if set, else the listen host, with loopback for a wildcard."""
         host, _ = split_address(self.listen)
         return self.advertise or f"{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
+
+    def listen_addresses(self) -> dict[str, str]:
+        """Return the address of each port by the name of its setting."""
+        return {"listen": self.listen, "http_listen": self.http_listen}
+
+    def insecure_addresses(self) -> list[str]:
+        """Return the addresses that other hosts reach without TLS or access control.
+
+        Raises
+        ------
+        InvalidRequest
+            If there are some, and `insecure` does not permit it.
+        """
+        return insecure_addresses(self.listen_addresses(), self)
 
     def allowed_hosts(self) -> AllowedHosts:
         """Return the host names under which the HTTP server may be called."""
@@ -251,11 +288,3 @@ def invalid_setting(error: ValidationError) -> InvalidRequest:
     setting = ".".join(str(part) for part in first["loc"])
     # A check of several settings has no location, and its message names them.
     return InvalidRequest(f"{setting}={first.get('input')!r}: {expected}" if setting else expected)
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Split ``host:port`` into a pair; InvalidRequest for another form."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise InvalidRequest(f"address {address!r}: expected host:port, such as 127.0.0.1:9669")
-    return host, int(port)

@@ -44,8 +44,8 @@ from asterism_daemonkit.calls import (
     TrafficCallback,
     ignore_traffic,
 )
+from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.liveness_probe import PING_TIMEOUT_S, PROBE_AFTER_S, LivenessProbe
-from asterism_daemonkit.settings import split_address
 from asterism_io import buffer_pool, unix_sockets
 from asterism_io.tls import TlsClient
 from asterism_proto import framing

@@ -14,11 +14,12 @@ from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.calls import Handler, LocalTransport
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.exposure import insecure_addresses, log_insecure
 from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.recent_logs import keep_recent_records
 from asterism_daemonkit.request_limits import RequestLimits
-from asterism_daemonkit.settings import split_address
 from asterism_graphkit.compile.jit import load_registries
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS
@@ -98,6 +99,7 @@ class Standalone:
         compile_ahead: bool = True,
     ) -> None:
         self.settings = settings or StandaloneSettings()
+        access_control = self.settings.access_control()
         self._compiler = (
             None
             if compile_ahead or is_cache_complete()
@@ -120,7 +122,8 @@ class Standalone:
                     http_listen=_ANY_PORT,
                     keep_versions=self.settings.keep_versions,
                     allowed_addresses=self.settings.allowed_addresses,
-                )
+                ),
+                access_control=access_control,
             )
             metad_transport = self._to_metad = LocalTransport(self._metad.handlers)
             self._storaged = Storaged(
@@ -154,6 +157,7 @@ class Standalone:
                 lambda *_: storaged_transport,
                 on_poll_reply=self._published_file.update,
                 compile_ahead=compile_ahead,
+                access_control=access_control,
             )
         except BaseException:
             self._identity.release()
@@ -165,6 +169,7 @@ class Standalone:
         self._http: HttpServer | None = None
         self._pages: Pages | None = None
         self._started = self._stopped = False
+        self._insecure: list[str] = []
 
     def start(self, on_wait: Callable[[str], None] = lambda _: None) -> None:
         """Start the three daemons, and wait until they can serve.
@@ -210,6 +215,7 @@ class Standalone:
         """Return the folder and the status of metad and graphd."""
         return {
             "folder": str(self.folder),
+            "insecure": self._insecure,
             "metad": self._metad.status(),
             "graphd": self._graphd.status(),
         }
@@ -225,10 +231,20 @@ class Standalone:
 
         gRPC serves the methods of a graphd. HTTP serves metad's routes and the web pages, and also
         accepts ``http_names`` as host names.
+
+        Raises
+        ------
+        InvalidRequest
+            If other hosts reach a port without TLS or access control, and the setting ``insecure``
+            does not permit it.
         """
         from asterism_daemonkit.http_server import HttpServer
 
+        self._insecure = insecure_addresses(
+            {"listen": listen, "http_listen": http_listen}, self.settings
+        )
         keep_recent_records()
+        log_insecure(self._insecure, self.settings)
         tls = self.settings.tls()
         self._grpc = GrpcServer(
             address=listen,
@@ -247,6 +263,8 @@ class Standalone:
             queue=_GRPC_QUEUE,
             metrics=self.metrics,
             tls=tls,
+            share_of=self._graphd.share_of,
+            authenticate=self._graphd.authenticate,
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
         self._pages = self._graphd.create_pages(
@@ -266,6 +284,7 @@ class Standalone:
                 *self._pages.routers,
             ],
             tls=tls,
+            authenticate=self._graphd.authenticate,
         )
         endpoints = Endpoints(
             address=address,

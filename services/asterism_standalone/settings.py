@@ -6,6 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from asterism_access.cluster_key import ClusterKey
+from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import check_tls_settings, daemon_tls, invalid_setting
 from asterism_daemonkit.tls import DaemonTls
@@ -52,6 +54,12 @@ class StandaloneSettings(RequestLimits):
     """PEM file of the authorities of clients' certificates."""
     tls_client_auth: Literal["none", "required"] = "none"
     """`required`: demand a certificate signed by `tls_ca` of every client."""
+    cluster_key_file: str = ""
+    """File with the key that signs tickets: base64 of at least 32 random bytes. It turns access
+    control of open ports on. Empty: every caller may do everything."""
+    insecure: bool = False
+    """Open ports on other addresses than loopback ones even without `tls_cert` or
+    `cluster_key_file`."""
 
     @model_validator(mode="after")
     def _are_tls_settings(self) -> Self:
@@ -73,6 +81,18 @@ class StandaloneSettings(RequestLimits):
             If a file cannot be used, or the certificate is not valid now.
         """
         return daemon_tls(self)
+
+    def access_control(self) -> AccessControl | None:
+        """Return the access control of open ports; None if every caller may do everything.
+
+        Raises
+        ------
+        InvalidRequest
+            If the file of keys cannot be used.
+        """
+        if not self.cluster_key_file:
+            return None
+        return AccessControl(ClusterKey(self.cluster_key_file), None, "graphd")
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> StandaloneSettings:

@@ -23,15 +23,17 @@ from asterism_daemonkit.calls import (
     current_principal,
 )
 from asterism_daemonkit.daemon_identity import Identity
+from asterism_daemonkit.exposure import log_insecure
+from asterism_daemonkit.fair_pool import ShareSource
 from asterism_daemonkit.followed_access import FollowedAccess
 from asterism_daemonkit.followed_catalog import FollowedCatalog
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
 from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
+from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
-from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_proto.errors import NotFound
@@ -181,6 +183,17 @@ class Graphd:
         self._http: HttpServer | None = None
         self._pages: Pages | None = None
         self.grpc_port = self.http_port = 0
+        self._insecure: list[str] = []
+
+    @property
+    def authenticate(self) -> Authenticate | None:
+        """Function that authenticates callers; None without access control."""
+        return self._authenticate
+
+    @property
+    def share_of(self) -> ShareSource:
+        """Function that returns the weight of the turns of a principal."""
+        return self._checks.share_of
 
     def start(self) -> None:
         """Start heartbeats to metad and compile the kernels; open no port."""
@@ -200,6 +213,8 @@ class Graphd:
         from asterism_daemonkit.job_routes import job_router
 
         settings = self._settings
+        self._insecure = settings.insecure_addresses()
+        log_insecure(self._insecure, settings)
         clear_ports(settings.ports_file)
         self._grpc = GrpcServer(
             address=settings.listen,
@@ -306,6 +321,7 @@ class Graphd:
         routes = self._routing.routes
         return {
             "revision": routes.revision,
+            "insecure": self._insecure,
             "spaces": {
                 space.name: {"version": space.current_version, "parts": len(space.host_of_part)}
                 for space in routes.spaces.values()

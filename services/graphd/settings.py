@@ -20,9 +20,9 @@ class GraphdSettings(RequestLimits, AuditSettings, DaemonSettings):
         env_prefix="ASTERISM_GRAPHD_", frozen=True, extra="forbid", use_attribute_docstrings=True
     )
 
-    listen: str = "0.0.0.0:9669"
+    listen: str = "127.0.0.1:9669"
     """host:port of the gRPC port; port 0 selects a free one."""
-    http_listen: str = "0.0.0.0:19669"
+    http_listen: str = "127.0.0.1:19669"
     """host:port of the HTTP port; port 0 selects a free one."""
     metad: str = "127.0.0.1:9559"
     """host:port of metad's gRPC port."""

@@ -20,6 +20,7 @@ from asterism_daemonkit.calls import (
     handlers_of,
 )
 from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
 from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.metrics import Metrics
@@ -274,6 +275,7 @@ class Metad:
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
         self._started = self._stopped = False
+        self._insecure: list[str] = []
         self.grpc_port = 0
         self.http_port = 0
 
@@ -286,6 +288,8 @@ class Metad:
         """Serve gRPC and HTTP; `grpc_port` and `http_port` are set to the ports in use."""
         from asterism_daemonkit.http_server import HttpServer
 
+        self._insecure = self.settings.insecure_addresses()
+        log_insecure(self._insecure, self.settings)
         clear_ports(self.settings.ports_file)
         services = metad_pb.DESCRIPTOR.services_by_name
         self._grpc = GrpcServer(
@@ -345,6 +349,7 @@ class Metad:
             "uuid": self._identity.uuid,
             "cluster": self.components.catalog.cluster,
             "incarnation": self._identity.incarnation,
+            "insecure": self._insecure,
             "revision": self.components.change_feed.revision,
             "catalog": asdict(self.components.catalog.history.position),
             "removals_pending": self._pending_removals(),

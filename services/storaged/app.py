@@ -15,15 +15,16 @@ from asterism_access.guard import AccessGuard
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.calls import Handler
 from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.followed_access import FollowedAccess
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
+from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
-from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
 from asterism_daemonkit.tls import DaemonTls
@@ -229,6 +230,7 @@ class Storaged:
         self._stream: TcpServer | None = None
         self._http: HttpServer | None = None
         self.grpc_port = self.http_port = 0
+        self._insecure: list[str] = []
 
     def _add_gauges(self) -> None:
         self.metrics.add_gauge(
@@ -316,10 +318,12 @@ class Storaged:
         from asterism_daemonkit.http_server import HttpServer
 
         settings = self._settings
+        self._insecure = settings.insecure_addresses()
+        log_insecure(self._insecure, settings)
         clear_ports(settings.ports_file)
-        if settings.stream_listen:
+        if stream_address := settings.stream_address():
             self._stream = TcpServer(
-                address=settings.stream_listen,
+                address=stream_address,
                 methods=STORE,
                 handlers=self.handlers,
                 workers=settings.grpc_workers,
@@ -393,6 +397,7 @@ class Storaged:
         return {
             "uuid": self._identity.uuid,
             "address": self.address,
+            "insecure": self._insecure,
             "versions": [
                 {"space": space_id, "version": version}
                 for space_id, version in self._local_spaces.versions()

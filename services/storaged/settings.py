@@ -8,11 +8,13 @@ from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from asterism_daemonkit.audit_settings import AuditSettings
+from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
 from asterism_io.allowed_addresses import AllowedAddresses
 from asterism_io.certificates import check_authorities
 from asterism_io.remote_storage import REMOTE_TIMEOUT_S
+from asterism_proto.errors import InvalidRequest
 from storaged.paths import DataPaths
 
 
@@ -23,14 +25,14 @@ class StoragedSettings(RequestLimits, AuditSettings, DaemonSettings):
 
     data: Path = Path("data/storaged")
     """Folder of the partitions: databases, images, builds."""
-    listen: str = "0.0.0.0:9779"
+    listen: str = "127.0.0.1:9779"
     """Address of the gRPC endpoint, host:port; port 0 takes a free one."""
-    http_listen: str = "0.0.0.0:19779"
+    http_listen: str = "127.0.0.1:19779"
     """Address of the HTTP endpoint, host:port; port 0 takes a free one."""
-    stream_listen: str = "0.0.0.0:0"
-    """Address of the binary endpoint, host:port, where graphds sample and read. Port 0 takes a
-    free one, which graphds learn over gRPC; set a port if a firewall needs one. Empty: none,
-    and all calls go over gRPC."""
+    stream_listen: str = ":0"
+    """Address of the binary endpoint, host:port, where graphds sample and read; without a host,
+    that of `listen`. Port 0 takes a free one, which graphds learn over gRPC; set a port if a
+    firewall needs one. Empty: none, and all calls go over gRPC."""
     metad: str = "127.0.0.1:9559"
     """Address of metad's gRPC endpoint, host:port."""
     memory_limit_mib: int = Field(default=512, ge=16)
@@ -86,12 +88,33 @@ class StoragedSettings(RequestLimits, AuditSettings, DaemonSettings):
         AllowedAddresses.parse(value, daemon="storaged")
         return value
 
+    @field_validator("stream_listen")
+    @classmethod
+    def _is_an_address_or_a_port(cls, value: str) -> str:
+        try:
+            split_address(f"127.0.0.1{value or ':0'}" if value[:1] in ("", ":") else value)
+        except InvalidRequest as error:
+            raise InvalidRequest(
+                f"stream_listen={value!r}: expected host:port, such as 127.0.0.1:9780, or :port"
+            ) from error
+        return value
+
     @field_validator("s3_ca")
     @classmethod
     def _is_a_file_of_authorities(cls, value: str) -> str:
         if value:
             check_authorities(value, "s3_ca")
         return value
+
+    def stream_address(self) -> str:
+        """Return host:port of the binary endpoint; empty if there is none."""
+        if self.stream_listen.startswith(":"):
+            return f"{split_address(self.listen)[0]}{self.stream_listen}"
+        return self.stream_listen
+
+    def listen_addresses(self) -> dict[str, str]:
+        """Return the address of each port by the name of its setting."""
+        return {**super().listen_addresses(), "stream_listen": self.stream_address()}
 
     def addresses(self) -> AllowedAddresses:
         """Return the addresses that tasks may open."""

@@ -19,8 +19,9 @@ from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import InvalidRequest
 
 EXAMPLES = examples(
-    "asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669",
     "asterism serve data/ --tls-cert host.pem --tls-key host.key",
+    "asterism serve data/ --cluster-key-file cluster.key",
+    "asterism serve data/ --listen 0.0.0.0:9669 --insecure",
 )
 
 
@@ -70,18 +71,32 @@ def serve(
             "demand a certificate of each client, signed by an authority in --tls-ca."
         ),
     ] = "none",
+    cluster_key_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Turn access control on with the key in this file (`asterism access "
+            "create-cluster-key` makes one): every caller needs an API key or a ticket.",
+        ),
+    ] = "",
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure",
+            envvar="ASTERISM_INSECURE",
+            help="Listen on other addresses than loopback ones even without TLS and "
+            "--cluster-key-file: everyone who reaches a port may do everything.",
+        ),
+    ] = False,
 ) -> None:
     """Serve a folder until SIGTERM or Ctrl-C: metad, storaged and graphd in one process."""
     command = command_context(context)
     output, tls_files = command.output, command.tls_arguments or TlsOptions()
     for option, address in (("--listen", listen), ("--http-listen", http_listen)):
         check_listen_address(option, address)
-    compile_kernels(output, feature="asterism serve")
-    stop = threading.Event()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, lambda *_: stop.set())
     with required("server", "asterism serve"):
-        from asterism_standalone import app as standalone
+        from asterism_daemonkit.exposure import insecure_addresses, missing_protection
         from asterism_standalone.settings import StandaloneSettings
 
     allowed = allowed_addresses(
@@ -94,9 +109,21 @@ def serve(
             "tls_key": tls_files.key,
             "tls_ca": tls_files.ca,
             "tls_client_auth": tls_client_auth,
+            "cluster_key_file": cluster_key_file,
+            "insecure": insecure,
         }
     )
-    settings.tls()  # an unusable certificate is reported before the folder is opened
+    # What is wrong is reported before kernels are compiled and the folder is opened.
+    exposed = insecure_addresses({"listen": listen, "http_listen": http_listen}, settings)
+    settings.tls()
+    settings.access_control()
+    compile_kernels(output, feature="asterism serve")
+    stop = threading.Event()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: stop.set())
+    with required("server", "asterism serve"):
+        from asterism_standalone import app as standalone
+
     service = standalone.Standalone(path, settings)
     try:
         service.start(on_wait=lambda missing: output.print_note(f"waiting: {missing}"))
@@ -111,6 +138,11 @@ def serve(
                 "  stop  Ctrl-C"
             ),
         )
+        if exposed:
+            output.print_note(
+                f"warning: other hosts reach {', '.join(exposed)} without "
+                f"{' and '.join(missing_protection(settings))}, as --insecure permits"
+            )
         stop.wait()
         output.print_note("stopping")
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import warnings
@@ -10,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from asterism.transport.tls import REMEDIES
+from asterism_io.loopback import is_loopback_host
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import AUTHORIZATION_KEY, InvalidRequest, Unauthenticated
 
@@ -214,11 +214,7 @@ def warn_if_exposed(
 
 def is_loopback(address: str) -> bool:
     """Return whether only processes of this host can connect to ``host:port``."""
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback_host(address.rpartition(":")[0])
 
 
 def _check(argument: str, text: object) -> None:

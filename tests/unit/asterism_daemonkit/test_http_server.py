@@ -16,11 +16,12 @@ from fastapi import APIRouter, Body, FastAPI, Query
 from tests.kit.waiting import HANG_S
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
+from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
 from asterism_daemonkit.calls import current_principal
 from asterism_daemonkit.http_models import HttpModel
-from asterism_daemonkit.http_server import HttpServer, create_app
+from asterism_daemonkit.http_server import WITHHELD_REASONS, HttpServer, create_app
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.errors import QuotaExceeded, Unauthenticated
 
@@ -281,14 +282,16 @@ def _caller_router() -> APIRouter:
 def _authenticate(authorization: str) -> Principal:
     if not authorization.startswith("Bearer ak_"):
         raise Unauthenticated("authorization: expected 'Bearer' and a credential")
-    return Principal(name=authorization.removeprefix("Bearer ak_"), kind=PrincipalKind.API_KEY)
+    name = authorization.removeprefix("Bearer ak_")
+    roles = {EVERY_SPACE: Role.ADMIN} if name == "root" else {}
+    return Principal(name=name, kind=PrincipalKind.API_KEY, roles=roles)
 
 
-def _guarded_app() -> FastAPI:
+def _guarded_app(*missing: str) -> FastAPI:
     return create_app(
         daemon="graphd",
         status=dict,
-        ready=list,
+        ready=lambda: list(missing),
         flags={},
         metrics=Metrics("graphd"),
         allowed_hosts=AllowedHosts(),
@@ -341,3 +344,15 @@ def test_without_access_control_every_caller_is_the_process() -> None:
     )
     header = {"authorization": "Bearer ak_alice"}
     assert send(open_app, "GET", "/caller", headers=header).json() == LOCAL.name
+
+
+def test_reasons_are_withheld_from_callers_without_rights() -> None:
+    secret = "version 3 of space bank is not served"
+    app = _guarded_app(secret)
+    probe = send(app, "GET", "/readyz")
+    assert (probe.status_code, probe.json()["ready"]) == (503, False)
+    assert probe.json()["missing"] == [WITHHELD_REASONS]
+    alice, root = ({"authorization": f"Bearer ak_{name}"} for name in ("alice", "root"))
+    assert send(app, "GET", "/status", headers=alice).json()["missing"] == [WITHHELD_REASONS]
+    assert send(app, "GET", "/status", headers=root).json()["missing"] == [secret]
+    assert send(_guarded_app(), "GET", "/status", headers=alice).json()["missing"] == []

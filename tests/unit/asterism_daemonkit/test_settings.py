@@ -7,16 +7,17 @@ import pytest
 from tests.kit.certificates import Authority
 
 from asterism_access.cluster_key import create_key_file
-from asterism_daemonkit.settings import DaemonSettings, split_address
+from asterism_daemonkit.listening import split_address
+from asterism_daemonkit.settings import DaemonSettings
 from asterism_proto.errors import InvalidRequest
 
 
 def test_flags_override_defaults() -> None:
     settings = DaemonSettings.read(
-        ["--listen", "0.0.0.0:3", "--log-json", "--heartbeat-interval-s", "0.5"]
+        ["--listen", "127.0.0.1:3", "--log-json", "--heartbeat-interval-s", "0.5"]
     )
     assert (settings.listen, settings.log_json, settings.heartbeat_interval_s) == (
-        "0.0.0.0:3",
+        "127.0.0.1:3",
         True,
         0.5,
     )
