@@ -7,6 +7,7 @@ import importlib
 import numba
 
 MODULES = (
+    "cryptography.x509",
     "fastapi",
     "fsspec",
     "fsspec.implementations.local",

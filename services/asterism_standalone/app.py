@@ -14,7 +14,7 @@ from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.calls import Handler, LocalTransport
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
-from asterism_daemonkit.exposure import insecure_addresses, log_insecure
+from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
@@ -240,9 +240,7 @@ class Standalone:
         """
         from asterism_daemonkit.http_server import HttpServer
 
-        self._insecure = insecure_addresses(
-            {"listen": listen, "http_listen": http_listen}, self.settings
-        )
+        self._insecure = self.settings.insecure_addresses(listen=listen, http_listen=http_listen)
         keep_recent_records()
         log_insecure(self._insecure, self.settings)
         tls = self.settings.tls()

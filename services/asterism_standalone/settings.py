@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 
 from asterism_access.cluster_key import ClusterKey
 from asterism_daemonkit.access_control import AccessControl
+from asterism_daemonkit.exposure import insecure_addresses
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import check_tls_settings, daemon_tls, invalid_setting
 from asterism_daemonkit.tls import DaemonTls
@@ -93,6 +94,16 @@ class StandaloneSettings(RequestLimits):
         if not self.cluster_key_file:
             return None
         return AccessControl(ClusterKey(self.cluster_key_file), None, "graphd")
+
+    def insecure_addresses(self, *, listen: str, http_listen: str) -> list[str]:
+        """Return the addresses that other hosts reach without TLS or access control.
+
+        Raises
+        ------
+        InvalidRequest
+            If there are some, and `insecure` does not permit it.
+        """
+        return insecure_addresses({"listen": listen, "http_listen": http_listen}, self)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> StandaloneSettings:

@@ -406,3 +406,36 @@ def bootstrap(
         {"principal": principal, "valid_s": BOOTSTRAP_S, "secret": ticket},
         lambda: f"ticket of {principal}, valid for one hour; use it as an API key:\n{ticket}",
     )
+
+
+@app.command(
+    "create-cluster-key",
+    short_help="Create the key file of a cluster.",
+    epilog=examples("asterism access create-cluster-key cluster.key"),
+)
+def create_cluster_key(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="New file, which only its owner can read.")
+    ],
+    *,
+    if_missing: Annotated[
+        bool, typer.Option("--if-missing", help="Keep the file if it exists and has a key.")
+    ] = False,
+) -> None:
+    """Create a file with a random key, for the setting cluster_key_file of all daemons.
+
+    Nothing is sent to the service, and the key is not printed."""
+    command = command_context(context)
+    with required("server", "asterism access create-cluster-key"):
+        from asterism_access.cluster_key import ClusterKey, create_key_file
+
+    is_kept = if_missing and file.exists()
+    if is_kept:
+        ClusterKey(str(file))  # it has a key, and others cannot read it
+    else:
+        create_key_file(file)
+    command.output.result(
+        {"file": str(file), "created": not is_kept},
+        lambda: f"{file} {'has a key already' if is_kept else 'has a new key'}",
+    )

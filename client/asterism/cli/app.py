@@ -18,6 +18,7 @@ import asterism
 from asterism.cli import (
     access,
     backups,
+    certificates,
     export,
     help_text,
     jobs,
@@ -92,6 +93,7 @@ app.command(
     "restore", short_help="Restore a space from a backup.", epilog=backups.RESTORE_EXAMPLES
 )(backups.restore)
 app.add_typer(access.app, name="access")
+app.add_typer(certificates.app, name="certificates")
 app.add_typer(metad.app, name="metad")
 app.command("status", short_help="Show hosts, spaces and readiness.", epilog=status.EXAMPLES)(
     status.status

@@ -96,7 +96,6 @@ def serve(
     for option, address in (("--listen", listen), ("--http-listen", http_listen)):
         check_listen_address(option, address)
     with required("server", "asterism serve"):
-        from asterism_daemonkit.exposure import insecure_addresses, missing_protection
         from asterism_standalone.settings import StandaloneSettings
 
     allowed = allowed_addresses(
@@ -114,7 +113,7 @@ def serve(
         }
     )
     # What is wrong is reported before kernels are compiled and the folder is opened.
-    exposed = insecure_addresses({"listen": listen, "http_listen": http_listen}, settings)
+    exposed = settings.insecure_addresses(listen=listen, http_listen=http_listen)
     settings.tls()
     settings.access_control()
     compile_kernels(output, feature="asterism serve")
@@ -140,8 +139,8 @@ def serve(
         )
         if exposed:
             output.print_note(
-                f"warning: other hosts reach {', '.join(exposed)} without "
-                f"{' and '.join(missing_protection(settings))}, as --insecure permits"
+                f"warning: other hosts reach {', '.join(exposed)} without complete protection, as "
+                "--insecure permits"
             )
         stop.wait()
         output.print_note("stopping")

@@ -23,7 +23,16 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 COMMANDS = dict(commands(typer.main.get_command(app)))
-GROUPS = ((), ("space",), ("job",), ("sample",), ("export",), ("metad",), ("access",))
+GROUPS = (
+    (),
+    ("space",),
+    ("job",),
+    ("sample",),
+    ("export",),
+    ("metad",),
+    ("access",),
+    ("certificates",),
+)
 
 
 def help_of(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
