@@ -1,19 +1,48 @@
-"""Tests that the compose file starts, with containers created in turn or in parallel."""
+"""Tests of the compose files: what containers start with, created in turn or in parallel."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.kit.waiting import HANG_S
+
+from asterism_access.certificate_authority import FILES
+from asterism_access.cluster_key import ClusterKey
+from asterism_daemonkit import readiness_probe
+from asterism_daemonkit.exposure import INSECURE_VARIABLE
+from asterism_daemonkit.settings import DaemonSettings
+from asterism_daemonkit.tls import DaemonTls
+from asterism_proto.errors import InvalidRequest
+from graphd.settings import GraphdSettings
+from metad.settings import MetadSettings
+from storaged.settings import StoragedSettings
+
+SECURE = "docker-compose.secure.yml"
+SETTINGS: dict[str, type[DaemonSettings]] = {
+    "metad": MetadSettings,
+    "storaged": StoragedSettings,
+    "graphd": GraphdSettings,
+}
 
 
-def services(root: Path) -> dict[str, dict[str, Any]]:
-    definitions: dict[str, dict[str, Any]] = yaml.safe_load(
-        (root / "docker-compose.yml").read_text()
-    )["services"]
+def services(root: Path, file: str = "docker-compose.yml") -> dict[str, dict[str, Any]]:
+    definitions: dict[str, dict[str, Any]] = yaml.safe_load((root / file).read_text())["services"]
     return definitions
+
+
+def read_settings(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> DaemonSettings:
+    """Return the settings of a daemon in an environment."""
+    (daemon,) = {name.split("_")[1].lower() for name in environment if "_HTTP_LISTEN" in name}
+    with monkeypatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value))
+        return SETTINGS[daemon].read([])
 
 
 def mounts(service: dict[str, Any], volume: str) -> list[str]:
@@ -80,3 +109,54 @@ def test_ports_are_published_on_loopback_by_default(root: Path) -> None:
     published = [port for service in services(root).values() for port in service.get("ports", [])]
     assert published
     assert [port for port in published if ":-127.0.0.1:" not in port] == []
+
+
+def test_insecure_daemons_are_permitted_explicitly(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for definition in services(root).values():
+        environment = definition["environment"]
+        assert "0.0.0.0:" in str(read_settings(environment, monkeypatch).insecure_addresses())
+        refused = {name: environment[name] for name in environment if name != INSECURE_VARIABLE}
+        with pytest.raises(InvalidRequest, match="or permit it with --insecure"):
+            read_settings(refused, monkeypatch)
+
+
+def test_the_second_file_protects_every_daemon(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, secure = services(root), services(root, SECURE)
+    keys = secure.pop("keys")
+    assert set(secure) == set(plain)
+    for name, definition in secure.items():
+        environment = plain[name]["environment"] | definition["environment"]
+        settings = read_settings(environment, monkeypatch)
+        assert settings.insecure_addresses() == []
+        assert not settings.insecure
+        files = (settings.tls_cert, settings.tls_key, settings.tls_ca, settings.cluster_key_file)
+        assert {str(Path(file).parent) for file in files} == {"/etc/asterism"}
+        assert {Path(file).name for file in files} <= {*FILES, "cluster.key"}
+        assert definition["depends_on"]["keys"]["condition"] == "service_completed_successfully"
+        assert f"--host {name} " in keys["command"][-1]
+    assert filling_services({"keys": keys, **secure}, "keys") == ["keys"]
+
+
+def test_the_second_file_creates_keys_once(root: Path, tmp_path: Path) -> None:
+    *shell, script = services(root, SECURE)["keys"]["command"]
+    command = f"alias asterism='{sys.executable} -m asterism.cli'\n" + script.replace(
+        "/var/lib/asterism", str(tmp_path)
+    )
+    for _ in range(2):
+        subprocess.run([*shell, command], check=True, timeout=HANG_S)
+    DaemonTls(
+        cert=str(tmp_path / "daemon.pem"),
+        key=str(tmp_path / "daemon.key"),
+        ca=str(tmp_path / "ca.pem"),
+        client_auth=True,
+    )
+    ClusterKey(str(tmp_path / "cluster.key"))
+
+
+def test_health_checks_need_no_credential(root: Path) -> None:
+    for name, service in services(root).items():
+        module = ["CMD", "python", "-m", readiness_probe.__name__]
+        assert service["healthcheck"]["test"] == [*module, name.split("-")[0]]
+    assert not any("healthcheck" in service for service in services(root, SECURE).values())
