@@ -54,7 +54,9 @@ def filling_services(definitions: dict[str, dict[str, Any]], volume: str) -> lis
     return [
         name
         for name, service in definitions.items()
-        if any("nocopy" not in mount.split(":")[2:] for mount in mounts(service, volume))
+        if any(
+            "nocopy" not in mount.rpartition(":")[2].split(",") for mount in mounts(service, volume)
+        )
     ]
 
 
