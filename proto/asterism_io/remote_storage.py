@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import re
+import ssl
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -52,6 +53,8 @@ The package of the protocol may retry between them."""
 MAX_READ_BYTES = 256 << 20
 """Maximum bytes of a file that is read into memory completely."""
 
+_UNKNOWN_AUTHORITY = frozenset({2, 7, 18, 19, 20, 21})
+"""Codes of OpenSSL for a certificate that no trusted authority signed (``X509_V_ERR_...``)."""
 _USER_PATTERN = re.compile(r"(://)(?:[^/\s@]+|[^\s@:]*:[^\s@]*)@")
 _SECRET_PATTERN = re.compile(
     r"([?&;][^=\s&;]*(?:key|secret|token|password|sig|signature|credential)[^=\s&;]*=)[^\s&;'\"]+",
@@ -392,7 +395,7 @@ class RemoteFolder:
             reason = (
                 "the disk is full; free space and try again"
                 if disk_full
-                else f"{type(error).__name__}: {redact(str(error))}"
+                else _certificate_fault(error) or f"{type(error).__name__}: {redact(str(error))}"
             )
             raise Unavailable(f"{self.display_address}/{path}: {reason}") from error
 
@@ -480,6 +483,24 @@ def _authority_arguments(protocol: str, s3_ca: str) -> dict[str, Any]:
         return {}
     check_authorities(s3_ca, "s3_ca")
     return {"client_kwargs": {"verify": s3_ca}}
+
+
+def _certificate_fault(error: BaseException) -> str:
+    """Return why the certificate of a host is not accepted, and the remedy; empty if it is.
+
+    The error of the handshake is the first in a chain of those of several packages."""
+    cause: BaseException | None = error
+    while cause is not None and not hasattr(cause, "verify_code"):
+        cause = cause.__cause__ or cause.__context__
+    if not isinstance(cause, ssl.SSLCertVerificationError):
+        return ""
+    remedy = (
+        "set s3_ca of the storageds, or AWS_CA_BUNDLE in the environment, to a PEM file of the "
+        "authorities that signed it"
+        if cause.verify_code in _UNKNOWN_AUTHORITY
+        else "check the names and dates in the certificate of the object store"
+    )
+    return f"certificate verify failed: {cause.verify_message}; {remedy}"
 
 
 def _open_no_follow(path: str, flags: int) -> int:

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -35,12 +36,16 @@ class ObjectStore:
         Folder of its log.
     authority : Authority, optional
         Serve HTTPS with a certificate of this authority.
+    names : sequence of str
+        Names and addresses in the certificate. Default: all of this host.
     """
 
     bucket = "kept"
 
-    def __init__(self, folder: Path, authority: Authority | None = None) -> None:
-        self._authority = authority
+    def __init__(
+        self, folder: Path, authority: Authority | None = None, names: Sequence[str] = ()
+    ) -> None:
+        self._authority, self._names = authority, names
         self._url = "http" if authority is None else "https"
         self._reserved = ReservedPort()
         self.port = self._reserved.number
@@ -66,7 +71,8 @@ class ObjectStore:
         with self._log.open("wb") as log:
             command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
             if self._authority is not None:
-                files = self._authority.issue("object-store")
+                names = {"names": self._names} if self._names else {}
+                files = self._authority.issue("object-store", **names)
                 command += ["-s", "-c", str(files.cert), "-k", str(files.key)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

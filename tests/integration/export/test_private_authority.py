@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,13 +30,21 @@ def address(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_files_travel_by_https_with_the_named_authority(
-    address: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
+    address: str, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = RemoteFolder(address, s3_ca=str(authority.file))
     file = folder.put("part.bin", b"content")
     assert folder.read_file(file) == b"content"
-    with pytest.raises(Unavailable):  # s3fs tries again and again until the time is over
-        RemoteFolder(f"{address}/other", timeout_s=0.5).put("part.bin", b"content")
+    other = str(Authority(tmp_path / "other").file)
+    for s3_ca in ("", other):
+        with pytest.raises(Unavailable) as refused:
+            RemoteFolder(f"{address}/other", s3_ca=s3_ca, timeout_s=29).put("part.bin", b"content")
+        assert re.fullmatch(
+            rf"{address}/other/part\.bin: certificate verify failed: [^;]*(issuer|signed|"
+            r"signature)[^;]*; set s3_ca of the storageds, or AWS_CA_BUNDLE in the environment, to "
+            r"a PEM file of the authorities that signed it",
+            refused.value.message,
+        ), refused.value.message
     monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.file))
     assert RemoteFolder(f"{address}/third").put("part.bin", b"content").bytes == 7
 
@@ -48,3 +57,18 @@ def test_a_wrong_file_of_authorities_is_named(authority: Authority, tmp_path: Pa
         StoragedSettings.read(["--s3-ca", missing])
     settings = StoragedSettings.read(["--s3-ca", str(authority.file)])
     assert settings.s3_ca == str(authority.file)
+
+
+def test_a_certificate_for_another_host_is_reported(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "ca.pem"  # fsspec keeps a connection per file
+    copy.write_bytes(authority.file.read_bytes())
+    with ObjectStore(tmp_path, authority, ["127.0.0.1"]) as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value.replace("127.0.0.1", "localhost"))
+        folder = RemoteFolder(f"{store.address}/backup", s3_ca=str(copy))
+        with pytest.raises(
+            Unavailable, match=r"verify failed: .*mismatch.*; check the names and dates"
+        ):
+            folder.put("part.bin", b"content")
