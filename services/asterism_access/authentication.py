@@ -21,7 +21,7 @@ from asterism_access.credentials import MAX_CREDENTIAL_CHARS, VerifiedCredential
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role
 from asterism_access.tickets import SKEW_S, TicketKind
-from asterism_proto.errors import Unauthenticated
+from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey
 
 _CACHE_SIZE = 4096
@@ -61,19 +61,29 @@ class _Cached(NamedTuple):
 class _IndexedState:
     """API keys and grants of one state, with the credentials that are accepted under it."""
 
-    def __init__(self, state: AccessState, key_revision: int, token_revision: int) -> None:
+    def __init__(self, state: AccessState | None, key_revision: int, token_revision: int) -> None:
         self.state = state
         self.key_revision = key_revision
         self.token_revision = token_revision
-        self.keys: dict[str, ApiKey] = {key.key_id: key for key in state.keys}
+        self.keys: dict[str, ApiKey] = {
+            key.key_id: key for key in (state.keys if state is not None else ())
+        }
         self.cache: dict[bytes, _Cached] = {}
         roles: dict[str, dict[str, Role]] = {}
-        for grant in state.grants:
+        for grant in state.grants if state is not None else ():
             if grant.role in _ROLES:
                 of_principal = roles.setdefault(grant.principal, {})
                 role = _ROLES[grant.role]
                 of_principal[grant.space] = max(role, of_principal.get(grant.space, role))
         self._roles = {name: MappingProxyType(held) for name, held in roles.items()}
+
+    def check_received(self) -> None:
+        """Raise Unavailable if the API keys and grants are not known yet."""
+        if self.state is None:
+            raise Unavailable(
+                "this daemon has not received the roles yet; try again in a second, and check that "
+                "it reaches metad"
+            )
 
     def roles_of(self, name: str, more: Mapping[str, Role] = _NO_ROLES) -> Mapping[str, Role]:
         """Return the granted roles of a principal, joined with others."""
@@ -95,8 +105,9 @@ class Authenticator:
     tokens : Tokens or None
         None: tokens are refused.
     state : callable
-        Returns the API keys and grants. They are indexed when another object is returned; an object
-        is not changed after it was returned.
+        Returns the API keys and grants; None while they are not known yet, so that only tickets are
+        accepted. They are indexed when another object is returned; an object is not changed after
+        it was returned.
     accepts_client_tickets : bool
         True for storageds only. A graphd refuses the tickets that it issues, so that a client with
         a revoked credential cannot exchange its last ticket for the next one.
@@ -108,7 +119,7 @@ class Authenticator:
         self,
         cluster_key: ClusterKey,
         tokens: Tokens | None,
-        state: Callable[[], AccessState],
+        state: Callable[[], AccessState | None],
         *,
         accepts_client_tickets: bool = False,
         clock: Callable[[], float] = time.time,
@@ -119,7 +130,7 @@ class Authenticator:
         self._accepts_client_tickets = accepts_client_tickets
         self._clock = clock
         self._lock = threading.Lock()
-        self._indexed = _IndexedState(AccessState(), -1, -1)
+        self._indexed = _IndexedState(None, -1, -1)
 
     def authenticate(self, authorization: str) -> Principal:
         """Return the principal of a call's credentials, with its roles.
@@ -136,7 +147,8 @@ class Authenticator:
             If the credentials are not accepted. The message has their kind and the reason, and no
             part that is secret.
         Unavailable
-            If they are a token, and the keys of its issuer could not be fetched yet.
+            If they are an API key or a token, and the keys and grants are not known yet; or a
+            token, and the keys of its issuer could not be fetched yet.
         """
         indexed = self._current_index()
         if len(authorization) > _MAX_CHARS or not authorization.isascii():
@@ -197,6 +209,7 @@ class Authenticator:
 
     def _api_key(self, credential: str, indexed: _IndexedState) -> VerifiedCredential:
         key = api_keys.parse(credential)
+        indexed.check_received()
         known = indexed.keys.get(key.key_id)
         matches = key.matches(_NO_HASH if known is None else known.secret_hash)
         if known is None or not matches:
@@ -246,6 +259,7 @@ class Authenticator:
                 "token: expected an API key; this cluster accepts no tokens (the setting "
                 "token_issuer is empty)"
             )
+        indexed.check_received()
         verified = self._tokens.verify(credential)
         stated = verified.principal
         principal = Principal(

@@ -55,6 +55,7 @@ def from_text(text: str, *, forwarder: Principal) -> Principal:
             kind=PrincipalKind(data["kind"]),
             roles={str(space): Role(role) for space, role in data["roles"].items()},
             credential_id=str(data["credential_id"]),
+            is_forwarded=True,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidRequest(

@@ -37,6 +37,8 @@ class Principal:
     """Role by id of a space; of tickets only."""
     credential_id: str = ""
     """Public part of the credential, for the audit log: the id of a key or token."""
+    is_forwarded: bool = field(default=False, compare=False)
+    """True if another daemon forwarded the call, and has counted it against the limits."""
 
     @property
     def is_trusted(self) -> bool:

@@ -30,14 +30,16 @@ class AccessControl:
         """Return a ticket of this daemon, for its next call to another one."""
         return self.cluster_key.daemon_ticket(self._role)
 
-    def authenticate(self, state: Callable[[], metad_pb.AccessState]) -> Callable[[str], Principal]:
+    def authenticate(
+        self, state: Callable[[], metad_pb.AccessState | None]
+    ) -> Callable[[str], Principal]:
         """Return the function that authenticates the callers of this daemon.
 
         Parameters
         ----------
         state : callable
             Returns the API keys and grants that the daemon knows; the same object until they
-            change.
+            change, and None before it has received any.
         """
         return Authenticator(
             self.cluster_key,

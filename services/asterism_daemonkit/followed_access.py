@@ -13,11 +13,15 @@ class FollowedAccess:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._state = metad_pb.AccessState()
+        self._state: metad_pb.AccessState | None = None
 
-    def state(self) -> metad_pb.AccessState:
-        """Return the newest state: the same object until there is another state."""
+    def state(self) -> metad_pb.AccessState | None:
+        """Return the newest state: the same object until there is another; None before the first."""
         return self._state
+
+    def missing(self) -> list[str]:
+        """Return why callers cannot be authenticated yet; empty if they can."""
+        return [] if self._state is not None else ["no roles from metad yet"]
 
     def follow(self, reply: metad_pb.PollReply) -> None:
         """Take the state of a poll reply; a reply without one changes nothing."""
@@ -32,4 +36,6 @@ class FollowedAccess:
     def wait_for(self, predicate: Callable[[metad_pb.AccessState], bool], timeout_s: float) -> bool:
         """Wait until the newest state satisfies the predicate; return False on timeout."""
         with self._changed:
-            return self._changed.wait_for(lambda: predicate(self._state), timeout_s)
+            return self._changed.wait_for(
+                lambda: self._state is not None and predicate(self._state), timeout_s
+            )

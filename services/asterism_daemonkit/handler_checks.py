@@ -34,7 +34,7 @@ class HandlerChecks:
     guard : AccessGuard or None
         Checks roles; None without access control, and then there are no limits either.
     state : callable
-        Returns the newest access state: limits.
+        Returns the newest access state: limits. None: it is not known yet.
     space_name : callable
         Returns the name of the space with an id; empty if it is not known.
     """
@@ -46,7 +46,7 @@ class HandlerChecks:
         metrics: Metrics,
         daemon: str,
         guard: AccessGuard | None,
-        state: Callable[[], metad_pb.AccessState],
+        state: Callable[[], metad_pb.AccessState | None],
         space_name: Callable[[int], str],
     ) -> None:
         self._audit_log: AuditLog | None = None

@@ -205,6 +205,8 @@ class Graphd:
         missing = [] if self._routing.has_reply else ["no reply from metad yet"]
         if self._followed.fault:
             missing.append(self._followed.fault)
+        if self._access_control is not None:
+            missing += self.access.missing()
         return missing if self._compiled.is_set() else [*missing, ACTIVITY.describe()]
 
     def open_ports(self) -> None:

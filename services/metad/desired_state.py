@@ -79,15 +79,21 @@ class DesiredStateBuilder:
     def access_state(self) -> metad_pb.AccessState:
         """Return the API keys, grants and limits.
 
-        The message is shared and does not change: after a change, another one is returned."""
+        The message is shared and does not change: after a change, another one is returned. The lock
+        is taken after a change only, because every authentication reads the state."""
+        records, cached = self._catalog.access, self._access_message
+        if cached is not None and cached[0] == records.changes:
+            return cached[1]
         with self._change_feed.lock:
-            records = self._catalog.access
-            if self._access_message is None or self._access_message[0] != records.changes:
-                message = access.access_state_to_proto(
-                    records.api_keys(), records.grants(), records.limits()
+            cached = self._access_message
+            if cached is None or cached[0] != records.changes:
+                cached = self._access_message = (
+                    records.changes,
+                    access.access_state_to_proto(
+                        records.api_keys(), records.grants(), records.limits()
+                    ),
                 )
-                self._access_message = records.changes, message
-            return self._access_message[1]
+            return cached[1]
 
     def _add_storaged_state(self, reply: metad_pb.PollReply, uuid: HostId) -> None:
         for space in self._catalog.spaces.all():

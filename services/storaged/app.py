@@ -293,6 +293,8 @@ class Storaged:
             if self._heartbeats.has_desired_state()
             else ["no reply from metad yet"]
         )
+        if self._authenticate is not None:
+            missing += self._access.missing()
         if not self._kernels_ready.is_set():
             missing.append(self._compile_fault or ACTIVITY.describe())
         return missing + self._local_spaces.unready()

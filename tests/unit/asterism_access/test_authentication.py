@@ -16,7 +16,7 @@ from asterism_access.credentials import VerifiedCredential
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_access.tickets import Ticket, TicketKind
-from asterism_proto.errors import Unauthenticated
+from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey, RoleGrant
 
 NOW_S = 1_800_000_000.0
@@ -49,7 +49,7 @@ class Cluster:
         self.write_key(b"k")
         self.cluster_key = ClusterKey(str(self.file), self.clock)
         self.tokens = Tokens()
-        self.state = state_of()
+        self.state: AccessState | None = state_of()
         self.authenticator = self.new_authenticator()
 
     def new_authenticator(self, *, accepts_client_tickets: bool = False) -> Authenticator:
@@ -97,6 +97,21 @@ def state_of(grants: Mapping[tuple[str, str], int] | None = None, **changes: int
 @pytest.fixture
 def cluster(tmp_path: Path) -> Cluster:
     return Cluster(tmp_path)
+
+
+def test_keys_and_tokens_are_unavailable_before_the_roles(cluster: Cluster) -> None:
+    cluster.state = None
+    for credential in (KEY.text, OTHER.text, "bob.reader.x"):
+        with pytest.raises(Unavailable, match="has not received the roles yet; try again"):
+            cluster.principal(credential)
+    assert cluster.tokens.verified == 0
+    assert cluster.principal(cluster.cluster_key.daemon_ticket("graphd")).is_trusted
+    assert cluster.principal(cluster.cluster_key.root_ticket(60)).is_cluster_admin
+    cluster.refusal("ak_short")
+    cluster.state = AccessState()
+    assert "expected the id and the secret" in cluster.refusal(KEY.text)
+    cluster.state = state_of()
+    assert cluster.principal(KEY.text).roles["shop"] is Role.WRITER
 
 
 def test_an_api_key_has_the_granted_roles_of_its_principal(cluster: Cluster) -> None:

@@ -21,7 +21,10 @@ ALICE = Principal(
 def test_a_daemon_forwards_the_whole_principal_in_ascii() -> None:
     text = delegation.to_text(ALICE)
     assert text.isascii()
-    assert delegation.from_text(text, forwarder=DAEMON) == ALICE
+    forwarded = delegation.from_text(text, forwarder=DAEMON)
+    assert forwarded == ALICE
+    assert forwarded.is_forwarded
+    assert not ALICE.is_forwarded
 
 
 def test_only_daemons_act_for_others() -> None:

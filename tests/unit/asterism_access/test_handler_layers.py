@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.kit.waiting import HANG_S
 
+from asterism_access import delegation
 from asterism_access.audit_log import AuditLog, AuditRecord, read_audit_log
 from asterism_access.handler_layers import AuditLayer, Handler, LimitLayer, describe, space_of
 from asterism_access.limits import LimitTable
@@ -77,6 +78,13 @@ def test_trusted_callers_and_other_spaces_have_no_limits() -> None:
     other = Frame(graphd_pb.SampleNeighborsRequest(space="news"), {"nodes": np.arange(5)})
     assert count_calls(handler, DAEMON) == count_calls(handler, LOCAL) == 30
     assert count_calls(handler, ALICE, other) == 30
+    assert count_calls(handler, ALICE) == 1
+
+
+def test_a_forwarded_call_is_not_counted_again() -> None:
+    handler = limited(sampled, calls_per_s=1)
+    forwarded = delegation.from_text(delegation.to_text(ALICE), forwarder=DAEMON)
+    assert count_calls(handler, forwarded) == 30
     assert count_calls(handler, ALICE) == 1
 
 

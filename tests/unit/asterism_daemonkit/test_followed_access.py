@@ -13,11 +13,29 @@ def reply(*key_ids: str) -> metad_pb.PollReply:
     return metad_pb.PollReply(access=metad_pb.AccessState(keys=keys))
 
 
+def key_ids(followed: FollowedAccess) -> list[str]:
+    state = followed.state()
+    assert state is not None
+    return [key.key_id for key in state.keys]
+
+
+def test_there_is_no_state_before_the_first_reply() -> None:
+    followed = FollowedAccess()
+    assert followed.state() is None
+    assert followed.missing() == ["no roles from metad yet"]
+    assert not followed.wait_for(lambda state: True, 0)
+    followed.follow(metad_pb.PollReply(revision=9))
+    assert followed.state() is None, "the daemon is ahead of the catalog"
+    followed.follow(reply())
+    assert followed.state() == metad_pb.AccessState()
+    assert followed.missing() == []
+
+
 def test_an_equal_state_stays_the_same_object() -> None:
     followed = FollowedAccess()
-    assert followed.state() == metad_pb.AccessState()
     followed.follow(reply("a"))
     state = followed.state()
+    assert state is not None
     assert [key.key_id for key in state.keys] == ["a"]
     followed.follow(reply("a"))
     assert followed.state() is state
@@ -30,7 +48,7 @@ def test_a_reply_without_a_state_keeps_the_last_one() -> None:
     followed = FollowedAccess()
     followed.follow(reply("a"))
     followed.follow(metad_pb.PollReply(revision=9))
-    assert [key.key_id for key in followed.state().keys] == ["a"]
+    assert key_ids(followed) == ["a"]
     followed.follow(reply())
     assert followed.state() == metad_pb.AccessState()
 
@@ -39,7 +57,7 @@ def test_the_state_outlives_changes_of_its_reply() -> None:
     followed, first = FollowedAccess(), reply("a")
     followed.follow(first)
     first.ClearField("access")
-    assert [key.key_id for key in followed.state().keys] == ["a"]
+    assert key_ids(followed) == ["a"]
 
 
 def test_a_new_state_wakes_its_waiters() -> None:
