@@ -31,12 +31,14 @@ class GuardedCall(Protocol):
 
 Handler = Callable[..., Content]
 """Function ``(request, call) -> reply``."""
-SpaceLookup = Callable[[int, GuardedCall], str]
-"""Function that returns the space of an id; empty, or NotFound raised, if there is none."""
+SpaceLookup = Callable[[int, GuardedCall], int]
+"""Function that returns the id of the space of a load, job or pin; 0 or NotFound if there is none.
+
+The space may have been dropped, and another one may have its name now."""
 
 
-def _no_space(number: int, call: GuardedCall) -> str:
-    return ""
+def _no_space(number: int, call: GuardedCall) -> int:
+    return 0
 
 
 class AccessGuard:
@@ -47,7 +49,7 @@ class AccessGuard:
     space_name : callable
         Returns the name of the space with an id; empty if the daemon does not know the id.
     space_of_load, space_of_job, space_of_pin : callable, optional
-        Return the space of a load, job or pin. Default: every id is unknown.
+        Return the id of the space of a load, job or pin. Default: every id is unknown.
     """
 
     def __init__(
@@ -162,11 +164,12 @@ class AccessGuard:
             if not principal.is_cluster_admin:
                 number = getattr(request, field)
                 try:
-                    space = lookup(number, call)
+                    space_id = lookup(number, call)
                 except NotFound:
-                    space = ""
+                    space_id = 0
                 named = getattr(request, "space", "")  # commits name the space of the load too
-                held = principal.role_in(space) if space and named in ("", space) else None
+                fits = space_id and (not named or named == self._space_name(space_id))
+                held = self.role_in_space_id(principal, space_id) if fits else None
                 if held is None or held < role:
                     raise _missing_role(principal, f"{field}={number}", held, role)
             return handler(request, call)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from asterism_access.cluster_key import CLIENT_TICKET_S
-from asterism_access.guard import AccessGuard
+from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_access.roles import Role
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.calls import (
@@ -141,7 +141,7 @@ class Graphd:
             method.path: self._forward(method) for method in ACCESS.values()
         }
         self.access = FollowedAccess()
-        self._lookups = SpaceLookups(metad)
+        self._lookups = SpaceLookups(metad, self._wait_for_space)
         self._guard: AccessGuard | None = None
         self._authenticate = None
         if access_control is not None:
@@ -403,6 +403,22 @@ class Graphd:
     def _space_name(self, space_id: int) -> str:
         spaces = self._routing.routes.spaces.values()
         return next((space.name for space in spaces if space.space_id == space_id), "")
+
+    def _wait_for_space(self, name: str, space_id: int, call: GuardedCall) -> None:
+        """Wait for the route of a space that another graphd has just created."""
+        if self._space_name(space_id):
+            return
+        try:
+            space = self._metad.call(
+                CATALOG["describe_space"], metad_pb.SpaceRequest(space=name), call.remaining()
+            )
+        except NotFound:
+            return
+        if isinstance(space, common_pb.Space) and space.space_id == space_id:
+            self._routing.wait_for(
+                lambda routes: bool(self._space_name(space_id)),
+                min(self._settings.catch_up_s, call.remaining()),
+            )
 
     def _own_calls(self) -> LocalTransport:
         """Return a transport to the handlers with the rights of the caller of a route."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit import recent_logs
 from asterism_daemonkit.calls import CallContext
 from asterism_model.schema import Schema
@@ -169,6 +170,7 @@ class CatalogApi:
             kinds=request.kinds,
             limit=request.limit,
             before=request.before,
+            include_dropped=call.principal.has_role(EVERY_SPACE, Role.READER),
         )
         return metad_pb.JobList(
             jobs=[jobs.job_to_proto(job, files=False) for job in page.jobs],

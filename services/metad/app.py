@@ -417,17 +417,17 @@ def _guard(components: Components) -> AccessGuard:
     """Return the guard of metad's handlers, which looks ids up in the catalog."""
     service = components.service
 
-    def space_of_load(load_id: int, call: GuardedCall) -> str:
+    def space_of_load(load_id: int, call: GuardedCall) -> int:
         with components.change_feed.lock:
-            return components.catalog.loads.get(load_id).space
+            return components.catalog.loads.get(load_id).space_id
 
-    def space_of_pin(pin_id: int, call: GuardedCall) -> str:
-        return next((pin.space for pin in service.pins() if pin.pin_id == pin_id), "")
+    def space_of_pin(pin_id: int, call: GuardedCall) -> int:
+        return next((pin.space_id for pin in service.pins() if pin.pin_id == pin_id), 0)
 
     return AccessGuard(
         space_name=partial(_space_name, components),
         space_of_load=space_of_load,
-        space_of_job=lambda job_id, call: service.job(job_id).space,
+        space_of_job=lambda job_id, call: service.job(job_id).space_id,
         space_of_pin=space_of_pin,
     )
 

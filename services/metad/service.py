@@ -317,8 +317,12 @@ class CatalogService:
         kinds: Iterable[str] = (),
         limit: int = 0,
         before: int = 0,
+        include_dropped: bool = True,
     ) -> JobPage:
-        """Return a page of jobs, newest first."""
+        """Return a page of jobs, newest first.
+
+        A dropped space may have had the name ``space`` too: its jobs are returned if
+        ``include_dropped``."""
         if limit < 0 or limit > _MAX_PAGE:
             raise InvalidRequest(
                 f"limit {limit}: expected 1 to {_MAX_PAGE}, or 0 for {_DEFAULT_PAGE}"
@@ -326,10 +330,12 @@ class CatalogService:
         if before < 0:
             raise InvalidRequest(f"before {before}: expected a job id, or 0 for the newest")
         state_filter, kind_filter = frozenset(states), frozenset(kinds)
+        space_id = 0 if include_dropped or not space else self.space(space).space_id
         matching = [
             job
             for job in reversed(self._driver.state.jobs.values())
             if (not space or job.space == space)
+            and (not space_id or job.space_id == space_id)
             and (not state_filter or job.state in state_filter)
             and (not kind_filter or job.kind in kind_filter)
         ]

@@ -74,9 +74,21 @@ class AccessCluster:
         )
         self.storaged.open_ports()
         self.storaged.start()
+        self.graphd = self.new_graphd("graphd")
+        self.graphd.start()
+        self.graphd.open_ports()
+        self.address = f"127.0.0.1:{self.graphd.grpc_port}"
+        self.http_url = f"http://127.0.0.1:{self.graphd.http_port}"
+        wait_until(lambda: not self._missing(), lambda: f"nothing is missing: {self._missing()}")
+        self.client = Client(LocalTransport(self.graphd.handlers), timeout_s=HANG_S)
+        for name in SPACES:
+            self.publish(name)
+
+    def new_graphd(self, name: str) -> Graphd:
+        """Return another graphd, which is not started. Its caller stops it."""
         control = AccessControl(self.key, None, "graphd")
-        self.graphd = Graphd(
-            GraphdSettings(**self._settings(folder / "graphd"), metad=self.metad_address),
+        return Graphd(
+            GraphdSettings(**self._settings(self.folder / name), metad=self.metad_address),
             self._to_metad("graphd"),
             lambda address, tally: TcpTransport(
                 address,
@@ -87,14 +99,6 @@ class AccessCluster:
             compile_ahead=False,
             access_control=control,
         )
-        self.graphd.start()
-        self.graphd.open_ports()
-        self.address = f"127.0.0.1:{self.graphd.grpc_port}"
-        self.http_url = f"http://127.0.0.1:{self.graphd.http_port}"
-        wait_until(lambda: not self._missing(), lambda: f"nothing is missing: {self._missing()}")
-        self.client = Client(LocalTransport(self.graphd.handlers), timeout_s=HANG_S)
-        for name in SPACES:
-            self._publish(name)
 
     def stop(self) -> None:
         """Stop the daemons."""
@@ -157,7 +161,8 @@ class AccessCluster:
     def _missing(self) -> list[str]:
         return [*self.metad.ready(), *self.storaged.ready(), *self.graphd.ready()]
 
-    def _publish(self, space: str) -> None:
+    def publish(self, space: str) -> None:
+        """Create a space with one version of ten nodes."""
         self.client.create_space(space, {"parts": 1, "nodes": {"n": {"weighted": True}}})
         load = self.client.begin_load(space, source="ten nodes")
         load.write_nodes(0, "n", np.arange(10), weights=np.ones(10))

@@ -9,14 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit.access import AccessCluster, principal
+from tests.kit.access import AccessCluster, call_as, principal
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.audit_log import AuditRecord, read_audit_log
+from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
+from asterism_daemonkit.calls import LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.tcp_client import TcpTransport
-from asterism_proto.errors import AsterismError, Forbidden, QuotaExceeded, Unauthenticated
+from asterism_proto.errors import (
+    AsterismError,
+    Forbidden,
+    QuotaExceeded,
+    Unauthenticated,
+    Unavailable,
+)
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS, STORE
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -187,6 +195,68 @@ def test_the_http_port_of_metad_checks_roles(cluster: AccessCluster) -> None:
         assert _get(url, key, path)[0] == 403
     assert _get(url, key, "/api/v1/spaces/shop", method="DELETE")[0] == 403
     assert _get(url, key, "/api/v1/spaces", {"name": "x", "schema": {}})[0] in (403, 422)
+
+
+def test_a_reader_of_a_space_sees_nothing_of_a_dropped_namesake(cluster: AccessCluster) -> None:
+    cluster.publish("twice")
+    client = cluster.client
+    old_job = client.jobs(space="twice")[0].job_id
+    old_load = client.begin_load("twice", source="open")
+    old_pin = LocalTransport(cluster.metad.handlers).call(
+        CATALOG["pin_version"], metad_pb.PinVersionRequest(space="twice", owner="old"), HANG_S
+    )
+    assert isinstance(old_pin, metad_pb.Pin)
+    client.drop_space("twice")
+    cluster.publish("twice")
+    new_job = client.jobs(space="twice")[0].job_id
+    reader = principal("ria", twice=Role.READER)
+    everywhere = principal("eva", **{EVERY_SPACE: Role.READER})
+    listing = metad_pb.ListJobsRequest(space="twice")
+    for daemon in ("graphd", "metad"):
+        handlers = cluster.handlers()[daemon]
+
+        def call(caller: Principal, name: str, request: Any, handlers: Any = handlers) -> Any:
+            return handlers[CATALOG[name].path](request, call_as(caller))
+
+        for name, old in (
+            ("get_job", metad_pb.JobRequest(job_id=old_job)),
+            ("get_load", metad_pb.LoadRequest(load_id=old_load.load_id)),
+            ("renew_pin", metad_pb.PinRequest(pin_id=old_pin.pin_id)),
+        ):
+            with pytest.raises(Forbidden, match="'ria' has no role in its space"):
+                call(reader, name, old)
+        for request in (listing, metad_pb.ListJobsRequest()):
+            page = call(reader, "list_jobs", request)
+            assert [job.job_id for job in page.jobs if job.space == "twice"] == [new_job]
+            assert page.total == 1
+        assert [job.job_id for job in call(everywhere, "list_jobs", listing).jobs] == [
+            new_job,
+            old_job,
+        ]
+        assert call(reader, "get_job", metad_pb.JobRequest(job_id=new_job)).job_id == new_job
+        assert call(everywhere, "get_job", metad_pb.JobRequest(job_id=old_job)).space == "twice"
+    client.drop_space("twice")
+
+
+def test_a_daemon_without_roles_yet_is_unavailable(cluster: AccessCluster) -> None:
+    key = cluster.create_key("early", shop=Role.READER)
+    graphd = cluster.new_graphd("late")
+    graphd.open_ports()
+    try:
+        assert "no roles from metad yet" in graphd.ready()
+        transport = RemoteTransport(f"127.0.0.1:{graphd.grpc_port}", credentials=lambda: key)
+        url = f"http://127.0.0.1:{graphd.http_port}"
+        with pytest.raises(Unavailable, match="has not received the roles yet"):
+            transport.call(CATALOG["list_spaces"], common_pb.Empty(), HANG_S)
+        assert _get(url, key, "/status")[0] == 503
+        assert _get(url, "", "/status")[0] == 401
+        graphd.start()
+        wait_until(lambda: not graphd.ready(), lambda: f"ready: {graphd.ready()}")
+        assert _get(url, key, "/status")[0] == 200
+        transport.call(CATALOG["list_spaces"], common_pb.Empty(), HANG_S)
+        transport.close()
+    finally:
+        graphd.stop()
 
 
 def test_a_new_role_holds_for_the_next_call(cluster: AccessCluster) -> None:

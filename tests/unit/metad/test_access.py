@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from tests.kit.metad import InProcessMetad, generate_api_key
+from tests.kit.waiting import HANG_S
 
 from asterism_access.roles import Role
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound, NotReady, Unavailable
@@ -389,6 +391,16 @@ def test_every_change_reaches_waiting_daemons(metad: InProcessMetad) -> None:
         after = [metad.poll("s1"), metad.poll("g1", role=metad_pb.GRAPHD)]
         assert all(reply.revision > before.revision for reply in after)
         assert before.access != after[0].access == after[1].access
+
+
+def test_the_state_is_read_without_the_lock(metad: InProcessMetad) -> None:
+    builder = metad.components.desired_state
+    state = builder.access_state()
+    with ThreadPoolExecutor(1) as threads:
+        with metad.components.change_feed.lock:
+            assert threads.submit(builder.access_state).result(HANG_S) is state
+            create_key(metad)
+            assert builder.access_state() is not state
 
 
 def test_polls_share_one_state_until_it_changes(metad: InProcessMetad) -> None:
