@@ -282,31 +282,6 @@ class LimitTable:
         row = self._find_row(principal, space)
         return None if row is None else row.message
 
-    def check_stored_bytes(self, space: str, stored_bytes: int) -> None:
-        """Check the size of a space before a write.
-
-        Parameters
-        ----------
-        space : str
-        stored_bytes : int
-            Bytes that all storageds use for the space.
-
-        Raises
-        ------
-        QuotaExceeded
-            If they exceed ``stored_bytes`` of `EVERY_PRINCIPAL` in the space: data has no owner,
-            so the limits of one principal do not count.
-        """
-        self._follow_state()
-        row = self._rows.get((EVERY_PRINCIPAL, space))
-        limit = 0 if row is None else row.message.stored_bytes
-        if limit and stored_bytes >= limit:
-            self._on_refusal(EVERY_PRINCIPAL, "stored_bytes")
-            raise QuotaExceeded(
-                f"stored_bytes={limit}: space {space!r} takes {stored_bytes} bytes on disk; keep "
-                "fewer versions, compact it, or ask an administrator for more"
-            )
-
     def __len__(self) -> int:
         """Return the number of entries in memory."""
         return len(self._usages)

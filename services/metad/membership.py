@@ -5,6 +5,7 @@ Pure: the time is an argument. `Cluster` returns the new record of a host. The c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -45,6 +46,14 @@ class Cluster:
             (host for host in self._hosts.values() if host.online and host.role is role),
             key=lambda host: host.uuid,
         )
+
+    def stored_bytes(self) -> dict[SpaceId, int]:
+        """Return the disk usage of each space on all storageds, as their last heartbeats say."""
+        total: Counter[SpaceId] = Counter()
+        for host in self._hosts.values():
+            if host.role is DaemonRole.STORAGED and host.resources is not None:
+                total.update(dict(host.resources.space_bytes))
+        return total
 
     def check_sender(
         self, uuid: HostId, role: DaemonRole, incarnation: int, start: int = 0

@@ -76,7 +76,10 @@ class CatalogService:
         self._addresses = addresses
         self._clock = clock
         self._quotas = Quotas(
-            access=catalog.access, pins=catalog.pins, jobs=lambda: driver.state.jobs.values()
+            access=catalog.access,
+            pins=catalog.pins,
+            jobs=lambda: driver.state.jobs.values(),
+            stored_bytes=cluster.stored_bytes,
         )
 
     # Spaces.
@@ -123,11 +126,13 @@ class CatalogService:
     def import_space(self, name: str, record: SpaceRecord, *, address: str = "") -> Space:
         """Create a space from a record; it waits for its data.
 
-        ``address`` is the folder that the data will come from; it must be an allowed address."""
+        ``address`` is the folder that the data will come from; it must be an allowed address.
+        QuotaExceeded if all spaces together have their maximum size."""
         if address:
             self._addresses.check("from", address)
         with self._change_feed.lock:
             self._followers.check_writable()
+            self._quotas.check_stored_bytes(None)
             storageds = self._followers.wait_for_storageds()
             space = self._catalog.restores.begin(
                 name or record.space.name, record, storageds=storageds, now_ms=self._clock()
@@ -155,11 +160,13 @@ class CatalogService:
         """Begin a load, or return the one to resume, with all its registered chunks.
 
         A load with this resume key is resumed if it is open or was committed from an equal source.
-        ``chunks`` are registered in the same call."""
+        ``chunks`` are registered in the same call. QuotaExceeded if the space has its maximum
+        size."""
         with self._change_feed.lock:
             self._followers.check_writable()
             loads, target_space = self._catalog.loads, self._catalog.spaces.find_by_name(space)
             self._catalog.restores.check_not_restoring(target_space)
+            self._quotas.check_stored_bytes(target_space)
             load, registered = loads.begin(
                 target_space, source=source, resume_key=resume_key, now_ms=self._clock()
             )
@@ -171,9 +178,14 @@ class CatalogService:
     def register_chunks(
         self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]
     ) -> list[Chunk]:
-        """Record chunks and acknowledgements; return the chunks with their edge id bases."""
+        """Record chunks and acknowledgements; return the chunks with their edge id bases.
+
+        QuotaExceeded if there are chunks, and the space has its maximum size."""
         with self._change_feed.lock:
             self._followers.check_writable()
+            if chunks:
+                load = self._catalog.loads.get(load_id)
+                self._quotas.check_stored_bytes(self._catalog.spaces.get(load.space_id))
             return self._catalog.loads.register_chunks(
                 load_id, chunks, written, now_ms=self._clock()
             )

@@ -247,12 +247,3 @@ def test_the_share_of_turns_is_that_of_all_spaces() -> None:
     assert [catalog.table.share(name) for name in ("alice", "bob", "carol")] == [3.0, 1.0, 0.5]
     catalog.set()
     assert catalog.table.share("alice") == 1.0
-
-
-def test_a_space_beyond_its_bytes_takes_no_writes() -> None:
-    catalog = Catalog(row("*", "shop", stored_bytes=1000), row("alice", "news", stored_bytes=1))
-    catalog.table.check_stored_bytes("shop", 999)
-    catalog.table.check_stored_bytes("news", 10**9)
-    with pytest.raises(QuotaExceeded, match="stored_bytes=1000: space 'shop' takes 1000") as caught:
-        catalog.table.check_stored_bytes("shop", 1000)
-    assert caught.value.retry_after_s == 0, "time alone does not help"

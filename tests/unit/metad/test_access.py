@@ -396,11 +396,11 @@ def test_every_change_reaches_waiting_daemons(metad: InProcessMetad) -> None:
 def test_the_state_is_read_without_the_lock(metad: InProcessMetad) -> None:
     builder = metad.components.desired_state
     state = builder.access_state()
-    with ThreadPoolExecutor(1) as threads:
-        with metad.components.change_feed.lock:
-            assert threads.submit(builder.access_state).result(HANG_S) is state
-            create_key(metad)
-            assert builder.access_state() is not state
+    lock = metad.components.change_feed.lock
+    with ThreadPoolExecutor(1) as threads, lock:  # the lock is released before threads are awaited
+        assert threads.submit(builder.access_state).result(HANG_S) is state
+        create_key(metad)
+        assert builder.access_state() is not state
 
 
 def test_polls_share_one_state_until_it_changes(metad: InProcessMetad) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.kit.metad import InProcessMetad
+from tests.kit.metad import InProcessMetad, node_chunk
 from tests.kit.waiting import HANG_S
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
@@ -178,6 +178,58 @@ def test_a_dropped_space_ends_what_is_counted_in_it(metad: InProcessMetad) -> No
     metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
     submit(metad, space="other", kind="audit")
     pin(metad, space="other")
+
+
+def report_sizes(metad: InProcessMetad, uuid: str, **sizes: int) -> None:
+    """Send the heartbeat of a storaged with the bytes that spaces take there."""
+    ids = {
+        name: metad.ask("describe_space", metad_pb.SpaceRequest(space=name)).space_id
+        for name in sizes
+    }
+    usages = [metad_pb.SpaceUsage(space_id=ids[name], bytes=size) for name, size in sizes.items()]
+    metad.heartbeat(uuid, resources=metad_pb.HostResources(spaces=usages))
+
+
+def test_a_space_of_its_maximum_size_takes_no_writes(metad: InProcessMetad) -> None:
+    limit(metad, "*", "graph", stored_bytes=1000)
+    load = metad.begin()
+    report_sizes(metad, "s1", graph=600, other=9000)
+    metad.register(load, node_chunk(0))
+    report_sizes(metad, "s2", graph=400)
+    chunks = metad_pb.RegisterChunksRequest(load_id=load.load_id, chunks=[node_chunk(1)])
+    full = (
+        "stored_bytes=1000: expected less than 1000, the limit of space 'graph'; free disk space "
+        "with a compact job, release pins"
+    )
+    for principal in (ALICE, DAEMON, LOCAL):
+        with pytest.raises(QuotaExceeded, match=full):
+            call(metad, principal, "begin_load", metad_pb.BeginLoadRequest(space="graph"))
+        with pytest.raises(QuotaExceeded, match=full):
+            call(metad, principal, "register_chunks", chunks)
+    metad.load("other")
+    metad.commit(load, 0)
+    assert metad.ask("get_load", metad_pb.LoadRequest(load_id=load.load_id)).commit > 0
+    report_sizes(metad, "s2", graph=399)
+    metad.load()
+    report_sizes(metad, "s2", graph=400)
+    limit(metad, "*", "graph", stored_bytes=1001)
+    metad.load()
+
+
+def test_all_spaces_of_their_maximum_size_take_no_writes(metad: InProcessMetad) -> None:
+    record = metad.ask("export_space", metad_pb.ExportSpaceRequest(space="graph"))
+    restore = metad_pb.ImportSpaceRequest(name="copy", record=record)
+    limit(metad, "*", "*", stored_bytes=1000)
+    limit(metad, "alice", "*", stored_bytes=1)
+    report_sizes(metad, "s1", graph=600, other=400)
+    with pytest.raises(QuotaExceeded, match=r"stored_bytes=1000: .* of all spaces together"):
+        call(metad, ALICE, "begin_load", metad_pb.BeginLoadRequest(space="other"))
+    with pytest.raises(QuotaExceeded, match=r"stored_bytes=1000: .* of all spaces together"):
+        call(metad, LOCAL, "import_space", restore)
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="other"))
+    metad.heartbeat("s1", resources=metad_pb.HostResources())
+    call(metad, ALICE, "begin_load", metad_pb.BeginLoadRequest(space="graph"))
+    call(metad, LOCAL, "import_space", restore)
 
 
 def test_pins_and_jobs_of_earlier_releases_count_for_none(metad: InProcessMetad) -> None:
