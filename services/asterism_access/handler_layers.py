@@ -59,8 +59,8 @@ def no_names(space_id: int) -> str:
 class LimitLayer:
     """Layer that admits calls within the limits of their principals.
 
-    Trusted principals have no limits, and a forwarded call was counted by the daemon that its client
-    called. A statement is not admitted itself: the calls that it makes are.
+    Trusted principals have no limits, and a forwarded call was counted by the daemon that its
+    client called. A statement is not admitted itself: the calls that it makes are.
 
     Parameters
     ----------

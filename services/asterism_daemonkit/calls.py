@@ -7,6 +7,7 @@ the same bytes."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -67,6 +68,50 @@ class CallContext:
         if remaining_s <= 0 or not self.is_active():
             raise Deadline(OUT_OF_TIME)
         return remaining_s
+
+
+class RunningTurn(Protocol):
+    """Turn of the call that a thread runs; see `asterism_daemonkit.fair_pool`."""
+
+    def pause(self) -> None:
+        """Let another call start, because this one waits and needs no processor."""
+
+    def resume(self) -> None:
+        """Continue; this does not wait for a turn."""
+
+
+class _ThreadState(threading.local):
+    turn: RunningTurn | None = None
+
+
+_thread = _ThreadState()
+
+
+@contextmanager
+def running(turn: RunningTurn) -> Iterator[None]:
+    """Run a call with a turn in this thread."""
+    outer, _thread.turn = _thread.turn, turn
+    try:
+        yield
+    finally:
+        _thread.turn = outer
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Wait for something other than the processor, such as a reply of another daemon.
+
+    Other calls may start meanwhile. Outside of a call with a turn, this has no effect."""
+    turn, _thread.turn = _thread.turn, None
+    if turn is None:
+        yield
+        return
+    turn.pause()
+    try:
+        yield
+    finally:
+        turn.resume()
+        _thread.turn = turn
 
 
 _request_principal: ContextVar[Principal] = ContextVar("request_principal", default=LOCAL)

@@ -2,24 +2,30 @@
 
 Stride scheduling (Waldspurger & Weihl 1995): each principal has a pass, the waiting principal with
 the lowest pass is served next, and its pass grows by 1 / share. Turns count calls, not their time.
+
+Calls that run at the same time share the processor. So that one principal does not take it with
+many threads, no more calls than cores compute at a time while several principals call; each of
+them may have one beyond that. A call that waits for other daemons (`calls.waiting`) computes
+nothing, and a principal that calls alone has all threads.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from asterism_access.principals import Principal
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.calls import CallContext, running
 from asterism_proto.errors import CALLER_KEY, Busy
 
 _MAX_CALLER_CHARS = 64
@@ -27,6 +33,8 @@ _MAX_CALLER_CHARS = 64
 _SWEEP_PRINCIPALS = 256
 """Principals in memory from which idle ones are looked for."""
 _MAX_EXECUTORS = 1024
+_CONTENDED_S = 10.0
+"""Seconds for which a principal that has called another time is expected to call again."""
 _MIN_SHARE, _MAX_SHARE = 1e-3, 1e3
 """Bounds of shares. Beyond them, passes would lose precision."""
 
@@ -90,13 +98,15 @@ def busy_error(limit: int) -> Busy:
 class _Principal(Generic[Item]):
     """Calls of one principal in a `FairQueue`."""
 
-    __slots__ = ("calls", "name", "next_pass", "queued", "share", "waiting")
+    __slots__ = ("calls", "computing", "name", "next_pass", "queued", "share", "waiting")
 
     def __init__(self, name: str, next_pass: float) -> None:
         self.name, self.next_pass = name, next_pass
         self.share = 1.0
         self.calls = 0
         """Running and waiting calls."""
+        self.computing = 0
+        """Running calls that are not paused."""
         self.waiting: OrderedDict[str, deque[Item]] = OrderedDict()
         """Waiting calls by client; the client to serve next comes first."""
         self.queued = False
@@ -111,10 +121,26 @@ class FairQueue(Generic[Item]):
     limit : int
         Running and waiting calls. A principal below its share of them may exceed the limit, up to
         twice the limit in total.
+    cores : int
+        Calls that compute at a time while several principals call, and each of them may have one
+        beyond that. 0: as many as are popped.
+    clock : callable
+        Source of the time in seconds.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(
+        self, limit: int, *, cores: int = 0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.limit = limit
+        self._cores, self._clock = cores, clock
+        self.computing = 0
+        """Running calls that are not paused."""
+        self._active = 0
+        """Principals with calls."""
+        self._last_name = ""
+        """Principal of the last call."""
+        self._alternated_at = -math.inf
+        """Time of the last call of another principal than the one before."""
         self.calls = 0
         """Running and waiting calls."""
         self._principals: dict[str, _Principal[Item]] = {}
@@ -146,6 +172,11 @@ class FairQueue(Generic[Item]):
                 self._sweep()
             principal = self._principals[turn.principal] = _Principal(turn.principal, self._pass)
         principal.share = min(max(turn.share, _MIN_SHARE), _MAX_SHARE)
+        if self._cores and turn.principal != self._last_name:
+            if self._last_name:
+                self._alternated_at = self._clock()
+            self._last_name = turn.principal
+        self._active += not principal.calls
         principal.calls += 1
         self.calls += 1
         principal.waiting.setdefault(turn.caller, deque()).append(item)
@@ -154,25 +185,59 @@ class FairQueue(Generic[Item]):
             self._queue(principal)
 
     def pop(self) -> tuple[str, Item] | None:
-        """Return the principal and item of the next call to run; None if no call waits."""
-        while self._heap:
-            served_pass, _, principal = heapq.heappop(self._heap)
-            principal.queued = False
+        """Return the principal and item of the next call to run; None if none may run now."""
+        principal = self._pop_principal()
+        if principal is None:
+            return None
+        served_pass = principal.next_pass
+        caller, items = principal.waiting.popitem(last=False)
+        item = items.popleft()
+        if items:
+            principal.waiting[caller] = items  # after all other clients of the principal
+        principal.computing += 1
+        self.computing += 1
+        self._pass = max(self._pass, served_pass)
+        principal.next_pass = served_pass + 1 / principal.share
+        self._largest_pass = max(self._largest_pass, principal.next_pass)
+        if principal.waiting:
+            self._queue(principal)
+        elif not self._heap:  # nothing waits: what was served until now counts no more
+            self._pass = self._largest_pass
+        return principal.name, item
+
+    def _pop_principal(self) -> _Principal[Item] | None:
+        """Take the principal of the next call to run from the heap; None if none may run now."""
+        found, kept = None, []
+        while self._heap and found is None:
+            entry = heapq.heappop(self._heap)
+            principal = entry[2]
             if not principal.waiting:
-                continue  # its calls were withdrawn
-            caller, items = principal.waiting.popitem(last=False)
-            item = items.popleft()
-            if items:
-                principal.waiting[caller] = items  # after all other clients of the principal
-            self._pass = max(self._pass, served_pass)
-            principal.next_pass = served_pass + 1 / principal.share
-            self._largest_pass = max(self._largest_pass, principal.next_pass)
-            if principal.waiting:
-                self._queue(principal)
-            elif not self._heap:  # nothing waits: what was served until now counts no more
-                self._pass = self._largest_pass
-            return principal.name, item
-        return None
+                principal.queued = False  # its calls were withdrawn
+            elif self._may_compute(principal):
+                principal.queued, found = False, principal
+            else:  # it has a computing call: there are at most as many such entries as threads
+                kept.append(entry)
+        for entry in kept:
+            heapq.heappush(self._heap, entry)
+        return found
+
+    def _may_compute(self, principal: _Principal[Item]) -> bool:
+        return (
+            not self._cores
+            or self.computing < self._cores
+            or not principal.computing
+            or (self._active <= 1 and self._clock() - self._alternated_at >= _CONTENDED_S)
+        )
+
+    def pause(self, name: str) -> None:
+        """Count a running call of a principal as waiting for other daemons."""
+        self._principals[name].computing -= 1
+        self.computing -= 1
+
+    def resume(self, name: str) -> None:
+        """Count a paused call of a principal as computing."""
+        self._principals[name].computing += 1
+        self.computing += 1
 
     def withdraw(self, turn: Turn, item: Item) -> bool:
         """Remove a waiting call; return False if it does not wait any more."""
@@ -183,16 +248,20 @@ class FairQueue(Generic[Item]):
         items.remove(item)
         if not items:
             del principal.waiting[turn.caller]
-        self.end(turn.principal)
+        self._leave(principal)
         return True
 
     def end(self, name: str) -> None:
-        """Count a call of a principal as ended."""
-        principal = self._principals[name]
+        """Count a running call of a principal as ended."""
+        self.pause(name)
+        self._leave(self._principals[name])
+
+    def _leave(self, principal: _Principal[Item]) -> None:
         principal.calls -= 1
         self.calls -= 1
+        self._active -= not principal.calls
         if self._is_idle(principal):
-            del self._principals[name]
+            del self._principals[principal.name]
 
     def _queue(self, principal: _Principal[Item]) -> None:
         principal.queued = True
@@ -220,13 +289,18 @@ class FairPool:
         Calls that run at a time.
     queue : int
         Calls that may wait.
+    cores : int
+        Calls that compute at a time while several principals call; 0: as many as run.
     """
 
-    def __init__(self, workers: int, queue: int) -> None:
+    def __init__(self, workers: int, queue: int, *, cores: int = 0) -> None:
         self.limit = workers + queue
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
+        self._free = workers
         self._lock = threading.Lock()
-        self._queue: FairQueue[tuple[Future[Any], Callable[[], Any]]] = FairQueue(self.limit)
+        self._queue: FairQueue[tuple[Future[Any], Callable[[], Any]]] = FairQueue(
+            self.limit, cores=cores
+        )
         self._executors: dict[Turn, TurnExecutor] = {}
 
     @property
@@ -253,33 +327,74 @@ class FairPool:
         future: Future[Any] = Future()
         with self._lock:
             self._queue.push(turn, (future, call))
-        try:
-            self._threads.submit(self._run_next)
-        except RuntimeError:  # shut down: no thread will run the queued call
-            with self._lock:
+            try:
+                self._start()
+            except RuntimeError:  # shut down: no thread will run the queued call
                 self._queue.withdraw(turn, (future, call))
-            future.cancel()
-            raise
+                future.cancel()
+                raise
         return future
 
     def stop(self) -> None:
         """Accept no more calls."""
         self._threads.shutdown(wait=False)
 
-    def _run_next(self) -> None:
-        with self._lock:
-            entry = self._queue.pop()
-        if entry is None:  # withdrawn
-            return
-        principal, (future, call) = entry
-        try:
-            if future.set_running_or_notify_cancel():
-                future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-        finally:
+    def _start(self) -> None:
+        """Give free threads the calls that may run now. The caller holds the lock."""
+        while self._free and (entry := self._queue.pop()) is not None:
+            name, (future, call) = entry
+            try:
+                self._threads.submit(self._run, name, future, call)
+            except RuntimeError:
+                self._queue.end(name)
+                future.cancel()
+                raise
+            self._free -= 1
+
+    def _run(self, name: str, future: Future[Any], call: Callable[[], Any]) -> None:
+        """Run a call, and then the calls that may run next."""
+        while True:
+            with running(_PoolTurn(self, name)):
+                try:
+                    if future.set_running_or_notify_cancel():
+                        future.set_result(call())
+                except BaseException as error:
+                    future.set_exception(error)
             with self._lock:
-                self._queue.end(principal)
+                self._queue.end(name)
+                entry = self._queue.pop()
+                if entry is None:
+                    self._free += 1
+                    return
+                if self._free:
+                    with suppress(RuntimeError):  # shut down
+                        self._start()
+            name, (future, call) = entry
+
+    def _pause(self, name: str) -> None:
+        with self._lock:
+            self._queue.pause(name)
+            if self._free:
+                with suppress(RuntimeError):  # shut down
+                    self._start()
+
+    def _resume(self, name: str) -> None:
+        with self._lock:
+            self._queue.resume(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _PoolTurn:
+    """Turn of a call that runs in a pool."""
+
+    pool: FairPool
+    name: str
+
+    def pause(self) -> None:
+        self.pool._pause(self.name)
+
+    def resume(self) -> None:
+        self.pool._resume(self.name)
 
 
 class TurnExecutor(ThreadPoolExecutor):
@@ -305,13 +420,15 @@ class FairSlots:
         Calls that run at a time.
     queue : int
         Calls that may wait.
+    cores : int
+        Calls that compute at a time while several principals call; 0: as many as run.
     """
 
-    def __init__(self, workers: int, queue: int) -> None:
+    def __init__(self, workers: int, queue: int, *, cores: int = 0) -> None:
         self.limit = workers + queue
         self._free = workers
         self._lock = threading.Lock()
-        self._queue: FairQueue[threading.Lock] = FairQueue(self.limit)
+        self._queue: FairQueue[threading.Lock] = FairQueue(self.limit, cores=cores)
         """Waiting calls: locks that are released when the call has a slot."""
 
     @property
@@ -349,10 +466,20 @@ class FairSlots:
                     self._release(turn)  # it was granted meanwhile
             raise
         try:
-            yield
+            with running(_SlotTurn(self, turn.principal)):
+                yield
         finally:
             with self._lock:
                 self._release(turn)
+
+    def _pause(self, name: str) -> None:
+        with self._lock:
+            self._queue.pause(name)
+            self._grant()
+
+    def _resume(self, name: str) -> None:
+        with self._lock:
+            self._queue.resume(name)
 
     def _grant(self) -> None:
         while self._free and (entry := self._queue.pop()) is not None:
@@ -363,3 +490,17 @@ class FairSlots:
         self._queue.end(turn.principal)
         self._free += 1
         self._grant()
+
+
+@dataclass(frozen=True, slots=True)
+class _SlotTurn:
+    """Turn of a call that holds a slot."""
+
+    slots: FairSlots
+    name: str
+
+    def pause(self) -> None:
+        self.slots._pause(self.name)
+
+    def resume(self) -> None:
+        self.slots._resume(self.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from asterism_daemonkit.calls import waiting
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
@@ -16,7 +17,7 @@ class FollowedAccess:
         self._state: metad_pb.AccessState | None = None
 
     def state(self) -> metad_pb.AccessState | None:
-        """Return the newest state: the same object until there is another; None before the first."""
+        """Return the newest state, the same object until there is another; None before any."""
         return self._state
 
     def missing(self) -> list[str]:
@@ -35,7 +36,7 @@ class FollowedAccess:
 
     def wait_for(self, predicate: Callable[[metad_pb.AccessState], bool], timeout_s: float) -> bool:
         """Wait until the newest state satisfies the predicate; return False on timeout."""
-        with self._changed:
+        with waiting(), self._changed:
             return self._changed.wait_for(
                 lambda: self._state is not None and predicate(self._state), timeout_s
             )

@@ -13,7 +13,13 @@ import grpc
 
 from asterism_access import delegation
 from asterism_access.principals import Principal
-from asterism_daemonkit.calls import OUT_OF_TIME, PendingCall, TrafficCallback, ignore_traffic
+from asterism_daemonkit.calls import (
+    OUT_OF_TIME,
+    PendingCall,
+    TrafficCallback,
+    ignore_traffic,
+    waiting,
+)
 from asterism_io.tls import TlsClient, tls_mismatch
 from asterism_io.tls_options import TlsRemedies
 from asterism_io.unix_sockets import grpc_target
@@ -85,7 +91,8 @@ class _ThreadedCall:
         self._future = future
 
     def result(self) -> Content:
-        return self._future.result()
+        with waiting():
+            return self._future.result()
 
     def abandon(self) -> None:
         """Cancel the call if it has not started; otherwise it ends within its timeout."""
@@ -220,9 +227,9 @@ class RemoteTransport:
         self, path: str, data: bytes, timeout_s: float, metadata: Metadata = ()
     ) -> bytes:
         try:
-            reply: bytes = self._stub(path, data, timeout_s)(
-                data, timeout=timeout_s, metadata=metadata or None
-            )
+            stub = self._stub(path, data, timeout_s)
+            with waiting():
+                reply: bytes = stub(data, timeout=timeout_s, metadata=metadata or None)
         except grpc.RpcError as error:
             asterism_error = error_from_rpc(error, self._peer)
             if isinstance(asterism_error, Unavailable):

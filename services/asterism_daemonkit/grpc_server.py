@@ -220,6 +220,9 @@ class GrpcServer:
     queue : int, default 256
         Calls that may wait for a thread. A further call is Busy, unless its principal has less
         than its share.
+    cores : int
+        Calls that compute at a time while several principals call, and each of them may have one
+        beyond that. Default: there is no limit below ``workers``.
     metrics : Metrics, optional
         Counts calls.
     options : sequence of (str, int)
@@ -240,6 +243,7 @@ class GrpcServer:
         services: Mapping[str, tuple[Mapping[str, Method], Mapping[str, Handler]]],
         workers: int = 16,
         queue: int = 256,
+        cores: int = 0,
         metrics: Metrics | None = None,
         options: Sequence[tuple[str, int]] = (),
         tls: DaemonTls | None = None,
@@ -248,7 +252,7 @@ class GrpcServer:
     ) -> None:
         self._address, self._tls = address, tls
         self._metrics = metrics
-        self._pool = FairPool(workers, queue)
+        self._pool = FairPool(workers, queue, cores=cores)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
         self._server = grpc.server(
             self._pool.executor(Turn()),

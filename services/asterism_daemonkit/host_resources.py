@@ -36,7 +36,7 @@ class ResourceMeter:
         self._folder = folder
         self._started_ms = time.time_ns() // 1_000_000
         self._memory_total = total_bytes() or 0
-        self._cpu_count = _cpu_count()
+        self._cpu_count = cpu_count()
         self._measured_at, self._cpu_s = time.monotonic(), time.process_time()
         self._last: metad_pb.HostResources | None = None
 
@@ -89,7 +89,8 @@ def _resident_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _cpu_count() -> int:
+def cpu_count() -> int:
+    """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):

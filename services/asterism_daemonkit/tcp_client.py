@@ -43,6 +43,7 @@ from asterism_daemonkit.calls import (
     PendingCall,
     TrafficCallback,
     ignore_traffic,
+    waiting,
 )
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.liveness_probe import PING_TIMEOUT_S, PROBE_AFTER_S, LivenessProbe
@@ -292,7 +293,8 @@ class _SentCall:
 
         If a reused connection turns out to be closed, the call is repeated over a new one."""
         try:
-            return self._receive()
+            with waiting():
+                return self._receive()
         except _BrokenConnection as error:
             self.abandon()
             if not self._was_used:
@@ -300,7 +302,8 @@ class _SentCall:
         self._connection, self._was_used = self._transport.take_connection(self._deadline, new=True)
         self._is_sent = self._send()
         try:
-            return self._receive()
+            with waiting():
+                return self._receive()
         except _BrokenConnection as error:
             self.abandon()
             raise self._transport.connection_error(error) from error

@@ -97,6 +97,9 @@ class TcpServer:
     queue : int
         Calls that may wait for their turn. A further call is Busy, unless its principal has less
         than its share.
+    cores : int
+        Calls that compute at a time while several principals call, and each of them may have one
+        beyond that. Default: there is no limit below ``workers``.
     metrics : Metrics, optional
         Counts calls.
     tls : DaemonTls, optional
@@ -116,6 +119,7 @@ class TcpServer:
         handlers: Mapping[str, Handler],
         workers: int,
         queue: int,
+        cores: int = 0,
         metrics: Metrics | None = None,
         tls: DaemonTls | None = None,
         share_of: ShareSource = equal_share,
@@ -127,7 +131,7 @@ class TcpServer:
             for method in methods.values()
             if method.path in TCP_METHODS
         }
-        self._slots = FairSlots(workers, queue)
+        self._slots = FairSlots(workers, queue, cores=cores)
         self._share_of = share_of
         self._metrics = metrics
         self._lock = threading.Lock()

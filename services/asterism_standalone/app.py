@@ -16,6 +16,7 @@ from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.host_resources import cpu_count
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.recent_logs import keep_recent_records
@@ -259,6 +260,7 @@ class Standalone:
             },
             workers=_GRPC_WORKERS,
             queue=_GRPC_QUEUE,
+            cores=cpu_count(),
             metrics=self.metrics,
             tls=tls,
             share_of=self._graphd.share_of,

@@ -30,7 +30,7 @@ from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
 from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
-from asterism_daemonkit.host_resources import ResourceMeter
+from asterism_daemonkit.host_resources import ResourceMeter, cpu_count
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
@@ -227,6 +227,7 @@ class Graphd:
             },
             workers=settings.grpc_workers,
             queue=settings.grpc_queue,
+            cores=cpu_count(),
             metrics=self.metrics,
             tls=self._tls,
             share_of=self._checks.share_of,

@@ -128,6 +128,6 @@ def _check_bytes(used: int, allowed: int, place: str) -> None:
     if used >= allowed:
         raise QuotaExceeded(
             f"stored_bytes={used}: expected less than {allowed}, the limit of {place}; free disk "
-            "space with a compact job, release pins of old versions, drop spaces that are no longer "
-            "used, or ask a cluster administrator for a higher limit"
+            "space with a compact job, release pins of old versions, drop spaces that are no "
+            "longer used, or ask a cluster administrator for a higher limit"
         )

@@ -2,17 +2,19 @@
 
     python -m tests.benchmarks.turns                             # 10 ms of processor time a call
     python -m tests.benchmarks.turns --work-ms 2 --calls 2000
-    python -m tests.benchmarks.turns --workers 16                # more calls at a time than cores
+    python -m tests.benchmarks.turns --workers 2                 # as many calls at a time as cores
 
-A server and its clients are processes of their own. The small principal has one thread. It is
-measured alone, beside a principal with one thread, beside a greedy one with 32, and beside 32
-threads that share its own turns. The four take turns over several rounds. A percentile on a busy
-machine shows the machine, so compare only figures of one run. It asserts nothing."""
+Servers and clients are processes of their own. The small principal has one thread. It is measured
+alone, beside a principal with one thread, beside a greedy one with 32, and beside 32 threads that
+share its own turns; at a server that bounds the calls that compute by the cores, and at one that
+does not. They take turns over several rounds. A percentile on a busy machine shows the machine, so
+compare only figures of one run. It asserts nothing."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import multiprocessing
 import os
 import threading
@@ -23,6 +25,7 @@ import grpc
 
 from asterism_daemonkit.calls import CallContext
 from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.host_resources import cpu_count
 from asterism_proto.errors import CALLER_KEY
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -47,7 +50,7 @@ def hash_rounds(work_ms: float) -> int:
     return max(int(rounds * work_ms / 1e3 / (time.thread_time() - started_at)), 1)
 
 
-def serve(pipe: Connection, workers: int, work_ms: float) -> None:
+def serve(pipe: Connection, workers: int, cores: int, work_ms: float) -> None:
     """Serve a method of fixed work, outside the interpreter's lock, until the pipe is closed."""
     rounds = hash_rounds(work_ms)
 
@@ -59,6 +62,7 @@ def serve(pipe: Connection, workers: int, work_ms: float) -> None:
         address="127.0.0.1:0",
         services={METHOD.service: ({METHOD.python_name: METHOD}, {METHOD.path: handler})},
         workers=workers,
+        cores=cores,
     )
     pipe.send(server.start())
     pipe.recv()
@@ -121,40 +125,47 @@ def percentile(latencies: list[float], share: float) -> float:
 def main() -> None:
     """Measure, and print a line for each scene."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--work-ms", type=float, default=10.0)
     parser.add_argument("--calls", type=int, default=400, help="of the small principal, per scene")
     parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    pipe, end = context.Pipe()
-    server = context.Process(target=serve, args=(end, options.workers, options.work_ms))
-    server.start()
-    port = pipe.recv()
-    latencies: dict[str, list[float]] = {scene: [] for scene in SCENES}
-    rates: dict[str, list[float]] = {scene: [] for scene in SCENES}
-    measure(port, 20, None)
+    servers: dict[str, tuple[int, Connection]] = {}
+    processes = []
+    for kind, cores in (("bounded", cpu_count()), ("unbounded", 0)):
+        pipe, end = context.Pipe()
+        server = context.Process(target=serve, args=(end, options.workers, cores, options.work_ms))
+        server.start()
+        servers[kind] = pipe.recv(), pipe
+        processes.append(server)
+        measure(servers[kind][0], 20, None)
+    cases = list(itertools.product(servers, SCENES))
+    latencies: dict[tuple[str, str], list[float]] = {case: [] for case in cases}
+    rates: dict[tuple[str, str], list[float]] = {case: [] for case in cases}
     for _ in range(options.rounds):
         for scene, other in SCENES.items():
-            found, rate = measure(port, options.calls // options.rounds, other)
-            latencies[scene] += found
-            rates[scene].append(rate)
-    pipe.send("stop")
-    server.join()
-    base = percentile(latencies["beside one thread"], 0.99)
+            for kind, (port, _pipe) in servers.items():
+                found, rate = measure(port, options.calls // options.rounds, other)
+                latencies[kind, scene] += found
+                rates[kind, scene].append(rate)
+    for (_port, pipe), server in zip(servers.values(), processes, strict=True):
+        pipe.send("stop")
+        server.join()
     print(
-        f"{options.workers} threads on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
+        f"{options.workers} threads on {cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
         f"{options.work_ms:g} ms of processor time a call, {options.calls} calls"
     )
     print(
-        f"{'small principal':30} {'p50 ms':>9} {'p90 ms':>9} {'p99 ms':>9} {'p99 ratio':>10}  "
+        f"{'small principal':40} {'p50 ms':>9} {'p90 ms':>9} {'p99 ms':>9} {'p99 ratio':>10}  "
         "other's calls/s"
     )
-    for scene, found in latencies.items():
+    for (kind, scene), found in latencies.items():
         p50, p90, p99 = (percentile(found, share) for share in (0.5, 0.9, 0.99))
+        base = percentile(latencies[kind, "beside one thread"], 0.99)
         print(
-            f"{scene:30} {p50:9.1f} {p90:9.1f} {p99:9.1f} {p99 / base:10.2f}  "
-            f"{sum(rates[scene]) / len(rates[scene]):.0f}"
+            f"{kind + ': ' + scene:40} {p50:9.1f} {p90:9.1f} {p99:9.1f} {p99 / base:10.2f}  "
+            f"{sum(rates[kind, scene]) / len(rates[kind, scene]):.0f}"
         )
 
 

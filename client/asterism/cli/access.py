@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -279,6 +279,24 @@ def limits_table(rows: list[AccessLimits]) -> RenderableType:
     )
 
 
+class _LimitValues(TypedDict):
+    """Limits by field; 0 is no limit."""
+
+    calls_per_s: float
+    rows_per_s: float
+    bytes_per_s: float
+    concurrent_calls: int
+    stored_bytes: int
+    pins: int
+    jobs: int
+    share: float
+
+
+def _limit(text: str) -> Any:
+    """Return the option of a limit; its default of 0 is not shown."""
+    return typer.Option(metavar="NUMBER", help=text, show_default=False)
+
+
 @app.command(
     "set-limits",
     short_help="Set the limits of a principal.",
@@ -307,60 +325,37 @@ def set_limits(
             autocompletion=complete_spaces,
         ),
     ] = "*",
-    calls_per_s: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Calls per second.", show_default=False)
-    ] = 0.0,
-    rows_per_s: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Rows per second.", show_default=False)
-    ] = 0.0,
-    bytes_per_s: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Bytes per second.", show_default=False)
-    ] = 0.0,
-    concurrent_calls: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Calls at a time.", show_default=False)
-    ] = 0,
-    stored_bytes: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Bytes of stored data.", show_default=False)
-    ] = 0,
-    pins: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Pinned versions.", show_default=False)
-    ] = 0,
-    jobs: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Jobs that wait or run.", show_default=False)
-    ] = 0,
+    calls_per_s: Annotated[float, _limit("Calls per second.")] = 0.0,
+    rows_per_s: Annotated[float, _limit("Rows per second.")] = 0.0,
+    bytes_per_s: Annotated[float, _limit("Bytes per second.")] = 0.0,
+    concurrent_calls: Annotated[int, _limit("Calls at a time.")] = 0,
+    stored_bytes: Annotated[int, _limit("Bytes on the disks of all storageds; of '*' only.")] = 0,
+    pins: Annotated[int, _limit("Pinned versions.")] = 0,
+    jobs: Annotated[int, _limit("Jobs that wait or run.")] = 0,
     share: Annotated[
-        float,
-        typer.Option(
-            metavar="NUMBER",
-            help="Weight of the principal's turns while calls wait. Default: 1.",
-            show_default=False,
-        ),
+        float, _limit("Weight of the principal's turns while calls wait. Default: 1.")
     ] = 0.0,
     remove: Annotated[bool, typer.Option("--remove", help="Remove all limits there.")] = False,
 ) -> None:
     """Set the limits of a principal in a space, in the place of all its limits there."""
     command = command_context(context)
-    has_limits = any(
-        (calls_per_s, rows_per_s, bytes_per_s, concurrent_calls, stored_bytes, pins, jobs, share)
+    values = _LimitValues(
+        calls_per_s=calls_per_s,
+        rows_per_s=rows_per_s,
+        bytes_per_s=bytes_per_s,
+        concurrent_calls=concurrent_calls,
+        stored_bytes=stored_bytes,
+        pins=pins,
+        jobs=jobs,
+        share=share,
     )
-    if has_limits == remove:
+    if any(values.values()) == remove:
         raise InvalidRequest(
             "set-limits: expected at least one limit, or --remove alone; for example "
             "--calls-per-s 100"
         )
     with command.client() as client:
-        row = client.set_access_limits(
-            principal,
-            space,
-            calls_per_s=calls_per_s,
-            rows_per_s=rows_per_s,
-            bytes_per_s=bytes_per_s,
-            concurrent_calls=concurrent_calls,
-            stored_bytes=stored_bytes,
-            pins=pins,
-            jobs=jobs,
-            share=share,
-        )
+        row = client.set_access_limits(principal, space, **values)
     command.output.result(
         row,
         lambda: (

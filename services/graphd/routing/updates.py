@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.calls import CallContext, waiting
 from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema
@@ -71,7 +71,7 @@ class RoutingTable:
 
     def wait_for(self, predicate: Callable[[Routes], bool], timeout_s: float) -> bool:
         """Wait until the newest snapshot satisfies the predicate; return False on timeout."""
-        with self._changed:
+        with waiting(), self._changed:
             return self._changed.wait_for(lambda: predicate(self._routes), timeout_s)
 
     def get_routes(

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.calls import CallContext, waiting
 from asterism_proto.errors import AsterismError, Deadline, Internal, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport
@@ -113,7 +113,8 @@ class WriteBatcher:
                 self._waiting[space] = [small_write]
         if queue is None:
             self._run_batches(space, until=small_write)
-        self._wait(space, small_write)
+        with waiting():
+            self._wait(space, small_write)
         if small_write.error is not None:
             raise small_write.error
 

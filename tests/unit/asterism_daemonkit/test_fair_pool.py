@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 import threading
 import time
@@ -14,7 +15,7 @@ import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.calls import CallContext, waiting
 from asterism_daemonkit.fair_pool import FairPool, FairQueue, FairSlots, Turn, equal_share, turn_of
 from asterism_proto.errors import CALLER_KEY, Busy, Deadline
 
@@ -171,6 +172,95 @@ def simulate(backlogs: Mapping[Turn, int], *, workers: int, calls: int) -> dict[
     return latencies
 
 
+class SharedProcessor:
+    """Simulated threads on fewer cores: running calls share the processor equally.
+
+    Parameters
+    ----------
+    threads : mapping
+        Threads of each principal, which call again at once.
+    workers, cores : int
+    bound : int
+        Calls that compute at a time, for the queue.
+    """
+
+    def __init__(
+        self, threads: Mapping[Turn, int], *, workers: int, cores: int, bound: int
+    ) -> None:
+        self.now = 0.0
+        self._queue: FairQueue[float] = FairQueue(1000, cores=bound, clock=lambda: self.now)
+        self._workers, self._cores = workers, cores
+        self._turns = {turn.principal: turn for turn in threads}
+        self._running: list[tuple[float, str, float]] = []
+        """Work left in units of one call, principal, and time of the request."""
+        self._noise = random.Random(7)
+        self.latencies: dict[str, list[float]] = {name: [] for name in self._turns}
+        for turn, count in threads.items():
+            for _ in range(count):
+                self._queue.push(turn, 0.0)
+
+    def run(self, calls: int) -> dict[str, list[float]]:
+        """Return latencies by principal, in units of one call alone."""
+        for _ in range(calls):
+            while len(self._running) < self._workers and (entry := self._queue.pop()) is not None:
+                self._running.append((self._noise.uniform(0.95, 1.05), *entry))
+            rate = min(1.0, self._cores / len(self._running))
+            work, name, requested_at = min(self._running)
+            self._running.remove((work, name, requested_at))
+            self.now += work / rate
+            self._running = [(left - work, *others) for left, *others in self._running]
+            self._queue.end(name)
+            self.latencies[name].append(self.now - requested_at)
+            self._queue.push(self._turns[name], self.now)
+        return self.latencies
+
+
+@pytest.mark.parametrize("workers", [2, 4, 16])
+@pytest.mark.parametrize("cores", [1, 2, 8])
+def test_threads_beyond_the_cores_give_no_more_processor(workers: int, cores: int) -> None:
+    small = Turn("small")
+
+    def p99_beside(other: int, bound: int) -> float:
+        threads = {small: 1, Turn("other"): other}
+        shared = SharedProcessor(threads, workers=workers, cores=cores, bound=bound)
+        return p99(shared.run(2_000 * (1 + min(other, workers)))["small"])
+
+    assert p99_beside(32, cores) <= 2.0 * p99_beside(1, cores)
+    if workers == 16 and cores == 2:
+        assert p99_beside(32, 0) > 4.0 * p99_beside(1, 0), "without a bound"
+
+
+def test_a_principal_alone_has_all_threads() -> None:
+    now = 0.0
+    queue: FairQueue[str] = FairQueue(100, cores=2, clock=lambda: now)
+    for _ in range(20):
+        queue.push(A, "a")
+    assert [queue.pop() for _ in range(16)] == [("a", "a")] * 16
+
+
+def test_the_bound_holds_while_others_call_and_for_a_while() -> None:
+    now = 0.0
+    queue: FairQueue[str] = FairQueue(100, cores=2, clock=lambda: now)
+    for _ in range(20):
+        queue.push(A, "a")
+    queue.push(B, "b")
+    served = [queue.pop() for _ in range(3)]
+    assert served == [("a", "a"), ("b", "b"), None], "two calls compute"
+    queue.push(C, "c")
+    assert [queue.pop(), queue.pop()] == [("c", "c"), None], "each principal may have one"
+    for name in "bc":
+        queue.end(name)
+    assert [queue.pop(), queue.pop()] == [("a", "a"), None], "the others may call again"
+    queue.pause("a")
+    assert [queue.pop(), queue.pop()] == [("a", "a"), None], "a call waits for another daemon"
+    queue.resume("a")
+    queue.end("a")
+    assert queue.pop() is None
+    now = 10.0
+    assert [queue.pop() for _ in range(17)] == [("a", "a")] * 17
+    assert queue.pop() is None
+
+
 def p99(latencies: list[float]) -> float:
     return sorted(latencies)[int(0.99 * len(latencies))]
 
@@ -198,6 +288,77 @@ def test_a_pool_serves_principals_in_turn() -> None:
     assert "".join(order) == "abababaa"
     wait_until(lambda: pool.calls == 0, "all calls have ended")
     pool.stop()
+
+
+def test_a_pool_starts_a_call_for_each_that_waits() -> None:
+    pool, reply = FairPool(8, 100, cores=1), threading.Event()
+    computing, started = [0], [0]
+    lock = threading.Lock()
+
+    def count(number: int) -> None:
+        with lock:
+            computing[0] += number
+
+    def call() -> int:
+        count(1)
+        with lock:
+            started[0] += 1
+            most = computing[0]
+        count(-1)
+        with waiting(), waiting():
+            reply.wait(HANG_S)
+        return most
+
+    futures = [pool.executor(turn).submit(call) for turn in (A, A, B, A, A, A)]
+    wait_until(lambda: started[0] == 6, "all calls wait at the same time")
+    reply.set()
+    assert max(future.result(HANG_S) for future in futures) <= 3, "one, and one of each principal"
+    wait_until(lambda: (pool.calls, pool._free, pool._queue.computing) == (0, 8, 0), "all ended")
+    pool.stop()
+
+
+def test_a_pool_gives_all_threads_back_after_contention() -> None:
+    pool, first, second = FairPool(4, 100, cores=1), threading.Event(), threading.Event()
+    held = [pool.executor(turn).submit(first.wait, HANG_S) for turn in (A, B)]
+    more = [pool.executor(A).submit(second.wait, HANG_S) for _ in range(8)]
+    wait_until(lambda: all(future.running() for future in held), "one of each runs")
+    assert not any(future.running() for future in more)
+    with pool._lock:
+        pool._queue._alternated_at = -math.inf  # B called long ago, and has ended
+        pool._queue._clock = lambda: 1e9
+    first.set()
+    wait_until(lambda: sum(future.running() for future in more) == 4, "A has all threads")
+    second.set()
+    for future in (*held, *more):
+        future.result(HANG_S)
+    wait_until(lambda: (pool.calls, pool._free) == (0, 4), "all ended")
+    pool.stop()
+
+
+def test_a_slot_of_a_waiting_call_lets_another_start() -> None:
+    slots, entered = FairSlots(4, 20, cores=1), deque[str]()
+    reply, done = threading.Event(), threading.Event()
+
+    def hold(turn: Turn, waits: bool) -> None:
+        with slots.slot(turn, CallContext.with_timeout(HANG_S)):
+            entered.append(turn.principal)
+            if waits:
+                with waiting():
+                    reply.wait(HANG_S)
+            done.wait(HANG_S)
+
+    with ThreadPoolExecutor(8) as threads:
+        for turn in (A, B):
+            threads.submit(hold, turn, True)
+        wait_until(lambda: len(entered) == 2, "both wait for a reply")
+        threads.submit(hold, A, False)
+        wait_until(lambda: len(entered) == 3, "a third call computes")
+        threads.submit(hold, A, False)
+        wait_until(lambda: slots.calls == 4, "the fourth waits for its turn")
+        assert len(entered) == 3
+        reply.set()
+        done.set()
+    assert (slots.calls, slots._free, slots._queue.computing) == (0, 4, 0)
 
 
 def test_a_stopped_pool_keeps_no_calls() -> None:
