@@ -200,7 +200,7 @@ PAGES = {
 }
 FIELDS: Mapping[str, Any] = {
     **dict.fromkeys(("n", "k", "walks"), 1),
-    **dict.fromkeys(("src", "nodes", "seeds", "pairs", "fanouts", "counts"), [1]),
+    **{key: [1] for key in ("src", "nodes", "seeds", "pairs", "fanouts", "counts")},
     "metapath": ["e"],
 }
 """Values of the fields that requests of sampling require."""
@@ -412,9 +412,8 @@ def test_queries_of_euler_need_a_reader(cluster: AccessCluster, tickets: Mapping
 
 OPERATIONS_OF_DAEMONS = ("list_revivals", "read_revivals")
 BINARY = {
-    **{
-        name: Needs.READER
-        for name in (
+    **dict.fromkeys(
+        (
             "exists",
             "draw_nodes",
             "draw_nodes_by_number",
@@ -441,10 +440,11 @@ BINARY = {
             "read_weight_histogram",
             "push_pagerank",
             "update_importance",
-        )
-    },
+        ),
+        Needs.READER,
+    ),
     "seal_load": Needs.WRITER,
-    **{name: Needs.DAEMON for name in OPERATIONS_OF_DAEMONS},
+    **dict.fromkeys(OPERATIONS_OF_DAEMONS, Needs.DAEMON),
 }
 
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from tests.kit.waiting import HANG_S, wait_until
@@ -34,8 +35,8 @@ def serve_all(queue: FairQueue[str]) -> str:
 def serve(queue: FairQueue[str], turns: int, backlogs: Mapping[Turn, int]) -> Counter[str]:
     """Return turns by principal while each keeps its number of waiting calls."""
     served: Counter[str] = Counter()
-    for turn, waiting in backlogs.items():
-        for _ in range(waiting):
+    for turn, count in backlogs.items():
+        for _ in range(count):
             queue.push(turn, turn.principal)
     by_name = {turn.principal: turn for turn in backlogs}
     for _ in range(turns):
@@ -439,8 +440,9 @@ def test_a_call_that_waits_too_long_leaves_the_queue() -> None:
     assert user.slots.calls == 0
 
 
-def test_no_slot_is_lost_to_errors_and_short_deadlines() -> None:
-    slots = FairSlots(3, 10)
+@pytest.mark.parametrize("cores", [0, 1, 2])
+def test_no_slot_is_lost_to_errors_and_short_deadlines(cores: int) -> None:
+    slots = FairSlots(3, 10, cores=cores)
     running, most, lock = [0], [0], threading.Lock()
 
     def work(number: int) -> None:
@@ -449,7 +451,8 @@ def test_no_slot_is_lost_to_errors_and_short_deadlines() -> None:
                 with lock:
                     running[0] += 1
                     most[0] = max(most[0], running[0])
-                time.sleep(1e-4)
+                with waiting() if number % 2 else nullcontext():
+                    time.sleep(1e-4)
                 with lock:
                     running[0] -= 1
                 if number % 3 == 0:
@@ -460,7 +463,31 @@ def test_no_slot_is_lost_to_errors_and_short_deadlines() -> None:
     with ThreadPoolExecutor(12) as threads:
         list(threads.map(work, range(3000)))
     assert most[0] <= 3
-    assert (slots.calls, slots._free) == (0, 3)
+    assert (slots.calls, slots._free, slots._queue.computing) == (0, 3, 0)
+
+
+@pytest.mark.parametrize("cores", [0, 1, 2])
+def test_no_thread_of_a_pool_is_lost(cores: int) -> None:
+    pool = FairPool(3, 10_000, cores=cores)
+
+    def work(number: int) -> int:
+        with waiting() if number % 2 else nullcontext():
+            time.sleep(1e-5 * (number % 3))
+        if number % 7 == 0:
+            raise KeyError(number)
+        return number
+
+    with ThreadPoolExecutor(8) as threads:
+        futures = list(
+            threads.map(
+                lambda number: pool.executor(Turn(str(number % 5))).submit(work, number),
+                range(3000),
+            )
+        )
+    results = [future.exception(HANG_S) is None for future in futures]
+    assert results == [number % 7 != 0 for number in range(3000)]
+    wait_until(lambda: (pool.calls, pool._free, pool._queue.computing) == (0, 3, 0), "all ended")
+    pool.stop()
 
 
 def test_a_turn_is_that_of_the_principal_or_a_trusted_caller() -> None:
