@@ -19,10 +19,10 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from asterism_access.principals import Principal
 from asterism_daemonkit.calls import CallContext, running
@@ -279,9 +279,11 @@ class FairQueue(Generic[Item]):
 
 
 class FairPool:
-    """Thread pool that serves principals in turn.
+    """Threads for calls, of which some run at a time, in turns of their principals.
 
-    A principal with many waiting calls delays another one of the same share by one call at most.
+    A principal with many waiting calls delays another one of the same share by one call at most. A
+    call has a thread from its arrival on, for its message may take long: only calls that have
+    their message wait for a turn (`turn`), so that a caller that sends none delays no other.
 
     Parameters
     ----------
@@ -295,21 +297,25 @@ class FairPool:
 
     def __init__(self, workers: int, queue: int, *, cores: int = 0) -> None:
         self.limit = workers + queue
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
-        self._free = workers
+        most = 2 * self.limit  # the limit of `FairQueue.refuses`
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="grpc")
         self._lock = threading.Lock()
-        self._queue: FairQueue[tuple[Future[Any], Callable[[], Any]]] = FairQueue(
-            self.limit, cores=cores
-        )
+        self._admitted: FairQueue[None] = FairQueue(self.limit)
+        self._slots = FairSlots(workers, most, cores=cores)
         self._executors: dict[Turn, TurnExecutor] = {}
 
     @property
     def calls(self) -> int:
-        """Running and waiting calls."""
-        return self._queue.calls
+        """Running calls, and those that wait for their turn."""
+        return self._slots.calls
+
+    @property
+    def admitted(self) -> int:
+        """Calls that have a thread; some may wait for their message."""
+        return self._admitted.calls
 
     def executor(self, turn: Turn) -> TurnExecutor:
-        """Return the executor that queues calls with a turn."""
+        """Return the executor that counts calls with a turn."""
         executor = self._executors.get(turn)
         if executor is None:
             if len(self._executors) >= _MAX_EXECUTORS:
@@ -320,85 +326,40 @@ class FairPool:
     def admit(self, turn: Turn) -> TurnExecutor | None:
         """Return the executor for a call; None if the pool and the principal's share are full."""
         with self._lock:
-            return None if self._queue.refuses(turn) else self.executor(turn)
+            return None if self._admitted.refuses(turn) else self.executor(turn)
 
-    def submit(self, turn: Turn, call: Callable[[], Any]) -> Future[Any]:
-        """Queue a call and return its future."""
-        future: Future[Any] = Future()
+    def submit(self, turn: Turn, call: Callable[[], R]) -> Future[R]:
+        """Start a call on a thread of its own and return its future."""
         with self._lock:
-            self._queue.push(turn, (future, call))
-            try:
-                self._start()
-            except RuntimeError:  # shut down: no thread will run the queued call
-                self._queue.withdraw(turn, (future, call))
-                future.cancel()
-                raise
-        return future
+            self._admitted.push(turn, None)
+            self._admitted.pop()
+        try:
+            return self._threads.submit(self._run, turn, call)
+        except RuntimeError:  # shut down: no thread will run the call
+            self._end(turn)
+            raise
+
+    def turn(self, turn: Turn, call: CallContext) -> AbstractContextManager[None]:
+        """Wait for the turn of a call and hold it, as `FairSlots.slot` does."""
+        return self._slots.slot(turn, call)
 
     def stop(self) -> None:
         """Accept no more calls."""
         self._threads.shutdown(wait=False)
 
-    def _start(self) -> None:
-        """Give free threads the calls that may run now. The caller holds the lock."""
-        while self._free and (entry := self._queue.pop()) is not None:
-            name, (future, call) = entry
-            try:
-                self._threads.submit(self._run, name, future, call)
-            except RuntimeError:
-                self._queue.end(name)
-                future.cancel()
-                raise
-            self._free -= 1
+    def _run(self, turn: Turn, call: Callable[[], R]) -> R:
+        try:
+            return call()
+        finally:
+            self._end(turn)
 
-    def _run(self, name: str, future: Future[Any], call: Callable[[], Any]) -> None:
-        """Run a call, and then the calls that may run next."""
-        while True:
-            with running(_PoolTurn(self, name)):
-                try:
-                    if future.set_running_or_notify_cancel():
-                        future.set_result(call())
-                except BaseException as error:
-                    future.set_exception(error)
-            with self._lock:
-                self._queue.end(name)
-                entry = self._queue.pop()
-                if entry is None:
-                    self._free += 1
-                    return
-                if self._free:
-                    with suppress(RuntimeError):  # shut down
-                        self._start()
-            name, (future, call) = entry
-
-    def _pause(self, name: str) -> None:
+    def _end(self, turn: Turn) -> None:
         with self._lock:
-            self._queue.pause(name)
-            if self._free:
-                with suppress(RuntimeError):  # shut down
-                    self._start()
-
-    def _resume(self, name: str) -> None:
-        with self._lock:
-            self._queue.resume(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _PoolTurn:
-    """Turn of a call that runs in a pool."""
-
-    pool: FairPool
-    name: str
-
-    def pause(self) -> None:
-        self.pool._pause(self.name)
-
-    def resume(self) -> None:
-        self.pool._resume(self.name)
+            self._admitted.end(turn.principal)
 
 
 class TurnExecutor(ThreadPoolExecutor):
-    """Executor that queues calls with one turn in a pool.
+    """Executor that starts calls with one turn in a pool.
 
     gRPC requires a ThreadPoolExecutor to run a behavior; this one has no threads of its own."""
 
@@ -407,7 +368,7 @@ class TurnExecutor(ThreadPoolExecutor):
         self._pool, self._turn = pool, turn
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Queue a call and return its future."""
+        """Start a call and return its future."""
         return self._pool.submit(self._turn, partial(fn, *args, **kwargs))
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
+import resource
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -21,6 +24,7 @@ from grpc_reflection.v1alpha import reflection
 from asterism_access import delegation
 from asterism_access.principals import LOCAL, Principal
 from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.fair_pool import (
     FairPool,
     ShareSource,
@@ -31,6 +35,7 @@ from asterism_daemonkit.fair_pool import (
 )
 from asterism_daemonkit.listening import listen, listen_error, split_address
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.silent_callers import SilentCallers
 from asterism_daemonkit.tls import DaemonTls
 from asterism_io.unix_sockets import socket_name
 from asterism_proto.errors import (
@@ -38,6 +43,7 @@ from asterism_proto.errors import (
     ON_BEHALF_KEY,
     AsterismError,
     Busy,
+    Deadline,
     Internal,
     InvalidRequest,
     Unauthenticated,
@@ -67,6 +73,15 @@ FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
 
 To adapt the window, gRPC sends a ping after data that it receives and measures the time to the
 reply. On a connection with one heartbeat a second, that is more traffic than the heartbeats."""
+
+MAX_STREAMS = 1024
+"""Calls of one connection at a time; its caller keeps further ones back."""
+_OPEN_FILES_SHARE = 0.75
+"""Share of the open files that connections of the gRPC port may take."""
+_HEALTH_THREADS = 64
+"""Threads for health checks and reflection, which a silent caller may hold for a while."""
+_MAX_LOOK_S = 5.0
+"""Most seconds between two looks at calls with silent callers."""
 
 _ACCESS_OPTIONS = (("grpc.max_metadata_size", 64 << 10),)
 """Options with access control: credentials, and principals with roles in many spaces."""
@@ -114,9 +129,10 @@ class _FairDispatcher(grpc.GenericRpcHandler):
         executor = self._pool.admit(turn)
         if executor is None:
             return self._full
-        queued_behavior: Any = partial(behavior, identify)
+        queued_behavior: Any = partial(behavior, identify, turn)
         queued_behavior.experimental_thread_pool = executor
-        return grpc.unary_unary_rpc_method_handler(queued_behavior)
+        # As a stream, for then the behavior, which can give the call up, waits for the message.
+        return grpc.stream_unary_rpc_method_handler(queued_behavior)
 
     def _identify(
         self, metadata: Sequence[tuple[Any, Any]], authenticate: Authenticate
@@ -187,6 +203,39 @@ class _ReflectionGuard(grpc.ServerInterceptor):
         return continuation(handler_call_details)
 
 
+class _SilenceGuard(grpc.ServerInterceptor):
+    """Lets handlers of one message, such as health checks, wait for it with a time limit."""
+
+    def __init__(self, receive: Callable[[Iterator[Any], Any], Any]) -> None:
+        self._receive = receive
+
+    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        handler = continuation(handler_call_details)
+        if handler is None or handler.request_streaming:
+            return handler
+        behavior = handler.unary_stream if handler.response_streaming else handler.unary_unary
+
+        def receive_and_answer(requests: Iterator[Any], context: Any, *callback: Any) -> Any:
+            try:
+                request = self._receive(requests, context)
+            except AsterismError as error:
+                _abort(context, error)
+            return behavior(request, context, *callback)
+
+        guarded: Any = receive_and_answer
+        if getattr(behavior, "experimental_non_blocking", False):
+            guarded = lambda requests, context, send_response_callback: receive_and_answer(  # noqa: E731 - gRPC passes the name
+                requests, context, send_response_callback
+            )
+            guarded.experimental_non_blocking = True
+        wrap = (
+            grpc.stream_stream_rpc_method_handler
+            if handler.response_streaming
+            else grpc.stream_unary_rpc_method_handler
+        )
+        return wrap(guarded, handler.request_deserializer, handler.response_serializer)
+
+
 def typed_error(error: Exception) -> AsterismError:
     """Return the typed error of an exception.
 
@@ -234,6 +283,8 @@ class GrpcServer:
     authenticate : callable, optional
         Returns the principal of an authorization text, or raises Unauthenticated. Only health
         checks need no principal. Default: every caller is `LOCAL`.
+    limits : ConnectionLimits
+        Limits of the port's connections.
     """
 
     def __init__(
@@ -249,19 +300,28 @@ class GrpcServer:
         tls: DaemonTls | None = None,
         share_of: ShareSource = equal_share,
         authenticate: Authenticate | None = None,
+        limits: ConnectionLimits = DEFAULT_LIMITS,
     ) -> None:
-        self._address, self._tls = address, tls
+        self._address, self._tls, self._limits = address, tls, limits
         self._metrics = metrics
         self._pool = FairPool(workers, queue, cores=cores)
+        shortest_s = min(limits.request_timeout_s, limits.reply_timeout_s)
+        self._silent_callers = SilentCallers(min(shortest_s / 4, _MAX_LOOK_S))
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
         self._server = grpc.server(
-            self._pool.executor(Turn()),
-            options=(*_OPTIONS, *(() if authenticate is None else _ACCESS_OPTIONS), *options),
-            interceptors=[] if authenticate is None else [_ReflectionGuard(authenticate)],
+            ThreadPoolExecutor(_HEALTH_THREADS, thread_name_prefix="health"),
+            options=(
+                *_OPTIONS,
+                *_connection_options(limits),
+                *(() if authenticate is None else _ACCESS_OPTIONS),
+                *options,
+            ),
+            interceptors=[
+                *(() if authenticate is None else (_ReflectionGuard(authenticate),)),
+                _SilenceGuard(self._receive),
+            ],
         )
-        self._health = health.HealthServicer(
-            experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1)
-        )
+        self._health = health.HealthServicer(experimental_non_blocking=True)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = [*services, ""]
         behaviors = {
@@ -292,6 +352,7 @@ class GrpcServer:
             raise listen_error(self._address, str(error)) from error
         if self._tls is None:  # nothing is reachable without TLS, on this host either
             self._open_unix_socket(port)
+        self._silent_callers.start()
         self._server.start()
         return port
 
@@ -320,30 +381,53 @@ class GrpcServer:
         self._server.stop(grace_s).wait()
         self._pool.stop()
         self._refusals.shutdown(wait=False)
+        self._silent_callers.stop()
 
     def _refusal(self, error: AsterismError) -> Any:
         """Return the handler of a call that is refused before it is queued."""
 
-        def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
+        def behavior(requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             if self._metrics is not None:
                 self._metrics.count_call("refused", error.code, 0.0)
             _abort(context, error)
 
         # gRPC runs a behavior with this attribute on the given threads. A refusal must not queue
-        # after the calls that fill the pool.
+        # after the calls that fill the pool, and it does not wait for the message.
         behavior.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
-        return grpc.unary_unary_rpc_method_handler(behavior)
+        return grpc.stream_unary_rpc_method_handler(behavior)
 
-    def _behavior(
-        self, method: Method, handler: Handler
-    ) -> Callable[[Identify, bytes, grpc.ServicerContext], bytes]:
-        def behavior(identify: Identify, data: bytes, context: grpc.ServicerContext) -> bytes:
+    def _receive(self, requests: Iterator[Any], context: Any) -> Any:
+        """Return the message of a call.
+
+        Raises
+        ------
+        InvalidRequest
+            If the caller sends none.
+        grpc.RpcError
+            If the call ended meanwhile, or its caller was silent for too long.
+        """
+        with self._silent_callers.waiting(context.cancel, self._limits.request_timeout_s):
+            request = next(requests, None)
+        if request is None:
+            raise InvalidRequest(
+                "message: expected one in the call, but it ended without; send one"
+            )
+        return request
+
+    def _behavior(self, method: Method, handler: Handler) -> Callable[..., bytes]:
+        def behavior(
+            identify: Identify, turn: Turn, requests: Iterator[bytes], context: grpc.ServicerContext
+        ) -> bytes:
             started_at = time.monotonic()
             code = "OK"
             if self._metrics is not None:
                 self._metrics.in_flight.inc()
             try:
-                return self._answer(method, handler, data, context, identify())
+                data = self._receive(requests, context)
+                return self._answer(method, handler, data, context, identify, turn)
+            except grpc.RpcError:  # the call has ended; its caller sees no reply
+                code = Deadline.code
+                raise
             except Exception as error:
                 asterism_error = typed_error(error)
                 code = asterism_error.code
@@ -361,25 +445,47 @@ class GrpcServer:
         handler: Handler,
         data: bytes,
         context: grpc.ServicerContext,
-        principal: Principal,
+        identify: Identify,
+        turn: Turn,
     ) -> bytes:
         remaining_s = context.time_remaining()
+        if remaining_s is None or math.isinf(remaining_s):
+            remaining_s = DEFAULT_TIMEOUT_S
         call = CallContext(
-            time.monotonic()
-            + min(DEFAULT_TIMEOUT_S if remaining_s is None else remaining_s, MAX_TIMEOUT_S),
+            time.monotonic() + min(remaining_s, MAX_TIMEOUT_S),
             context.is_active,
             context.add_callback,
             peer=context.peer,
-            principal=principal,
         )
-        call.remaining()
-        reply = method.pack(handler(method.unpack_request(data), call))
+        with self._pool.turn(turn, call):
+            call = replace(call, principal=identify())
+            call.remaining()
+            reply = method.pack(handler(method.unpack_request(data), call))
         if len(reply) > MAX_MESSAGE_BYTES:
             raise InvalidRequest(
                 f"the reply has {len(reply):,} bytes: expected at most {MAX_MESSAGE_BYTES:,}; "
                 "split the request"
             )
+        if call.deadline > time.monotonic() + self._limits.reply_timeout_s:
+            # gRPC ends calls at their deadline. This one would hold its reply for longer.
+            number = self._silent_callers.enter(context.cancel, self._limits.reply_timeout_s)
+            if not context.add_callback(partial(self._silent_callers.leave, number)):
+                self._silent_callers.leave(number)
         return reply
+
+
+def _connection_options(limits: ConnectionLimits) -> tuple[tuple[str, int], ...]:
+    """Return gRPC's options for the limits of connections."""
+    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = min(limits.grpc_connections, int(open_files * _OPEN_FILES_SHARE))
+    header_timeout_ms = math.ceil(limits.header_timeout_s * 1e3)
+    return (
+        ("grpc.max_allowed_incoming_connections", connections),
+        ("grpc.max_connection_idle_ms", math.ceil(limits.idle_timeout_s * 1e3)),
+        ("grpc.server_handshake_timeout_ms", header_timeout_ms),
+        ("grpc.http2.settings_timeout", header_timeout_ms),
+        ("grpc.max_concurrent_streams", MAX_STREAMS),
+    )
 
 
 def _abort(context: Any, error: AsterismError) -> NoReturn:

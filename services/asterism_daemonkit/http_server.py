@@ -17,13 +17,16 @@ import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from asterism_access.principals import LOCAL, Principal
 from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.calls import current_principal, serving
+from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.grpc_server import Authenticate
+from asterism_daemonkit.http_connections import MAX_HEADER_BYTES, HttpConnections
 from asterism_daemonkit.http_errors import add_error_handlers, error_response, handle_error
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
@@ -33,6 +36,9 @@ from asterism_proto.errors import AsterismError, InvalidRequest
 
 MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
+_MAX_LENGTH_DIGITS = 19
+_INVALID_EVENT_INTERVAL_S = 1.0
+"""Least seconds between two events about bytes that are not HTTP."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
 """Paths that monitors may request under any host name, without credentials.
@@ -143,7 +149,7 @@ def create_app(
         length = request.headers.get("content-length", "0")
         if (
             "transfer-encoding" in request.headers
-            or not length.isdigit()
+            or not (length.isascii() and length.isdigit() and len(length) <= _MAX_LENGTH_DIGITS)
             or int(length) > MAX_BODY_BYTES
         ):
             return error_response(
@@ -173,8 +179,13 @@ def create_app(
                 return error_response("InvalidRequest", fault, 403)
             if int(length) and (fault := _media_type_fault(request)):
                 return error_response("InvalidRequest", fault, 415)
-        if int(length) and (fault := _surrogate_fault(await request.body())):
-            return error_response("InvalidRequest", fault, 422)
+        if int(length):
+            try:
+                body = await request.body()
+            except ClientDisconnect:
+                return Response(status_code=400)  # the caller does not see it
+            if fault := _surrogate_fault(body):
+                return error_response("InvalidRequest", fault, 422)
         started_at = time.monotonic()
         try:
             with serving(principal):
@@ -316,12 +327,25 @@ class _UvicornServer(uvicorn.Server):
                 self._loop.call_soon_threadsafe(self._stopping.set)
 
 
-def _name_invalid_request(record: logging.LogRecord) -> bool:
-    """Turn uvicorn's message about bytes that are not HTTP into an event with the usual cause."""
-    if record.msg == "Invalid HTTP request received.":
-        record.msg = "http_request_invalid"
-        vars(record)["cause"] = "not HTTP/1.1; a gRPC client needs the daemon's gRPC port"
-    return True
+class _InvalidRequestFilter(logging.Filter):
+    """Turns uvicorn's message about bytes that are not HTTP into an event with the usual cause.
+
+    There is one event per second at most, so that such bytes do not fill the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next_s = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is logged."""
+        if record.msg == "Invalid HTTP request received.":
+            now = time.monotonic()
+            if now < self._next_s:
+                return False
+            self._next_s = now + _INVALID_EVENT_INTERVAL_S
+            record.msg = "http_request_invalid"
+            vars(record)["cause"] = "not HTTP/1.1; a gRPC client needs the daemon's gRPC port"
+        return True
 
 
 class HttpServer:
@@ -352,6 +376,8 @@ class HttpServer:
     session_of : callable, optional
         Returns the credential of a browser's session, for requests without the header
         ``Authorization``. Default: there are no sessions.
+    limits : ConnectionLimits
+        Limits of the port's connections.
     """
 
     def __init__(
@@ -368,6 +394,7 @@ class HttpServer:
         tls: DaemonTls | None = None,
         authenticate: Authenticate | None = None,
         session_of: SessionOf = lambda _: None,
+        limits: ConnectionLimits = DEFAULT_LIMITS,
     ) -> None:
         self._address = address
         self.app = create_app(
@@ -381,9 +408,13 @@ class HttpServer:
             authenticate=authenticate,
             session_of=session_of,
         )
-        logging.getLogger("uvicorn.error").addFilter(_name_invalid_request)
+        self._log_filter = _InvalidRequestFilter()
+        self._connections = HttpConnections(limits)
         config = uvicorn.Config(
             _DateHeader(self.app),
+            http=self._connections.protocol,  # type: ignore[arg-type]  # any factory
+            ws="none",
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
             log_config=None,
             access_log=False,
             date_header=False,
@@ -400,6 +431,7 @@ class HttpServer:
     def start(self) -> int:
         """Open the port and return its number; Unavailable if it is taken."""
         self._socket = listen(self._address)
+        logging.getLogger("uvicorn.error").addFilter(self._log_filter)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
         )
@@ -414,6 +446,7 @@ class HttpServer:
         self._server.stop()
         if self._thread is not None:
             self._thread.join(5)
+        logging.getLogger("uvicorn.error").removeFilter(self._log_filter)
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.close()

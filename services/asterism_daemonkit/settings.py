@@ -17,6 +17,7 @@ from pydantic_settings import (
 from asterism_access.cluster_key import ClusterKey
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.connection_limits import ConnectionLimits
 from asterism_daemonkit.exposure import insecure_addresses, insecure_from_environment
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.tls import DaemonTls
@@ -97,6 +98,22 @@ class DaemonSettings(BaseSettings):
     """Threads that serve gRPC calls."""
     grpc_queue: int = Field(default=256, ge=0, le=65536)
     """Calls that may wait for a thread; further calls are refused as Busy."""
+    grpc_connections: int = Field(default=16384, ge=1, le=1 << 20)
+    """Connections that the gRPC port accepts at a time, up to three quarters of the open files that
+    the process may have. Further ones are closed."""
+    http_connections: int = Field(default=1024, ge=1, le=1 << 20)
+    """Connections that the HTTP port accepts at a time. A further one takes the place of the
+    oldest that has sent no complete request."""
+    header_timeout_s: float = Field(default=10.0, ge=0.1, le=3600)
+    """Seconds that a caller may take for the handshake of a connection, a greeting, or the head of
+    an HTTP request."""
+    request_timeout_s: float = Field(default=60.0, ge=0.1, le=3600)
+    """Seconds that a caller may take to send the rest of a request."""
+    reply_timeout_s: float = Field(default=60.0, ge=0.1, le=3600)
+    """Seconds that a caller may take to accept a reply."""
+    idle_timeout_s: float = Field(default=600.0, ge=1, le=86400)
+    """Seconds after which a connection without calls is closed; clients open another when they
+    need one."""
     stop_grace_s: float = Field(default=10.0, ge=0, le=600)
     """Seconds that running calls get to finish when the daemon stops."""
 
@@ -173,6 +190,17 @@ class DaemonSettings(BaseSettings):
     def allowed_hosts(self) -> AllowedHosts:
         """Return the host names under which the HTTP server may be called."""
         return AllowedHosts(self.http_names.split(","), self.advertise)
+
+    def connection_limits(self) -> ConnectionLimits:
+        """Return the limits of the connections to each open port."""
+        return ConnectionLimits(
+            grpc_connections=self.grpc_connections,
+            http_connections=self.http_connections,
+            header_timeout_s=self.header_timeout_s,
+            request_timeout_s=self.request_timeout_s,
+            reply_timeout_s=self.reply_timeout_s,
+            idle_timeout_s=self.idle_timeout_s,
+        )
 
     def tls(self) -> DaemonTls | None:
         """Return the daemon's certificates; None without TLS.

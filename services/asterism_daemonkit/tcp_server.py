@@ -13,11 +13,12 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from asterism_access.principals import LOCAL, Principal
 from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.fair_pool import FairSlots, ShareSource, equal_share, turn_of
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, Authenticate, typed_error
 from asterism_daemonkit.listening import listen
@@ -50,12 +51,6 @@ from asterism_proto.transport import MAX_MESSAGE_BYTES
 
 logger = logging.getLogger(__name__)
 
-_GREETING_TIMEOUT_S = 5.0
-_IDLE_TIMEOUT_S = 600.0
-"""Seconds after which an idle connection is closed; its owner opens another when needed."""
-_REPLY_TIMEOUT_S = 60.0
-"""Seconds that a caller may take to accept its reply before the connection is closed."""
-_MAX_CONNECTIONS = 1024
 _MAX_WAIT_MS = (1 << 24) - 1
 """Longest wait that the status of a reply can state."""
 _VERIFY_INTERVAL_S = 1.0
@@ -81,6 +76,91 @@ class _Caller:
                 self._principal = None
             self._verify_at = time.monotonic() + _VERIFY_INTERVAL_S
         return self._principal
+
+
+class _Connections:
+    """Open connections of a server, with those that wait for their caller.
+
+    Parameters
+    ----------
+    most : int
+        Connections that are open at a time.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, bool] = {}
+        """Whether the connection was greeted; oldest first."""
+        self._idle: dict[socket.socket, None] = {}
+        """Greeted connections between two requests; idle for the longest time first."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[socket.socket]:
+        with self._lock:
+            return iter(list(self._open))
+
+    def add(self, connection: socket.socket) -> bool:
+        """Add a connection; return False if there are too many.
+
+        A connection that was not greeted, or else the one that is idle for the longest time, makes
+        place for a new one: its owner opens another when needed.
+        """
+        with self._lock:
+            if len(self._open) >= self._most:
+                unused = next((other for other, greeted in self._open.items() if not greeted), None)
+                unused = next(iter(self._idle), None) if unused is None else unused
+                if unused is None:
+                    return False
+                self._remove(unused)
+                _shut_down(unused)  # its own thread closes it
+            self._open[connection] = False
+        return True
+
+    def replace(self, connection: socket.socket, encrypted: socket.socket) -> None:
+        """Replace a connection by its encrypted form."""
+        with self._lock:
+            if connection in self._open:
+                del self._open[connection]
+                self._open[encrypted] = False
+
+    def greeted(self, connection: socket.socket) -> None:
+        """Note that the greeting of a connection is complete."""
+        with self._lock:
+            if connection in self._open:
+                self._open[connection] = True
+
+    def set_idle(self, connection: socket.socket, idle: bool) -> None:
+        """Note whether a connection waits for its next request."""
+        with self._lock:
+            if not idle:
+                self._idle.pop(connection, None)
+            elif connection in self._open:
+                self._idle[connection] = None
+
+    def discard(self, connection: socket.socket) -> None:
+        """Remove a connection and close it."""
+        with self._lock:
+            self._remove(connection)
+        connection.close()
+
+    def shut_down(self) -> None:
+        """End all connections."""
+        with self._lock:
+            for connection in self._open:
+                _shut_down(connection)
+
+    def _remove(self, connection: socket.socket) -> None:
+        self._open.pop(connection, None)
+        self._idle.pop(connection, None)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        # not SSLSocket.shutdown, which would let the connection's thread read plain bytes
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class TcpServer:
@@ -109,6 +189,8 @@ class TcpServer:
     authenticate : callable, optional
         Returns the principal of an authorization text, or raises Unauthenticated. Connections
         then need a ticket. Default: every caller is `LOCAL`.
+    limits : ConnectionLimits
+        Limits of the port's connections.
     """
 
     def __init__(
@@ -124,8 +206,10 @@ class TcpServer:
         tls: DaemonTls | None = None,
         share_of: ShareSource = equal_share,
         authenticate: Authenticate | None = None,
+        limits: ConnectionLimits = DEFAULT_LIMITS,
     ) -> None:
         self._address, self._tls, self._authenticate = address, tls, authenticate
+        self._limits = limits
         self._methods = {
             method_id(method.path): (method, handlers[method.path])
             for method in methods.values()
@@ -134,8 +218,7 @@ class TcpServer:
         self._slots = FairSlots(workers, queue, cores=cores)
         self._share_of = share_of
         self._metrics = metrics
-        self._lock = threading.Lock()
-        self._connections: set[socket.socket] = set()
+        self._connections = _Connections(limits.stream_connections)
         self._listeners: list[socket.socket] = []
         self._stopping = False
         self.key = secrets.randbits(64)
@@ -171,12 +254,7 @@ class TcpServer:
         deadline = time.monotonic() + grace_s
         while self._slots.calls and time.monotonic() < deadline:
             time.sleep(0.01)
-        with self._lock:
-            connections = list(self._connections)
-        for connection in connections:
-            with contextlib.suppress(OSError):
-                # not SSLSocket.shutdown, which would let the connection's thread read plain bytes
-                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        self._connections.shut_down()
 
     def _accept(self, listener: socket.socket) -> None:
         while not self._stopping:
@@ -188,11 +266,7 @@ class TcpServer:
                 logger.warning("connection_not_accepted", extra={"reason": str(error)})
                 time.sleep(0.1)  # out of file descriptors, until some are closed
                 continue
-            with self._lock:
-                is_full = len(self._connections) >= _MAX_CONNECTIONS
-                if not is_full:
-                    self._connections.add(connection)
-            if is_full:  # callers fall back to gRPC, which has a queue of its own
+            if not self._connections.add(connection):  # callers fall back to gRPC
                 connection.close()
                 continue
             try:
@@ -204,14 +278,12 @@ class TcpServer:
                 MemoryError,
             ) as error:  # no memory for a thread; callers fall back to gRPC
                 logger.warning("connection_not_accepted", extra={"reason": str(error)})
-                with self._lock:
-                    self._connections.discard(connection)
-                connection.close()
+                self._connections.discard(connection)
 
     def _serve(self, connection: socket.socket) -> None:
         try:
             configure_socket(connection)
-            deadline = time.monotonic() + _GREETING_TIMEOUT_S
+            deadline = time.monotonic() + self._limits.header_timeout_s
             if self._tls is not None:
                 connection = self._encrypt(connection, self._tls)
             magic, ticket_bytes, key = GREETING.unpack(receive(connection, GREETING.size, deadline))
@@ -223,6 +295,7 @@ class TcpServer:
                 send(connection, [GREETING.pack(MAGIC, REFUSED, 0)], deadline)
                 return
             send(connection, [GREETING.pack(MAGIC, 0, self.key)], deadline)
+            self._connections.greeted(connection)
             while not self._stopping and self._answer(connection, caller):
                 pass
         except (OSError, EOFError):
@@ -231,33 +304,26 @@ class TcpServer:
         except MemoryError as error:
             logger.warning("memory_exhausted", extra={"cause": str(error)})
         finally:
-            self._discard(connection)
+            self._connections.discard(connection)
 
     def _encrypt(self, connection: socket.socket, tls: DaemonTls) -> ssl.SSLSocket:
         """Return the connection after a handshake, which its own thread waits for."""
         context = tls.server_context()
-        connection.settimeout(_GREETING_TIMEOUT_S)
-        with self._lock:
-            self._connections.discard(connection)
-            encrypted = context.wrap_socket(
-                connection, server_side=True, do_handshake_on_connect=False
-            )
-            self._connections.add(encrypted)
+        connection.settimeout(self._limits.header_timeout_s)
+        encrypted = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        self._connections.replace(connection, encrypted)
         try:
             encrypted.do_handshake()
         except BaseException:
-            self._discard(encrypted)
+            self._connections.discard(encrypted)
             raise
         return encrypted
 
-    def _discard(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._connections.discard(connection)
-        connection.close()
-
     def _answer(self, connection: socket.socket, caller: _Caller) -> bool:
         """Serve the next request; return whether another may follow on this connection."""
-        head = receive(connection, REQUEST.size, time.monotonic() + _IDLE_TIMEOUT_S)
+        self._connections.set_idle(connection, True)
+        head = receive(connection, REQUEST.size, time.monotonic() + self._limits.idle_timeout_s)
+        self._connections.set_idle(connection, False)
         principal = caller.principal()
         if principal is None:  # its owner connects again, with another ticket
             return False
@@ -269,9 +335,11 @@ class TcpServer:
                 f"not a request: magic {magic:#x}, {length:,} bytes (at most "
                 f"{MAX_MESSAGE_BYTES:,}); run all daemons on the same release"
             )
-            send(connection, _error_reply(error), started_at + _REPLY_TIMEOUT_S)
+            send(connection, _error_reply(error), started_at + self._limits.reply_timeout_s)
             return False  # the start of the next request is unknown
-        body = receive(connection, length, deadline)
+        body = receive(
+            connection, length, min(deadline, started_at + self._limits.request_timeout_s)
+        )
         name, code = "unknown", "OK"
         try:
             entry = self._methods.get(method_number)
@@ -295,7 +363,7 @@ class TcpServer:
             code, reply = asterism_error.code, _error_reply(asterism_error)
         if self._metrics is not None:
             self._metrics.count_call(name, code, time.monotonic() - started_at)
-        send(connection, reply, time.monotonic() + _REPLY_TIMEOUT_S)
+        send(connection, reply, time.monotonic() + self._limits.reply_timeout_s)
         return True
 
     def _in_flight(self) -> AbstractContextManager[object]:

@@ -22,6 +22,7 @@ from asterism_daemonkit.calls import (
     TrafficCallback,
     current_principal,
 )
+from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.fair_pool import ShareSource
@@ -217,6 +218,8 @@ class Graphd:
         settings = self._settings
         self._insecure = settings.insecure_addresses()
         log_insecure(self._insecure, settings)
+        raise_file_limit()
+        limits = settings.connection_limits()
         clear_ports(settings.ports_file)
         self._grpc = GrpcServer(
             address=settings.listen,
@@ -232,6 +235,7 @@ class Graphd:
             tls=self._tls,
             share_of=self._checks.share_of,
             authenticate=self._authenticate,
+            limits=limits,
         )
         self.grpc_port = self._grpc.start()
         self._pages = self.create_pages(daemon="graphd", metrics=self.metrics, missing=self.ready)
@@ -252,6 +256,7 @@ class Graphd:
             ],
             tls=self._tls,
             authenticate=self._authenticate,
+            limits=limits,
         )
         self.http_port = self._http.start()
         self._pages.start()

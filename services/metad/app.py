@@ -19,6 +19,7 @@ from asterism_daemonkit.calls import (
     current_principal,
     handlers_of,
 )
+from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
@@ -290,6 +291,8 @@ class Metad:
 
         self._insecure = self.settings.insecure_addresses()
         log_insecure(self._insecure, self.settings)
+        raise_file_limit()
+        limits = self.settings.connection_limits()
         clear_ports(self.settings.ports_file)
         services = metad_pb.DESCRIPTOR.services_by_name
         self._grpc = GrpcServer(
@@ -309,6 +312,7 @@ class Metad:
             tls=self._tls,
             share_of=self._checks.share_of,
             authenticate=self._authenticate,
+            limits=limits,
         )
         self._http = HttpServer(
             address=self.settings.http_listen,
@@ -321,6 +325,7 @@ class Metad:
             routers=self.api_routers(),
             tls=self._tls,
             authenticate=self._authenticate,
+            limits=limits,
         )
         self.grpc_port = self._grpc.start()
         self.http_port = self._http.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 import shutil
 import threading
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from asterism_access.guard import AccessGuard
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.calls import Handler
+from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.followed_access import FollowedAccess
@@ -115,7 +115,7 @@ class Storaged:
             None if access_control is None else access_control.authenticate(self._access.state)
         )
         self._space_names: dict[int, str] = {}
-        _raise_file_limit()
+        raise_file_limit()  # every array of an image is mapped
         self._settings, self._compile_ahead = settings, compile_ahead
         self._paths = DataPaths(settings.data)
         self._cluster = ClusterIdentity(self._paths.cluster)
@@ -322,6 +322,7 @@ class Storaged:
         settings = self._settings
         self._insecure = settings.insecure_addresses()
         log_insecure(self._insecure, settings)
+        limits = settings.connection_limits()
         clear_ports(settings.ports_file)
         if stream_address := settings.stream_address():
             self._stream = TcpServer(
@@ -335,6 +336,7 @@ class Storaged:
                 tls=self._tls,
                 share_of=self._checks.share_of,
                 authenticate=self._authenticate,
+                limits=limits,
             )
             self._stream.start()
         self._grpc = GrpcServer(
@@ -347,6 +349,7 @@ class Storaged:
             tls=self._tls,
             share_of=self._checks.share_of,
             authenticate=self._authenticate,
+            limits=limits,
         )
         self.grpc_port = self._grpc.start()
         self._http = HttpServer(
@@ -359,6 +362,7 @@ class Storaged:
             allowed_hosts=settings.allowed_hosts(),
             tls=self._tls,
             authenticate=self._authenticate,
+            limits=limits,
         )
         self.http_port = self._http.start()
         self._heartbeats.address = settings.advertised_address(self.grpc_port)
@@ -658,13 +662,6 @@ class Storaged:
         if self._grpc is not None and not self._stopping.is_set():
             self._grpc.set_serving(True)
             logger.info("storaged_ready", extra={"address": self.address})
-
-
-def _raise_file_limit() -> None:
-    """Raise the limit of open files to the host's maximum: every array of an image is mapped."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _position_fields(position: metad_pb.CatalogPosition | None) -> dict[str, Any] | None:

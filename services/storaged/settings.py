@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from asterism_daemonkit.audit_settings import AuditSettings
+from asterism_daemonkit.connection_limits import ConnectionLimits
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
@@ -33,6 +35,9 @@ class StoragedSettings(RequestLimits, AuditSettings, DaemonSettings):
     """Address of the binary endpoint, host:port, where graphds sample and read; without a host,
     that of `listen`. Port 0 takes a free one, which graphds learn over gRPC; set a port if a
     firewall needs one. Empty: none, and all calls go over gRPC."""
+    stream_connections: int = Field(default=1024, ge=1, le=65536)
+    """Connections that the binary endpoint accepts at a time; each has a thread. A further one
+    takes the place of one that was not greeted, or is idle for the longest time."""
     metad: str = "127.0.0.1:9559"
     """Address of metad's gRPC endpoint, host:port."""
     memory_limit_mib: int = Field(default=512, ge=16)
@@ -115,6 +120,11 @@ class StoragedSettings(RequestLimits, AuditSettings, DaemonSettings):
     def listen_addresses(self) -> dict[str, str]:
         """Return the address of each port by the name of its setting."""
         return {**super().listen_addresses(), "stream_listen": self.stream_address()}
+
+    def connection_limits(self) -> ConnectionLimits:
+        """Return the limits of the connections to each open port."""
+        limits = super().connection_limits()
+        return replace(limits, stream_connections=self.stream_connections)
 
     def addresses(self) -> AllowedAddresses:
         """Return the addresses that tasks may open."""

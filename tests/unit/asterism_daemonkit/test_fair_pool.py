@@ -278,16 +278,40 @@ def test_a_greedy_principal_at_most_doubles_the_p99_of_another(workers: int) -> 
 
 def test_a_pool_serves_principals_in_turn() -> None:
     pool, release, order = FairPool(1, 100), threading.Event(), deque[str]()
-    blocker = pool.executor(A).submit(release.wait, HANG_S)
-    wait_until(blocker.running, "the first call runs")
-    futures = [
-        pool.executor(turn).submit(order.append, turn.principal) for turn in [A] * 5 + [B] * 3
-    ]
+
+    def serve(turn: Turn) -> None:
+        with pool.turn(turn, CallContext.with_timeout(HANG_S)):
+            order.append(turn.principal)
+            release.wait(HANG_S)
+
+    futures = []
+    for number, turn in enumerate([A] * 6 + [B] * 3, 1):
+        futures.append(pool.executor(turn).submit(serve, turn))
+        wait_until(lambda at=number: pool.calls == at, "the call waits or runs")  # type: ignore[misc]
     release.set()
     for future in futures:
         future.result(HANG_S)
-    assert "".join(order) == "abababaa"
-    wait_until(lambda: pool.calls == 0, "all calls have ended")
+    assert "".join(order) == "aabababaa"
+    wait_until(lambda: pool.admitted == 0, "all calls have ended")
+    pool.stop()
+
+
+def test_calls_without_their_message_take_no_turns() -> None:
+    pool, message = FairPool(2, 2), threading.Event()
+
+    def serve(turn: Turn, message: threading.Event) -> str:
+        message.wait(HANG_S)
+        with pool.turn(turn, CallContext.with_timeout(HANG_S)):
+            return turn.principal
+
+    silent = [pool.executor(A).submit(serve, A, message) for _ in range(4)]
+    assert pool.admit(A) is None
+    executor, has_message = pool.admit(B), threading.Event()
+    has_message.set()
+    assert executor is not None
+    assert executor.submit(serve, B, has_message).result(HANG_S) == "b"
+    message.set()
+    assert [future.result(HANG_S) for future in silent] == ["a"] * 4
     pool.stop()
 
 
@@ -300,39 +324,49 @@ def test_a_pool_starts_a_call_for_each_that_waits() -> None:
         with lock:
             computing[0] += number
 
-    def call() -> int:
-        count(1)
-        with lock:
-            started[0] += 1
-            most = computing[0]
-        count(-1)
-        with waiting(), waiting():
-            reply.wait(HANG_S)
-        return most
+    def call(turn: Turn) -> int:
+        with pool.turn(turn, CallContext.with_timeout(HANG_S)):
+            count(1)
+            with lock:
+                started[0] += 1
+                most = computing[0]
+            count(-1)
+            with waiting(), waiting():
+                reply.wait(HANG_S)
+            return most
 
-    futures = [pool.executor(turn).submit(call) for turn in (A, A, B, A, A, A)]
+    futures = [pool.executor(turn).submit(call, turn) for turn in (A, A, B, A, A, A)]
     wait_until(lambda: started[0] == 6, "all calls wait at the same time")
     reply.set()
     assert max(future.result(HANG_S) for future in futures) <= 3, "one, and one of each principal"
-    wait_until(lambda: (pool.calls, pool._free, pool._queue.computing) == (0, 8, 0), "all ended")
+    slots = pool._slots
+    wait_until(lambda: (slots.calls, slots._free, slots._queue.computing) == (0, 8, 0), "all ended")
     pool.stop()
 
 
 def test_a_pool_gives_all_threads_back_after_contention() -> None:
     pool, first, second = FairPool(4, 100, cores=1), threading.Event(), threading.Event()
-    held = [pool.executor(turn).submit(first.wait, HANG_S) for turn in (A, B)]
-    more = [pool.executor(A).submit(second.wait, HANG_S) for _ in range(8)]
-    wait_until(lambda: all(future.running() for future in held), "one of each runs")
-    assert not any(future.running() for future in more)
-    with pool._lock:
-        pool._queue._alternated_at = -math.inf  # B called long ago, and has ended
-        pool._queue._clock = lambda: 1e9
+    slots, running = pool._slots, deque[threading.Event]()
+
+    def call(turn: Turn, release: threading.Event) -> None:
+        with pool.turn(turn, CallContext.with_timeout(HANG_S)):
+            running.append(release)
+            release.wait(HANG_S)
+
+    futures = [pool.executor(turn).submit(call, turn, first) for turn in (A, B)]
+    wait_until(lambda: len(running) == 2, "one of each runs")
+    futures += [pool.executor(A).submit(call, A, second) for _ in range(8)]
+    wait_until(lambda: pool.calls == 10, "the others wait")
+    assert second not in running
+    with slots._lock:
+        slots._queue._alternated_at = -math.inf  # B called long ago, and has ended
+        slots._queue._clock = lambda: 1e9
     first.set()
-    wait_until(lambda: sum(future.running() for future in more) == 4, "A has all threads")
+    wait_until(lambda: running.count(second) == 4, "A has all slots")
     second.set()
-    for future in (*held, *more):
+    for future in futures:
         future.result(HANG_S)
-    wait_until(lambda: (pool.calls, pool._free) == (0, 4), "all ended")
+    wait_until(lambda: (slots.calls, slots._free) == (0, 4), "all ended")
     pool.stop()
 
 
@@ -367,14 +401,14 @@ def test_a_stopped_pool_keeps_no_calls() -> None:
     pool.stop()
     with pytest.raises(RuntimeError):
         pool.executor(A).submit(print)
-    assert pool.calls == 0
+    assert pool.admitted == 0
 
 
 def test_an_error_of_a_call_ends_it() -> None:
     pool = FairPool(2, 0)
     with pytest.raises(ZeroDivisionError):
         pool.executor(A).submit(lambda: 1 // 0).result(HANG_S)
-    wait_until(lambda: pool.calls == 0, "the call has ended")
+    wait_until(lambda: pool.admitted == 0, "the call has ended")
     pool.stop()
 
 
@@ -468,25 +502,25 @@ def test_no_slot_is_lost_to_errors_and_short_deadlines(cores: int) -> None:
 
 @pytest.mark.parametrize("cores", [0, 1, 2])
 def test_no_thread_of_a_pool_is_lost(cores: int) -> None:
-    pool = FairPool(3, 10_000, cores=cores)
+    pool = FairPool(3, 100, cores=cores)
+    slots = pool._slots
 
-    def work(number: int) -> int:
-        with waiting() if number % 2 else nullcontext():
-            time.sleep(1e-5 * (number % 3))
-        if number % 7 == 0:
-            raise KeyError(number)
-        return number
+    def work(turn: Turn, number: int) -> None:
+        with pool.turn(turn, CallContext.with_timeout(HANG_S)):
+            with waiting() if number % 2 else nullcontext():
+                time.sleep(1e-5 * (number % 3))
+            if number % 7 == 0:
+                raise KeyError(number)
 
-    with ThreadPoolExecutor(8) as threads:
-        futures = list(
-            threads.map(
-                lambda number: pool.executor(Turn(str(number % 5))).submit(work, number),
-                range(3000),
-            )
-        )
-    results = [future.exception(HANG_S) is None for future in futures]
+    def submit(number: int) -> bool:
+        turn = Turn(str(number % 5))
+        return pool.executor(turn).submit(work, turn, number).exception(HANG_S) is None
+
+    with ThreadPoolExecutor(16) as threads:
+        results = list(threads.map(submit, range(3000)))
     assert results == [number % 7 != 0 for number in range(3000)]
-    wait_until(lambda: (pool.calls, pool._free, pool._queue.computing) == (0, 3, 0), "all ended")
+    assert (slots.calls, slots._free, slots._queue.computing) == (0, 3, 0)
+    wait_until(lambda: pool.admitted == 0, "all calls have ended")
     pool.stop()
 
 
