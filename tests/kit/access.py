@@ -49,10 +49,12 @@ class AccessCluster:
     Parameters
     ----------
     folder : Path
+    settings : mapping, optional
+        Further settings of all daemons.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
+        self.folder, self._more_settings = folder, settings or {}
         create_key_file(folder / "cluster.key")
         self.key = ClusterKey(str(folder / "cluster.key"))
         self.metad = Metad(
@@ -156,6 +158,7 @@ class AccessCluster:
             "heartbeat_interval_s": 0.1,
             "poll_wait_s": 0.5,
             "audit_file": str(folder.parent / f"{folder.name}.jsonl"),
+            **self._more_settings,
         }
 
     def _missing(self) -> list[str]:

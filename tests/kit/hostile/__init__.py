@@ -1,0 +1,1 @@
+"""Attacks on open ports: raw bytes, hostile requests, slow and silent callers, and their target."""
