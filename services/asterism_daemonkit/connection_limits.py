@@ -24,6 +24,8 @@ class ConnectionLimits:
     """Seconds that a caller may take to accept a reply."""
     idle_timeout_s: float = 600.0
     """Seconds after which a connection without calls is closed."""
+    message_memory_mib: int = 1024
+    """MiB that the requests in progress may take, those of gRPC and of the binary endpoint each."""
 
 
 DEFAULT_LIMITS = ConnectionLimits()

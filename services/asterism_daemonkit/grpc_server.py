@@ -34,6 +34,7 @@ from asterism_daemonkit.fair_pool import (
     turn_of,
 )
 from asterism_daemonkit.listening import listen, listen_error, split_address
+from asterism_daemonkit.message_memory import MessageMemory
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.silent_callers import SilentCallers
 from asterism_daemonkit.tls import DaemonTls
@@ -305,6 +306,7 @@ class GrpcServer:
         self._address, self._tls, self._limits = address, tls, limits
         self._metrics = metrics
         self._pool = FairPool(workers, queue, cores=cores)
+        self._message_memory = MessageMemory(limits.message_memory_mib << 20)
         shortest_s = min(limits.request_timeout_s, limits.reply_timeout_s)
         self._silent_callers = SilentCallers(min(shortest_s / 4, _MAX_LOOK_S))
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
@@ -424,7 +426,8 @@ class GrpcServer:
                 self._metrics.in_flight.inc()
             try:
                 data = self._receive(requests, context)
-                return self._answer(method, handler, data, context, identify, turn)
+                with self._message_memory.reserve(len(data)):
+                    return self._answer(method, handler, data, context, identify, turn)
             except grpc.RpcError:  # the call has ended; its caller sees no reply
                 code = Deadline.code
                 raise

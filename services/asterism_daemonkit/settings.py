@@ -114,6 +114,9 @@ class DaemonSettings(BaseSettings):
     idle_timeout_s: float = Field(default=600.0, ge=1, le=86400)
     """Seconds after which a connection without calls is closed; clients open another when they
     need one."""
+    message_memory_mib: int = Field(default=1024, ge=64, le=1 << 20)
+    """MiB that requests above 1 MiB may take while they wait or are served, on the gRPC port and on
+    the binary endpoint each. A further one is refused as Busy."""
     stop_grace_s: float = Field(default=10.0, ge=0, le=600)
     """Seconds that running calls get to finish when the daemon stops."""
 
@@ -200,6 +203,7 @@ class DaemonSettings(BaseSettings):
             request_timeout_s=self.request_timeout_s,
             reply_timeout_s=self.reply_timeout_s,
             idle_timeout_s=self.idle_timeout_s,
+            message_memory_mib=self.message_memory_mib,
         )
 
     def tls(self) -> DaemonTls | None:

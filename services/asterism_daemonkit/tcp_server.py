@@ -22,6 +22,7 @@ from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimit
 from asterism_daemonkit.fair_pool import FairSlots, ShareSource, equal_share, turn_of
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, Authenticate, typed_error
 from asterism_daemonkit.listening import listen
+from asterism_daemonkit.message_memory import MessageMemory
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import (
     GREETING,
@@ -41,6 +42,7 @@ from asterism_io import unix_sockets
 from asterism_proto import framing
 from asterism_proto.errors import (
     AsterismError,
+    Busy,
     Internal,
     InvalidRequest,
     NotFound,
@@ -219,6 +221,7 @@ class TcpServer:
         self._share_of = share_of
         self._metrics = metrics
         self._connections = _Connections(limits.stream_connections)
+        self._message_memory = MessageMemory(limits.message_memory_mib << 20)
         self._listeners: list[socket.socket] = []
         self._stopping = False
         self.key = secrets.randbits(64)
@@ -337,6 +340,25 @@ class TcpServer:
             )
             send(connection, _error_reply(error), started_at + self._limits.reply_timeout_s)
             return False  # the start of the next request is unknown
+        try:
+            with self._message_memory.reserve(length):
+                reply = self._serve_request(connection, principal, method_number, length, deadline)
+        except Busy as error:  # before the request was received
+            send(connection, _error_reply(error), started_at + self._limits.reply_timeout_s)
+            return False
+        send(connection, reply, time.monotonic() + self._limits.reply_timeout_s)
+        return True
+
+    def _serve_request(
+        self,
+        connection: socket.socket,
+        principal: Principal,
+        method_number: int,
+        length: int,
+        deadline: float,
+    ) -> list[bytes | memoryview]:
+        """Receive a request of some length and return the reply."""
+        started_at = time.monotonic()
         body = receive(
             connection, length, min(deadline, started_at + self._limits.request_timeout_s)
         )
@@ -363,8 +385,7 @@ class TcpServer:
             code, reply = asterism_error.code, _error_reply(asterism_error)
         if self._metrics is not None:
             self._metrics.count_call(name, code, time.monotonic() - started_at)
-        send(connection, reply, time.monotonic() + self._limits.reply_timeout_s)
-        return True
+        return reply
 
     def _in_flight(self) -> AbstractContextManager[object]:
         return (
