@@ -36,9 +36,7 @@ class ColumnRequest:
     names: Sequence[str]
 
 
-def read_columns(
-    session: Session, request: ColumnRequest, ids: Ids, found: NDArray[np.bool_] | None = None
-) -> dict[str, FeatureValue]:
+def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str, FeatureValue]:
     """Return the feature columns of rows, in the order of the rows.
 
     Parameters
@@ -49,8 +47,6 @@ def read_columns(
         Method, head and columns of the request. Its head is set to the version that was read.
     ids : ndarray of int64, shape (m,)
         Row ids.
-    found : ndarray of bool, shape (m,), out, optional
-        Whether each row exists.
 
     Returns
     -------
@@ -66,12 +62,10 @@ def read_columns(
     if len(ids) <= rows + rows // 2:  # A small remainder is not worth a second request.
         reply = session.read(request.method, request.head, {request.section: ids})
         request.head.version = reply.head.version
-        if found is not None:
-            found[:] = reply.array("found", "uint8")
         return validation.decode_columns(reply.arrays, request.names)
     bounds = [*range(0, len(ids), rows), len(ids)]
     deadline = time.monotonic() + session.timeout_s
-    return _ChunkedRead(session, request, ids, bounds, deadline, found).read()
+    return _ChunkedRead(session, request, ids, bounds, deadline).read()
 
 
 @dataclass(slots=True)
@@ -83,8 +77,6 @@ class _ChunkedRead:
     ids: Ids
     bounds: Sequence[int]
     deadline: float
-    found: NDArray[np.bool_] | None = None
-    """Whether each row exists: bool, shape (m,); None if it is not needed."""
     dense: dict[str, NDArray[Any]] = field(default_factory=dict)
     ragged: dict[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
     """Sections of columns that are not dense, by the first row of their chunk."""
@@ -120,8 +112,6 @@ class _ChunkedRead:
         )
         for name, column in self.dense.items():
             column[start:stop] = reply.arrays[f"f:{name}"]
-        if self.found is not None:
-            self.found[start:stop] = reply.array("found", "uint8")
         self.ragged[start] = {
             section: array
             for section, array in reply.arrays.items()

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from asterism.calls import feature_columns, validation
 from asterism.calls.base import CandidateTypes, GraphCalls
+from asterism.calls.edge_existence import existing_edges
 from asterism.calls.string_ids import as_string_array
 from asterism.records.samples import FeatureValue, Ids
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-
-_LOOKUP_IDS = 700
-"""Edge ids in one filter, which has at most 16,384 characters."""
 
 
 class FeatureCalls(GraphCalls):
@@ -120,15 +118,16 @@ class FeatureCalls(GraphCalls):
         Parameters
         ----------
         edge_ids : array_like of int64, shape (m,)
-            Edge ids. -1 and unknown ids have zeros, or empty rows.
+            Edge ids. -1 and unknown ids have zeros, or empty rows. Edges that were deleted may
+            still have their values; ``strict`` refuses them.
         names : str or list of str
             Names of features.
         etype : str
             Edge type.
         strict : bool, default False
-            Raise NotFound for ids that no edge has. -1, "no edge", still has zeros. Ids of deleted
-            edges pass while their features are stored. Ids without stored features are looked up by
-            a filter, at the cost of further requests.
+            Raise NotFound for ids that no edge of the version has. -1, "no edge", still has zeros.
+            The edges are searched by filters, at the cost of further requests and, for each 700
+            ids, a scan of the edges of the type.
         version : int, optional
             Version to read. None: the version of this graph, or the current one.
 
@@ -159,32 +158,19 @@ class FeatureCalls(GraphCalls):
         ids = validation.ids("edge_ids", edge_ids, minimum=-1)
         if not strict:
             return feature_columns.read_columns(self._session, request, ids)
-        found = np.empty(len(ids), np.bool_)
-        columns = feature_columns.read_columns(self._session, request, ids, found)
-        self._require_edges(ids, found, owner.name, head.version)
+        columns = feature_columns.read_columns(self._session, request, ids)
+        self._require_edges(ids, owner.name, head.version)
         return columns
 
-    def _require_edges(self, ids: Ids, found: NDArray[np.bool_], etype: str, version: int) -> None:
-        """Raise NotFound for the first edge that does not exist.
-
-        ``found`` is True for ids with stored features. An edge that was written without features
-        has none, so the others are looked up among the edges themselves.
-        """
-        rows = np.flatnonzero(~found & (ids >= 0))
-        missing = rows[np.sort(np.unique(ids[rows], return_index=True)[1])]
-        for start in range(0, len(missing), _LOOKUP_IDS):
-            positions = missing[start : start + _LOOKUP_IDS]
-            where = f"id in ({', '.join(map(str, ids[positions]))})"
-            graph = self._graph()
-            _, count = graph._edges_at(etype, np.zeros(0, np.int64), "", where, version)
-            edges, _ = graph._edges_at(etype, np.arange(count), "", where, version)
-            unknown = ~np.isin(ids[positions], edges.edge_ids)
-            if unknown.any():
-                position = int(positions[np.argmax(unknown)])
-                raise NotFound(
-                    f"edge_ids[{position}]={ids[position]}: expected an edge of type {etype!r} in "
-                    f"version {version}; leave such edges out, or pass strict=False to get zeros"
-                )
+    def _require_edges(self, ids: Ids, etype: str, version: int) -> None:
+        """Raise NotFound for the first edge that does not exist."""
+        unknown = (ids >= 0) & ~existing_edges(self._graph(), etype, ids, version)
+        if unknown.any():
+            position = int(np.argmax(unknown))
+            raise NotFound(
+                f"edge_ids[{position}]={ids[position]}: expected an edge of type {etype!r} in "
+                f"version {version}; leave such edges out, or pass strict=False to get zeros"
+            )
 
     def _feature_owner(self, names: list[str]) -> int:
         """Return the id of the one node type that has all these features."""

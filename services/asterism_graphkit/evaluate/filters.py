@@ -20,6 +20,8 @@ from asterism_model.filters.syntax import (
 )
 
 Mask = NDArray[np.bool_]
+_FEW_VALUES = 8
+"""Number of values up to which one comparison for each takes less time than a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,13 +104,29 @@ def _compare_numbers(
             case "null":
                 mask = np.isnan(left) if left.dtype.kind == "f" else np.zeros(left.size, np.bool_)
             case "in":
-                mask = np.zeros(left.size, np.bool_)
-                for value in right:
-                    mask |= left == value
+                mask = _is_listed(left, right)
             case "between":
                 mask = (left >= right[0]) & (left <= right[1])
             case operator:
                 mask = np.asarray(COMPARISONS[operator](left, right[0]), np.bool_)
+    return mask
+
+
+def _is_listed(left: NDArray[Any], values: list[Any]) -> Mask:
+    """Return a mask of the values that equal one of some others."""
+    mask = np.zeros(left.size, np.bool_)
+    if len(values) <= _FEW_VALUES or left.dtype.kind not in "iu" or set(map(type, values)) != {int}:
+        for value in values:
+            mask |= left == value
+        return mask
+    limits = np.iinfo(left.dtype)
+    listed = np.unique(
+        np.array([value for value in values if limits.min <= value <= limits.max], left.dtype)
+    )
+    if listed.size:
+        candidates = np.flatnonzero((left >= listed[0]) & (left <= listed[-1]))
+        numbers = left[candidates]
+        mask[candidates] = listed[np.searchsorted(listed, numbers)] == numbers
     return mask
 
 

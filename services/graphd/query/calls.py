@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import validation
+from asterism.calls.edge_existence import existing_edges
 from asterism.graph import Graph
 from asterism_proto.errors import NotFound
 from graphd.query import go_steps
@@ -420,7 +421,7 @@ def _walk(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 
 def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    """Return features by ids: of nodes that exist, or of edges by their own ids."""
+    """Return features by ids: of nodes or edges that exist, or of all edges between ends."""
     if request.draw.pairs:
         return _between(request, graph), None
     ids, name, schema = (
@@ -436,17 +437,19 @@ def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
         return NodeResultRows(
             ids=ids, types=np.full(len(ids), type_id, np.int32), version=request.version or 0
         ), None
-    types = np.full(len(ids), schema.edge_type_id(name), np.int32)
     for item in request.items:
         if _needs_edge_ends(item.column):
             raise NotFound(
                 f"an edge that is fetched by its id has features, id and type, but no {item.column}"
             )
+    edge_type = schema.edge_type_id(name)
+    ids = validation.ids("ids", ids, minimum=-1)
+    ids = ids[existing_edges(graph, schema.edge_types[edge_type].name, ids, request.version)]
     missing = np.full(len(ids), -1, np.int64)
     return EdgeResultRows(
         local_ids=missing,
         remote_ids=missing,
-        types=types,
+        types=np.full(len(ids), edge_type, np.int32),
         version=request.version or 0,
         extra_columns={"edge_id": ids},
     ), None

@@ -291,6 +291,20 @@ def test_filters_agree_with_numpy_and_round_trip(tree: Predicate) -> None:
     assert reparsed_mask.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint64", "uint8", "bool", "float64"])
+@pytest.mark.parametrize("more", [[], [2.0, 0.5], [-(2**70), 2**63, 2**64 - 1, 300, -1]])
+def test_long_lists_of_numbers_match_one_by_one(dtype: str, more: list[float]) -> None:
+    column = np.array([0, 1, 2, 3, 100, 120, 127, 127], dtype)
+    listed = [127, 3, *range(5, 40), 0, 3, *more]
+    term = Term(
+        operator="in",
+        left=ColumnOperand(name="c"),
+        right=tuple(Literal(value=value) for value in listed),
+    )
+    mask = evaluate_filter(term, lambda _: column, column.size)
+    assert mask.tolist() == [any(value == other for other in listed) for value in column.tolist()]
+
+
 @given(
     st.lists(st.text("ab'\\é", max_size=3), max_size=8),
     st.lists(st.text("ab'\\é", max_size=3), min_size=1, max_size=3),
