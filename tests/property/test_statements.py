@@ -10,6 +10,7 @@ from graphd.query.ast import (
     ColumnRef,
     DrawOptions,
     DrawStatement,
+    ExcludedPairs,
     Identifier,
     Limit,
     OrderBy,
@@ -30,8 +31,8 @@ ODD_NAMES = st.text(
 FRAGMENTS = (
     "SAMPLE VERTICES EDGES NEIGHBORS FROM OVER WHERE AND OR NOT IN BETWEEN IS NULL YIELD AS "
     "SEED LIMIT ORDER BY GO STEPS TO THEN WALK USE SHOW "
-    "SPACES CREATE SPACE TAG ( ) [ ] , ; . == > = $x $$ $^ $- | * -1 3 4.5 1e9 'a' \"b\" `c` "
-    "a:b:c name weight /* */ # // ' \" ` % é"
+    "SPACES CREATE SPACE TAG EXCLUDE REVERSE -> @ ( ) [ ] , ; . == > = $x $$ $^ $- | * -1 3 4.5 "
+    "1e9 'a' \"b\" `c` a:b:c name weight /* */ # // ' \" ` % é"
 )
 TOKENS = st.sampled_from(FRAGMENTS.split())
 non_negative_integers = st.integers(0, 2**63 - 1)
@@ -64,7 +65,19 @@ where_clauses = st.lists(comparisons, min_size=1, max_size=3).map(
         words=tuple(word for test in all_ for word in [*test, ("and", 0)])[:-1]
     )
 )
+ends = parameters | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5)
+exclusions = st.builds(
+    ExcludedPairs,
+    pairs=st.lists(
+        st.tuples(ends, ends, st.none() | parameters | non_negative_integers),
+        min_size=1,
+        max_size=3,
+    ).map(tuple),
+    edge_type=st.none() | types,
+    reverse_type=st.none() | types,
+)
 CHOICES = {
+    "excluded": st.lists(exclusions, min_size=1, max_size=2).map(tuple),
     "where": where_clauses,
     "weight": identifiers | parameters,
     "seed": values,
@@ -134,11 +147,10 @@ def draw_statements(draw: st.DrawFn) -> DrawStatement:
             )
         case "fetch":
             if draw(st.booleans()):
-                end = parameters | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5)
                 return DrawStatement(
                     kind=kind,
                     types=type_list[:1],
-                    pairs=tuple(draw(st.lists(st.tuples(end, end), min_size=1, max_size=2))),
+                    pairs=tuple(draw(st.lists(st.tuples(ends, ends), min_size=1, max_size=2))),
                     options=options,
                 )
             return DrawStatement(kind=kind, types=type_list[:1], nodes=ids, options=options)

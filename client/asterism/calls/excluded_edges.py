@@ -78,6 +78,19 @@ def excluded_edges(
     return excluded if len(excluded) else None
 
 
+def excluded_by_name(
+    schema: Schema, excluded: ExcludedEdges | None
+) -> dict[str, EdgesOfType] | None:
+    """Return resolved exclusions in the form that calls accept, by name of the edge type."""
+    if excluded is None:
+        return None
+    rows = {int(type_id): excluded.types == type_id for type_id in np.unique(excluded.types)}
+    return {
+        schema.edge_types[type_id].name: (excluded.src[of], excluded.dst[of], excluded.eids[of])
+        for type_id, of in rows.items()
+    }
+
+
 def _entries(edge_type: int, src: Ids, dst: Ids, eids: Ids | None) -> ExcludedEdges:
     return ExcludedEdges(
         types=np.full(len(src), edge_type, np.int32),

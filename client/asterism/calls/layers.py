@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
-from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
+from asterism.calls.excluded_edges import (
+    EdgeExclusion,
+    ReverseTypes,
+    excluded_by_name,
+    excluded_edges,
+)
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import (
     Adjacency,
@@ -342,6 +347,8 @@ class LayerCalls(GraphCalls):
         direction: str = "out",
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         edge_ids: bool = False,
         version: int | None = None,
     ) -> MultiHopNeighbors:
@@ -364,6 +371,8 @@ class LayerCalls(GraphCalls):
         where : str, default ""
             Filter on the edges, as in `sample_edges`; edges that do not match are ignored. "": no
             filter.
+        exclude, reverse_types : optional
+            Edges that are as if they did not exist, as in `sample_neighbors`.
         edge_ids : bool, default False
             Return the edge ids.
         version : int, optional
@@ -395,12 +404,23 @@ class LayerCalls(GraphCalls):
             self._ids("nodes", nodes, ntype, version),
             self._version(version) or None,
         )
+        steps = [
+            self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
+            for step in metapath
+        ]
+        excluded = excluded_by_name(
+            self.schema,
+            excluded_edges(
+                self.schema,
+                exclude,
+                reverse_types,
+                [etype for step in steps for etype in step],
+                lambda ids, ntype: self._ids("exclude", ids, ntype, version),
+            ),
+        )
         frontier_types: NodeTypes = ntype
         hop_nodes, types, edges = [frontier], [np.zeros(0, np.int32)], []
-        for hop, step in enumerate(metapath):
-            edge_types = self._session.edge_type_ids(
-                self.space, validation.type_names("metapath", step)
-            )
+        for hop, (step, edge_types) in enumerate(zip(metapath, steps, strict=True)):
             node_type, arrays = self._seed_sections(
                 frontier, frontier_types, edge_types, parse_direction(direction)
             )
@@ -413,6 +433,7 @@ class LayerCalls(GraphCalls):
                 direction=direction,
                 weight=weight,
                 where=where,
+                exclude=excluded,
                 edge_ids=edge_ids,
                 version=version,
             )

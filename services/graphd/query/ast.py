@@ -151,6 +151,32 @@ class RowCount:
         return "YIELD count(*)" + (f" AS {self.alias}" if self.alias is not None else "")
 
 
+EdgeEnd = Parameter | int | str
+"""End of an edge: one node, or the nodes of a parameter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludedPairs:
+    """``EXCLUDE``: edges of one type that are as if they did not exist."""
+
+    pairs: tuple[tuple[EdgeEnd, EdgeEnd, Parameter | int | None], ...]
+    """Source, destination and edge id; None for all edges between the two."""
+    edge_type: TypeName | None = None
+    """Their type; None for the only type that the statement follows."""
+    reverse_type: TypeName | None = None
+    """Type of the reverse edges, which are excluded too."""
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        pairs = ", ".join(
+            f"{_end(src)} -> {_end(dst)}" + ("" if edge_id is None else f" @ {edge_id}")
+            for src, dst, edge_id in self.pairs
+        )
+        edge_type = "" if self.edge_type is None else f" ON {self.edge_type}"
+        reverse_type = "" if self.reverse_type is None else f" REVERSE {self.reverse_type}"
+        return f"EXCLUDE{edge_type} {pairs}{reverse_type}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawOptions:
     """Options that follow any sampling or read statement."""
@@ -160,6 +186,7 @@ class DrawOptions:
     seed: Value | None = None
     version: Value | None = None
     items: tuple[YieldItem, ...] = ()
+    excluded: tuple[ExcludedPairs, ...] = ()
     replace: bool | None = None
     direction: str = ""
     """``REVERSELY``, ``BIDIRECT`` or empty."""
@@ -189,6 +216,7 @@ class DrawOptions:
             (self.direction, True),
             (f"BY {self.measure}", self.measure),
             (f"WHERE {self.where}", self.where),
+            (" ".join(map(str, self.excluded)), self.excluded),
             (f"{'WITH' if self.replace else 'WITHOUT'} REPLACEMENT", self.replace is not None),
             ("UNIFORM", self.uniform),
             ("DISTINCT", self.distinct),
@@ -216,8 +244,6 @@ class DrawOptions:
 
 Hop = tuple[TypeName, ...]
 """Edge types of a step; empty means all."""
-EdgeEnd = Parameter | int | str
-"""End of an edge: one node, or the nodes of a parameter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,10 +303,7 @@ class DrawStatement:
             case "layers":
                 text = f"SAMPLE LAYERS {format_values(self.counts)}{traversal}"
             case "fetch":
-                ends = ", ".join(
-                    " -> ".join(quote(end) if isinstance(end, str) else str(end) for end in pair)
-                    for pair in self.pairs
-                )
+                ends = ", ".join(" -> ".join(map(_end, pair)) for pair in self.pairs)
                 text = f"FETCH PROP ON {self.types[0]} {ends or format_values(self.nodes)}"
             case _:
                 text = f"{self.kind.upper()}{steps}{traversal}"
@@ -507,6 +530,10 @@ class Statement:
 
     def __str__(self) -> str:
         return f"{self.mode} {self.body}".lstrip()
+
+
+def _end(end: EdgeEnd) -> str:
+    return quote(end) if isinstance(end, str) else str(end)
 
 
 def _any_space(space: Identifier) -> str:

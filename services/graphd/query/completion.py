@@ -38,6 +38,7 @@ _KIND_AFTER_KEYWORD = {
     "OVER": "edge",
     "THEN": "edge",
     "ON": "type",
+    "REVERSE": "edge",
     "WEIGHT": "weight",
     "JOB": "job",
     "WHERE": "feature",
@@ -204,6 +205,8 @@ def _kind_of_name(statement: list[Token]) -> str:
     kind = _KIND_AFTER_KEYWORD.get(keyword, "")
     if kind == "job":
         return kind if words[-1] == "JOB" else ""
+    if kind == "type" and "EXCLUDE" in words:
+        return "edge"
     if kind == "type":
         return "edge" if "EDGES" in words else "node" if _NODE_STATEMENTS & set(words) else "type"
     return kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from lark import Token, Transformer
@@ -12,6 +13,7 @@ from graphd.query import ast
 from graphd.query.ast import (
     ColumnRef,
     DrawStatement,
+    ExcludedPairs,
     FeatureDefinition,
     Identifier,
     Limit,
@@ -58,6 +60,7 @@ _WORDS = {
     "STAR": "*",
     "_PIPE": "|",
     "_ARROW": "->",
+    "AT": "@",
     "SEMICOLON": ";",
     "COMMA": ",",
     "LPAR": "(",
@@ -357,6 +360,28 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
 
     def version(self, children: list[Any]) -> Any:
         return "option", "version", children[1], position_of(children[0])
+
+    def exclude(self, children: list[Any]) -> Any:
+        types = {
+            str(word).upper(): child
+            for word, child in pairwise(children)
+            if is_token(word, "ON") or is_token(word, "REVERSE")
+        }
+        clause = ExcludedPairs(
+            pairs=tuple(child for child in children if isinstance(child, tuple)),
+            edge_type=types.get("ON"),
+            reverse_type=types.get("REVERSE"),
+            at=position_of(children[0]),
+        )
+        return "option", "excluded", clause, clause.at
+
+    def excluded_pair(self, children: list[Any]) -> tuple[Any, Any, Any]:
+        src, dst, *edge_id = children
+        if not edge_id:
+            return src, dst, None
+        (token,) = edge_id
+        is_parameter = is_token(token, "PARAMETER")
+        return src, dst, parameter_from_token(token) if is_parameter else parse_number(token)
 
     def yields(self, children: list[Any]) -> Any:
         return (

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism.graph import Graph
+from asterism_model.excluded_edges import ANY_EDGE_ID
+from asterism_model.schema import EdgeType
 from asterism_proto.errors import InvalidRequest, NotFound
 from graphd.query import projection
-from graphd.query.ast import DrawStatement, Hop, Parameter, TypeName, YieldItem
+from graphd.query.ast import (
+    DrawStatement,
+    EdgeEnd,
+    ExcludedPairs,
+    Hop,
+    Parameter,
+    TypeName,
+    YieldItem,
+)
 from graphd.query.binding import FilterText, ParameterBindings, build_filter_text
 from graphd.query.errors import located_error, syntax_error
 
@@ -57,6 +68,7 @@ class ResolvedDraw:
             "weight": self.bindings.name(self.draw.options.weight),
             "where": self.filters[direction].text,
             "version": self.version,
+            **self.exclusions,
         }
 
     def draw_arguments(self, direction: str = "out") -> dict[str, Any]:
@@ -123,23 +135,93 @@ class ResolvedDraw:
     def edge_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Sources and destinations of edges that are fetched by their ends."""
         edge = self.graph.schema.edge_types[self.graph.schema.edge_type_id(self.draw.types[0].text)]
-        pieces = []
-        for pair in self.draw.pairs:
-            src, dst = (
-                self.resolve_ids(end if isinstance(end, Parameter) else (end,), node_type)
-                .reshape(-1)
-                .astype(np.int64)
-                for end, node_type in zip(pair, (edge.src_type, edge.dst_type), strict=True)
-            )
-            if len(src) != len(dst):
-                count_texts = " -> ".join(
-                    f"{end} of {len(ids)}" for end, ids in zip(pair, (src, dst), strict=True)
-                )
-                raise self.option_error("", count_texts, ["as many sources as destinations"])
-            pieces.append((src, dst))
+        pieces = [self._ends_of(pair, edge, "") for pair in self.draw.pairs]
         return np.concatenate([src for src, _ in pieces]), np.concatenate(
             [dst for _, dst in pieces]
         )
+
+    def _ends_of(
+        self, pair: tuple[EdgeEnd, EdgeEnd], edge: EdgeType, option: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return sources and destinations of a pair of ends, each one node or several."""
+        src, dst = (
+            self.resolve_ids(end if isinstance(end, Parameter) else (end,), node_type)
+            .reshape(-1)
+            .astype(np.int64)
+            for end, node_type in zip(pair, (edge.src_type, edge.dst_type), strict=True)
+        )
+        if len(src) != len(dst):
+            count_texts = " -> ".join(
+                f"{end} of {len(ids)}" for end, ids in zip(pair, (src, dst), strict=True)
+            )
+            raise self.option_error(option, count_texts, ["as many sources as destinations"])
+        return src, dst
+
+    @cached_property
+    def exclusions(self) -> dict[str, Any]:
+        """Arguments of calls about the edges of EXCLUDE; empty without that clause."""
+        schema = self.graph.schema
+        edges: dict[str, list[tuple[NDArray[np.int64], ...]]] = {}
+        for clause in self.draw.options.excluded:
+            edge = schema.edge_types[self._excluded_type(clause)]
+            pieces = [self._excluded_columns(pair, edge) for pair in clause.pairs]
+            edges.setdefault(edge.name, []).extend(pieces)
+            if clause.reverse_type is not None:
+                edges.setdefault(self._reverse_type(clause.reverse_type, edge), []).extend(
+                    (dst, src, np.full(len(src), ANY_EDGE_ID, np.int64)) for src, dst, _ in pieces
+                )
+        if not edges:
+            return {}
+        return {
+            "exclude": {
+                name: tuple(np.concatenate(column) for column in zip(*pieces, strict=True))
+                for name, pieces in edges.items()
+            }
+        }
+
+    def _excluded_type(self, clause: ExcludedPairs) -> int:
+        if clause.edge_type is not None:
+            return self.graph.schema.edge_type_id(clause.edge_type.text)
+        followed = self.edge_types()
+        if len(followed) != 1:
+            names = ", ".join(self.graph.schema.edge_types[i].name for i in sorted(followed))
+            raise syntax_error(
+                self.bindings.text,
+                clause.at,
+                f"EXCLUDE without an edge type, along {names}",
+                ["EXCLUDE ON and the type of these edges"],
+            )
+        return followed.pop()
+
+    def _excluded_columns(
+        self, pair: tuple[EdgeEnd, EdgeEnd, Parameter | int | None], edge: EdgeType
+    ) -> tuple[NDArray[np.int64], ...]:
+        """Return sources, destinations and edge ids; -1 stands for all edges between the two."""
+        src, dst = self._ends_of(pair[:2], edge, "excluded")
+        edge_id = pair[2]
+        if edge_id is None:
+            return src, dst, np.full(len(src), ANY_EDGE_ID, np.int64)
+        ids = self.bindings.ids(edge_id if isinstance(edge_id, Parameter) else (edge_id,))
+        ids = ids.reshape(-1)
+        if ids.dtype == object or len(ids) != len(src):
+            found = "texts" if ids.dtype == object else f"{edge_id} of {len(ids)}"
+            raise self.option_error(
+                "excluded", f"@ {found}", [f"{len(src)} integers, an edge id for each pair"]
+            )
+        return src, dst, ids
+
+    def _reverse_type(self, name: TypeName, edge: EdgeType) -> str:
+        """Return the name of a reverse edge type; its ends must be those of ``edge``, swapped."""
+        schema = self.graph.schema
+        reverse = schema.edge_types[schema.edge_type_id(name.text)]
+        if (reverse.src_type, reverse.dst_type) != (edge.dst_type, edge.src_type):
+            raise syntax_error(
+                self.bindings.text,
+                name.at,
+                f"REVERSE {reverse.name}",
+                [f"an edge type from {edge.dst_type} to {edge.src_type}"],
+            )
+        return reverse.name
 
     @property
     def count(self) -> int:
@@ -300,6 +382,12 @@ def _check_types(draw: DrawStatement, graph: Graph, bindings: ParameterBindings)
     edges: list[TypeName] = [
         *(draw.types if draw.kind == "edges" else ()),
         *(name for hop in draw.hops for name in hop),
+        *(
+            name
+            for clause in draw.options.excluded
+            for name in (clause.edge_type, clause.reverse_type)
+            if name is not None
+        ),
     ]
     if draw.kind == "fetch" and (
         draw.pairs

@@ -24,20 +24,23 @@ from graphd.query.grammar import UnlocatedError
 
 _MAX_COLUMNS = 256
 _EACH = frozenset({"where", "seed", "version", "items", "counted"})
+_FOLLOWING = _EACH | {"weight", "direction", "excluded"}
+"""Options of statements that follow edges."""
 ALLOWED_OPTIONS = {
     "vertices": _EACH | {"weight", "uniform", "replace"},
     "edges": _EACH | {"weight", "uniform", "replace"},
-    "neighbors": _EACH | {"weight", "uniform", "replace", "direction", "padded"},
-    "top": (_EACH - {"seed"}) | {"weight", "direction", "padded"},
-    "layer": _EACH | {"weight", "uniform", "replace", "direction", "measure"},
-    "layers": _EACH | {"weight", "uniform", "replace", "direction", "measure"},
+    "neighbors": _FOLLOWING | {"uniform", "replace", "padded"},
+    "top": (_FOLLOWING - {"seed"}) | {"padded"},
+    "layer": _FOLLOWING | {"uniform", "replace", "measure"},
+    "layers": _FOLLOWING | {"uniform", "replace", "measure"},
     "negatives": _EACH | {"weight", "uniform", "padded"},
-    "walk": _EACH | {"weight", "uniform", "direction", "p", "q", "restart", "walks", "distinct"},
-    "go": _EACH | {"weight", "uniform", "replace", "direction", "padded", "counts", "limits"},
+    "walk": _FOLLOWING | {"uniform", "p", "q", "restart", "walks", "distinct"},
+    "go": _FOLLOWING | {"uniform", "replace", "padded", "counts", "limits"},
     "fetch": frozenset({"items", "counted", "version"}),
 }
 """Allowed options of each statement besides ORDER BY and LIMIT, by field of `DrawOptions`."""
 OPTION_KEYWORDS = {
+    "excluded": "EXCLUDE",
     "items": "YIELD",
     "counted": "YIELD",
     "replace": "REPLACEMENT",
@@ -202,6 +205,10 @@ def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStateme
                 f"{OPTION_KEYWORDS.get(name, name.upper())} in {kind.upper()}",
                 [*allowed, "ORDER BY", "LIMIT"],
             )
+        if name == "excluded":  # once for each edge type
+            options["excluded"] = (*options.get("excluded", ()), value)
+            positions.append((name, position))
+            continue
         if name == "items" and len(value) > _MAX_COLUMNS:
             raise UnlocatedError(position, f"{len(value)} columns", [f"{_MAX_COLUMNS} at most"])
         if name in options or {name, *options} >= {"items", "counted"}:

@@ -41,6 +41,9 @@ def texts(text: str, space: str = "shop", **options: str) -> list[str]:
     return [candidate.text for candidate in completions.candidates]
 
 
+EDGE_TYPES = ["buys", "user:buys:item", "user:likes:item", "user:likes:user"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -50,6 +53,8 @@ def texts(text: str, space: str = "shop", **options: str) -> list[str]:
         ("SAMPLE 5 VERTICES ON item, u", ["user"]),
         ("SAMPLE 5 EDGES ON b", ["buys"]),
         ("GO FROM 1 OVER buys, user:likes:", ["user:likes:item", "user:likes:user"]),
+        ("GO FROM 1 ON user OVER buys EXCLUDE ON ", EDGE_TYPES),
+        ("GO FROM 1 OVER buys EXCLUDE ON buys 1 -> 2 REVERSE ", EDGE_TYPES),
         ("SAMPLE 5 VERTICES ON item WHERE p", ["price"]),
         ("SAMPLE 5 VERTICES ON item YIELD id, P", ["price"]),
         ("SAMPLE 5 VERTICES ON item WEIGHT ", ["popular", "weight", "$least", "$many"]),
@@ -98,6 +103,7 @@ STATEMENTS = """
 USE shop; SHOW HOSTS STORAGE; SHOW CREATE SPACE shop; DESCRIBE EDGE user:likes:item
 EXPLAIN SAMPLE 5 VERTICES ON item WHERE price > 3 AND NOT price IN (4, 5) WEIGHT popular SEED 1
 SAMPLE 3 NEIGHBORS FROM 1, 2 ON user OVER buys THEN * REVERSELY UNIFORM YIELD id, price AS p
+TOP 3 NEIGHBORS FROM 1 OVER buys EXCLUDE ON buys 1 -> 2 @ 3 REVERSE buys REVERSELY
 GO 1 TO 2 STEPS FROM 1 ON user OVER buys WHERE price IS NOT NULL ORDER BY price DESC LIMIT 5
 FETCH PROP ON item 1, 2 YIELD DISTINCT price
 PROFILE SAMPLE LAYERS [2, 3] FROM 1 ON user OVER buys THEN likes BY SQUARES

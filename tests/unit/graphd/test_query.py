@@ -68,6 +68,8 @@ STATEMENTS = [
     "SAMPLE LAYER 5 FROM $ids OVER a BY SQUARES",
     "SAMPLE LAYERS [5, $m] FROM $ids OVER a THEN b, c",
     "SAMPLE 5 NEGATIVES FROM $pairs ON item",
+    "GO FROM 1 OVER a EXCLUDE 1 -> 2, 'x' -> \"y\" @ 3, $s -> $d @ $e REVERSELY YIELD dst",
+    "GO FROM 1 OVER a EXCLUDE ON u:buys:item 1 -> 2 REVERSE `b c` EXCLUDE ON b 3 -> 4 REVERSE r",
     "WALK 8 STEPS FROM $ids OVER a THEN b P 0.5 Q 2 RESTART 0.1 WALKS 10 DISTINCT",
     "GO FROM 1 OVER a YIELD dst | ORDER BY dst DESC, src | LIMIT 2, 3",
     "GO 2 STEPS FROM 1 OVER a SAMPLE [3, 4]",
