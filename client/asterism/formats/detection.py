@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from asterism.formats.chunks import CHUNK_ROWS, GraphSource
+from asterism.formats.compressed_files import COMPRESSION_SUFFIXES, format_suffix
 from asterism.formats.dgl.source import ChunkedSource
 from asterism.formats.euler.source import EulerSource
 from asterism.formats.file_names import expand_home, is_file, is_folder
@@ -45,8 +46,8 @@ def open_source(
     Parameters
     ----------
     path : str or Path
-        Folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` of 2.0 or 1.x (or
-        a folder with it), a YAML schema file, or a configuration of PGLBox.
+        Folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` of 2.0 or 1.x,
+        plain or compressed (or a folder with it), a YAML schema file, or a configuration of PGLBox.
     chunk_rows : int, default 262144
         Largest number of rows per chunk.
     weights : mapping, optional
@@ -75,9 +76,10 @@ def open_source(
         raise InvalidRequest(f"chunk_rows={chunk_rows}: expected 1 or more")
     if is_folder(path) and is_file(path / "metadata.json"):
         path = path / "metadata.json"
-    elif is_folder(path) and is_file(path / "graph.json"):
-        path = path / "graph.json"
-    if is_file(path) and path.suffix == ".json" and (euler := _euler_version(path)):
+    elif is_folder(path):
+        names = ["graph.json", *(f"graph.json{suffix}" for suffix in COMPRESSION_SUFFIXES)]
+        path = next((path / name for name in names if is_file(path / name)), path)
+    if is_file(path) and format_suffix(path) == ".json" and (euler := _euler_version(path)):
         if weights or root is not None:
             raise InvalidRequest(
                 f"{path}: expected no weights and root, because Euler's JSON states the weights "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.kit import euler_graph
 
@@ -26,6 +29,12 @@ def write_graph(folder: Path, document: Any, meta: bytes | None = None, **layout
     if meta is not None:
         (folder / "euler.meta").write_bytes(meta)
     return folder / "graph.json"
+
+
+def compress(data: bytes, suffix: str) -> bytes:
+    if suffix == ".zst":
+        return bytes(pa.compress(data, codec="zstd", asbytes=True))
+    return bz2.compress(data) if suffix == ".bz2" else gzip.compress(data)
 
 
 def node(i: int, kind: object = 0, weight: object = 1.0, **features: Any) -> dict[str, Any]:
@@ -69,6 +78,42 @@ def test_sample_graph_has_the_handwritten_schema(tmp_path: Path) -> None:
     } == {(f"_{s % 2}:_{d % 2}:_{d % 2}", s, d) for s, d in euler_graph.PAIRS}
     assert 0 < sum(chunk.nbytes for chunk in [*nodes, *edges]) <= source.total_bytes
     assert np.allclose(nodes[0].features["f3"], [[1.1, 1.2], [3.1, 3.2], [5.1, 5.2]])
+
+
+@pytest.mark.parametrize("edges_first", [False, True])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".zst"])
+def test_compressed_graph_reads_as_its_text_does(
+    tmp_path: Path, suffix: str, edges_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 64)
+    document = euler_graph.as_json()
+    if edges_first:
+        document = {name: document[name] for name in reversed(document)}
+    path = write_graph(tmp_path, document, indent=2)
+    plain = open_source(path)
+    (tmp_path / "packed").mkdir()
+    packed = tmp_path / "packed" / f"graph.json{suffix}"
+    packed.write_bytes(compress(b"\xef\xbb\xbf" + path.read_bytes(), suffix or ".gz"))
+    for source in (open_source(packed), open_source(packed.parent)):
+        assert isinstance(source, EulerSource)
+        assert source.schema == plain.schema
+        assert source.total_rows == plain.total_rows
+        for _ in range(2):
+            rows = repr(read_all(source)).replace(packed.name, path.name)
+            assert rows == repr(read_all(plain))
+        chunks = [chunk for several in read_all(source) for chunk in several]
+        assert 0 < sum(chunk.nbytes for chunk in chunks) <= source.total_bytes
+
+
+def test_damaged_compressed_graph_is_refused(tmp_path: Path) -> None:
+    text = json.dumps({"nodes": [node(i) for i in range(5000)], "edges": []}).encode()
+    packed = tmp_path / "graph.json.gz"
+    packed.write_bytes(compress(text, ".gz")[:-200])
+    with pytest.raises(InvalidRequest, match=r"graph\.json\.gz: the gzip data cannot be read"):
+        open_source(packed)
+    packed.write_bytes(text)
+    with pytest.raises(InvalidRequest, match=r"named \.gz, but does not begin like gzip data"):
+        open_source(packed)
 
 
 def test_meta_file_gives_the_numbers_of_types(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -130,6 +131,18 @@ def test_blocks_give_the_same_graph_as_json_of_2_0(tmp_path: Path) -> None:
         max(len(chunk) for chunk in [*small_chunks.node_chunks(), *small_chunks.edge_chunks()]) <= 4
     )
     assert read_content(small_chunks) == read_content(from_json)
+
+
+def test_compressed_blocks_find_their_meta_file(tmp_path: Path) -> None:
+    path = write_graph(tmp_path, HANDWRITTEN, euler_graph.META)
+    plain = open_source(path)
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    source = open_source(packed)
+    assert source.files == (packed, *plain.files[1:])
+    assert len(source.files) == 2
+    assert source.schema == plain.schema
+    assert read_content(source) == read_content(plain)
 
 
 def test_meta_file_gives_the_number_of_types(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from asterism.formats.compressed_files import COMPRESSION_SUFFIXES, open_text
 from asterism.formats.euler.json_arrays import MAX_ELEMENT, ArrayElement
 from asterism.formats.euler.metadata import EulerMeta
 from asterism.formats.euler.rows import BadRowError
@@ -31,15 +32,14 @@ class EulerBlocks:
     Parameters
     ----------
     path : Path
-        File of blocks. The meta file next to it (``NAME_meta.json``, ``meta.json`` or ``meta``)
-        states the number of types and features.
+        File of blocks, plain or compressed. The meta file next to it (``NAME_meta.json``,
+        ``meta.json`` or ``meta``) states the number of types and features.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        candidates = (
-            path.with_name(name.format(path.stem.removesuffix("_data"))) for name in _METAS
-        )
+        stem = Path(path.stem).stem if path.suffix in COMPRESSION_SUFFIXES else path.stem
+        candidates = (path.with_name(name.format(stem.removesuffix("_data"))) for name in _METAS)
         self.meta_path = next((file for file in candidates if file.is_file()), None)
         self._limits: Mapping[str, int] = (
             {} if self.meta_path is None else _read_meta(self.meta_path)
@@ -97,7 +97,7 @@ class EulerBlocks:
 
     def _blocks(self) -> Iterator[tuple[int, int, Any]]:
         """Yield line, size in bytes and value of each block."""
-        with self._path.open("rb") as file:
+        with open_text(self._path, str(self._path)) as file:
             line = 0
             while text := file.readline(MAX_ELEMENT + 1):
                 line += 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asterism.formats.compressed_files import input_position, open_text
 from asterism.json_objects import parse_constant, unique_object
 from asterism_proto.errors import InvalidRequest
 
@@ -28,7 +29,7 @@ class ArrayPosition:
     """Position of an array's first element, after the bracket."""
 
     offset: int
-    """Offset in bytes."""
+    """Offset in bytes of the text, which is not that of a compressed file."""
     line: int
 
 
@@ -51,11 +52,14 @@ class _TextWindow:
         self.path = path
         self.line = position.line
         self.offset = position.offset
-        self._file = path.open("rb")
-        # A byte order mark is read as text of the first window only.
-        start = 3 if not position.offset and self._file.read(3) == codecs.BOM_UTF8 else 0
-        self._file.seek(position.offset + start)
-        self.offset += start
+        self._file = open_text(path, str(path))
+        self._ahead = b""
+        if position.offset:
+            self._skip(position.offset)
+        elif (head := self._file.read(len(codecs.BOM_UTF8))) == codecs.BOM_UTF8:
+            self.offset += len(head)
+        else:
+            self._ahead = head
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._buffer = ""
         self._cursor = 0
@@ -65,6 +69,14 @@ class _TextWindow:
         """Close the file."""
         self._file.close()
 
+    def _skip(self, size: int) -> None:
+        """Skip the first bytes of the text; those of a compressed file must be read."""
+        if input_position(self._file) is None:
+            self._file.seek(size)
+            return
+        while size and (block := self._file.read(min(size, BLOCK_BYTES))):
+            size -= len(block)
+
     def error(self, problem: str) -> InvalidRequest:
         """Return an error that names the file and the current line."""
         return InvalidRequest(f"{self.path}, line {self.line}: {problem}")
@@ -73,7 +85,7 @@ class _TextWindow:
         """Read more text into the buffer; return False at the end of the file."""
         if self._ended:
             return False
-        block = self._file.read(BLOCK_BYTES)
+        block, self._ahead = self._ahead + self._file.read(BLOCK_BYTES), b""
         self._ended = not block
         try:
             text = self._decode(block, final=self._ended)
@@ -151,7 +163,7 @@ def read_elements(
     Parameters
     ----------
     path : Path
-        JSON file of one object.
+        JSON file of one object, plain or compressed.
     positions : mapping, optional
         Output: the position of each array.
     array, position : optional

@@ -64,6 +64,8 @@ class _Survey:
     triples: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """Triples (relation, source type, destination type), in order of appearance."""
     rows: int = 0
+    nbytes: int = 0
+    """Size of their text, which may be compressed in the file."""
 
 
 class _NodeTypeIndex:
@@ -116,8 +118,8 @@ class EulerSource:
     Parameters
     ----------
     path : Path
-        JSON file. An ``euler.meta`` next to it gives the numbers of types and the dimensions of
-        dense features; for blocks, their meta file does.
+        JSON file, plain or compressed. An ``euler.meta`` next to it gives the numbers of types and
+        the dimensions of dense features; for blocks, their meta file does.
     chunk_rows : int, default 262144
         Largest number of rows per chunk.
     rename : mapping, optional
@@ -146,7 +148,7 @@ class EulerSource:
             self._meta = read_meta(meta_path) if self._meta_path else None
         self._node_index = _NodeTypeIndex()
         survey = self._survey()
-        self._total_rows = survey.rows
+        self._total_rows, self._text_bytes = survey.rows, survey.nbytes
         try:
             self._node_types, self._schema = self._build_schema(survey)
         except InvalidRequest as error:
@@ -164,6 +166,7 @@ class EulerSource:
         edges_first = False
         for element in self._elements.elements():
             survey.rows += element.array in ("nodes", "edges")
+            survey.nbytes += element.nbytes
             if element.array == "nodes":
                 self._note_node(survey, element)
             elif element.array == "edges":
@@ -311,8 +314,8 @@ class EulerSource:
 
     @property
     def total_bytes(self) -> int:
-        """Total input in bytes."""
-        return self._path.stat().st_size
+        """Total input in bytes; of a compressed file, the size of its text."""
+        return max(self._path.stat().st_size, self._text_bytes)
 
     def node_chunks(self) -> Iterator[NodeChunk]:
         """Yield every node; see `GraphSource.node_chunks`."""
