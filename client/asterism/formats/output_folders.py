@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from asterism_proto.errors import InvalidRequest
@@ -17,7 +18,8 @@ def folder_files(folder: Path, label: str) -> list[Path]:
     """Return the data files of a folder, sorted by name.
 
     Files with names that begin with ``_`` or ``.`` hold no rows (markers, metadata, checksums) and
-    are skipped, and so are empty files if the folder has the marker of a finished job.
+    are skipped, and so are empty files if the folder has the marker of a finished job. In a folder
+    that is partitioned, the files are those of its folders ``column=value``, at any depth.
 
     Parameters
     ----------
@@ -32,9 +34,33 @@ def folder_files(folder: Path, label: str) -> list[Path]:
     Raises
     ------
     InvalidRequest
-        The job that writes the folder has not finished, or the folder has folders within it, no
-        files, or files with different suffixes.
+        The job that writes the folder has not finished, or the folder has other folders within it,
+        no files, files with different suffixes, or files in different partition columns.
     """
+    files = list(_files_within(folder, label, is_finished=False))
+    if not files:
+        raise InvalidRequest(f"{label}: expected files with rows, found none")
+    suffixes = sorted({file.suffix for file in files})
+    if len(suffixes) > 1:
+        raise InvalidRequest(
+            f"{label}: expected files of one format, found the suffixes {', '.join(suffixes)}; "
+            "name the files of the table by a pattern"
+        )
+    columns = {
+        ", ".join(part.partition("=")[0] for part in file.relative_to(folder).parts[:-1])
+        for file in files
+    }
+    if len(columns) > 1:
+        found = " and ".join(repr(names) for names in sorted(columns))
+        raise InvalidRequest(
+            f"{label}: expected folders of the same partition columns, found {found}; list the "
+            "folders or files of the type"
+        )
+    return files
+
+
+def _files_within(folder: Path, label: str, *, is_finished: bool) -> Iterator[Path]:
+    """Yield the data files of a folder and of its partitions, sorted by name."""
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:
@@ -44,28 +70,17 @@ def folder_files(folder: Path, label: str) -> list[Path]:
             f"{label}: expected the output of a finished job, found the folder {_TEMPORARY!r}; let "
             "the job finish, or run it again"
         )
-    visible = [entry for entry in entries if not entry.name.startswith(_HIDDEN_PREFIXES)]
-    inner = next((entry for entry in visible if entry.is_dir()), None)
-    if inner is not None and "=" in inner.name:
-        column = inner.name.split("=")[0]
-        raise InvalidRequest(
-            f"{label}: expected files, found the folder {inner.name!r}; files do not have the "
-            f"column {column!r} by which they are partitioned: write them without partitions, or "
-            f"name them by a pattern ({column}=*/*) if you do not need the column"
-        )
-    if inner is not None:
-        raise InvalidRequest(
-            f"{label}: expected files, found the folder {inner.name!r}; list the folders or files "
-            "of the type"
-        )
-    is_finished = any(entry.name == SUCCESS_MARKER for entry in entries)
-    files = [entry for entry in visible if not is_finished or entry.stat().st_size]
-    if not files:
-        raise InvalidRequest(f"{label}: expected files with rows, found none")
-    suffixes = sorted({file.suffix for file in files})
-    if len(suffixes) > 1:
-        raise InvalidRequest(
-            f"{label}: expected files of one format, found the suffixes {', '.join(suffixes)}; "
-            "name the files of the table by a pattern"
-        )
-    return files
+    is_finished = is_finished or any(entry.name == SUCCESS_MARKER for entry in entries)
+    for entry in entries:
+        if entry.name.startswith(_HIDDEN_PREFIXES):
+            continue
+        if not entry.is_dir():
+            if not is_finished or entry.stat().st_size:
+                yield entry
+        elif entry.name.partition("=")[0] and "=" in entry.name:
+            yield from _files_within(entry, f"{label}/{entry.name}", is_finished=is_finished)
+        else:
+            raise InvalidRequest(
+                f"{label}: expected files, found the folder {entry.name!r}; list the folders or "
+                "files of the type"
+            )

@@ -66,6 +66,11 @@ def find_column(label: str, schema: pa.Schema, column: str) -> pa.Field:
     return schema.field(positions[0])
 
 
+def column_names(path: Path, label: str) -> list[str]:
+    """Return the names of the columns of a file."""
+    return list(open_parquet(path, label).schema_arrow.names)
+
+
 class ParquetTable:
     """Parquet files with the same columns.
 

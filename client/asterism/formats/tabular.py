@@ -26,10 +26,12 @@ from asterism.formats.chunks import (
 )
 from asterism.formats.csv_files import CsvTable
 from asterism.formats.edge_arrays import split_edge_arrays
+from asterism.formats.file_names import Files
 from asterism.formats.node_ids import SeenIds, StringIdIndex
 from asterism.formats.npy_files import ArrayFile, NpyFile, NpyTable
 from asterism.formats.npz_files import open_archives
-from asterism.formats.parquet_files import ParquetTable
+from asterism.formats.parquet_files import ParquetTable, column_names
+from asterism.formats.partition_columns import PartitionedTable, partition_values
 from asterism.formats.schema_file import (
     EdgeSpec,
     FeatureSpec,
@@ -62,12 +64,30 @@ def open_table(
     -------
     TableReader
     """
-    if spec.format == "csv":
-        return CsvTable(spec.files[""], spec.csv)
-    if spec.format == "parquet":
-        return ParquetTable(spec.files[""])
+    if spec.format != "numpy":
+        return _open_rows(spec, columns)
     arrays = _open_arrays(spec, columns)
     return NpyTable(arrays if ends is None else split_edge_arrays(arrays, columns, *ends))
+
+
+def _open_rows(spec: TableSpec, columns: Sequence[str]) -> TableReader:
+    """Open CSV or Parquet files; columns in the names of their folders are read if requested."""
+    files, csv = spec.files[""], spec.csv
+    is_csv = spec.format == "csv"
+
+    def open_files(some: Files) -> TableReader:
+        return CsvTable(some, csv) if is_csv else ParquetTable(some)
+
+    folder_columns = {name for _, label in files for name in partition_values(label)}
+    if not folder_columns.intersection(columns):
+        return open_files(files)
+    return PartitionedTable(
+        files,
+        open_files,
+        CsvTable(files, csv).names if is_csv else column_names,
+        dates=not is_csv,
+        nulls=csv.nulls if is_csv else (),
+    )
 
 
 def _open_arrays(spec: TableSpec, columns: Sequence[str]) -> Mapping[str, list[ArrayFile]]:

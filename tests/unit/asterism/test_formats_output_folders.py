@@ -77,14 +77,13 @@ def test_unfinished_job_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_partition_columns_are_refused_by_name(tmp_path: Path) -> None:
+def test_files_beside_partitions_are_refused(tmp_path: Path) -> None:
     out = spark_folder(tmp_path)
     (out / "day=2024-01-01").mkdir()
     (out / "part-00000-4f1c.c000.snappy.parquet").rename(out / "day=2024-01-01/part-0.parquet")
     assert_refused(
         tmp_path,
-        "found the folder 'day=2024-01-01'; files do not have the column 'day' by which they are "
-        r"partitioned: write them without partitions, or name them by a pattern \(day=\*/\*\)",
+        "people.parquet: expected folders of the same partition columns, found '' and 'day'; list",
     )
     assert ids_of(source(tmp_path, "people.parquet/day=*/*.parquet")) == [[1, 2]]
     assert ids_of(source(tmp_path, "people.parquet/day=*")) == [[1, 2]]
