@@ -41,11 +41,11 @@ _BATCH_RECORDS = 1000
 _MODE = 0o600
 _SECRETS = re.compile(
     r"(?P<key>ak_[\w-]{12}_)[\w-]{20,}"
-    r"|(?P<ticket>tk_)[\w-]{20,}"
+    r"|(?P<ticket>tk_|ss_)[\w-]{20,}"
     r"|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
     r"|(?P<bearer>\b[Bb]earer +)[^\s\"\\]+"
 )
-"""Credentials: API keys, tickets, tokens, and what follows ``Bearer``."""
+"""Credentials: API keys, tickets, sessions, tokens, and what follows ``Bearer``."""
 
 RecordCallback = Callable[[bool], None]
 """Function called once for each record: with True when it is written, False if it is lost."""

@@ -151,18 +151,52 @@ class Authenticator:
             token, and the keys of its issuer could not be fetched yet.
         """
         indexed = self._current_index()
-        if len(authorization) > _MAX_CHARS or not authorization.isascii():
-            raise Unauthenticated(
-                "authorization: expected 'Bearer' and a credential of at most "
-                f"{MAX_CREDENTIAL_CHARS} ASCII characters"
-            )
+        _check_form(authorization)
         digest = hashlib.sha256(authorization.encode("ascii")).digest()
         cached = indexed.cache.get(digest)
         if cached is not None and self._clock() < cached.until_s:
             return cached.principal
         verified = self._verify(authorization, indexed)
-        self._keep(indexed, digest, _Cached(verified.principal, verified.expires_s))
-        return verified.principal
+        principal, until_s = _with_grants(verified.principal, indexed), verified.expires_s
+        if principal.kind is PrincipalKind.TOKEN:
+            until_s = min(until_s, self._clock() + _TOKEN_CACHE_S)
+        self._keep(indexed, digest, _Cached(principal, until_s))
+        return principal
+
+    def verify(self, authorization: str) -> VerifiedCredential:
+        """Return the principal of credentials with the roles that they name, and their expiry.
+
+        Parameters
+        ----------
+        authorization : str
+            As in `authenticate`. Nothing is cached.
+
+        Raises
+        ------
+        Unauthenticated, Unavailable
+            As in `authenticate`.
+        """
+        _check_form(authorization)
+        return self._verify(authorization, self._current_index())
+
+    def admit(self, stated: Principal) -> Principal:
+        """Return a principal that `verify` returned before, with its roles of now.
+
+        Raises
+        ------
+        Unauthenticated
+            If it has an API key that is no longer valid.
+        Unavailable
+            If the keys and grants are not known yet.
+        """
+        indexed = self._current_index()
+        if stated.kind is PrincipalKind.API_KEY:
+            indexed.check_received()
+            known = indexed.keys.get(stated.credential_id)
+            if known is None or known.principal != stated.name:
+                raise _unknown_key(stated.credential_id)
+            self._check_valid(known)
+        return _with_grants(stated, indexed)
 
     def _current_index(self) -> _IndexedState:
         indexed, state = self._indexed, self._state()
@@ -213,28 +247,27 @@ class Authenticator:
         known = indexed.keys.get(key.key_id)
         matches = key.matches(_NO_HASH if known is None else known.secret_hash)
         if known is None or not matches:
-            raise Unauthenticated(
-                f"api_key={key.key_id!r}: expected the id and the secret of a key of this cluster; "
-                "ask an administrator for another key"
-            )
+            raise _unknown_key(key.key_id)
+        expires_s = self._check_valid(known)
+        principal = Principal(
+            name=known.principal, kind=PrincipalKind.API_KEY, credential_id=key.key_id
+        )
+        return VerifiedCredential(principal, expires_s)
+
+    def _check_valid(self, known: ApiKey) -> float:
+        """Return when an API key expires; Unauthenticated if it has ended."""
         if known.revoked_ms:
             raise Unauthenticated(
-                f"api_key={key.key_id!r}: revoked at {utc_text(known.revoked_ms / 1e3)}; ask an "
+                f"api_key={known.key_id!r}: revoked at {utc_text(known.revoked_ms / 1e3)}; ask an "
                 "administrator for another key"
             )
         expires_s = known.expires_ms / 1e3 if known.expires_ms else math.inf
         if self._clock() >= expires_s:
             raise Unauthenticated(
-                f"api_key={key.key_id!r}: expired at {utc_text(expires_s)}; ask an administrator "
+                f"api_key={known.key_id!r}: expired at {utc_text(expires_s)}; ask an administrator "
                 "for another key"
             )
-        principal = Principal(
-            name=known.principal,
-            kind=PrincipalKind.API_KEY,
-            roles=indexed.roles_of(known.principal),
-            credential_id=key.key_id,
-        )
-        return VerifiedCredential(principal, expires_s)
+        return expires_s
 
     def _ticket(self, credential: str) -> VerifiedCredential:
         ticket = self._cluster_key.verify(credential)
@@ -260,16 +293,33 @@ class Authenticator:
                 "token_issuer is empty)"
             )
         indexed.check_received()
-        verified = self._tokens.verify(credential)
-        stated = verified.principal
-        principal = Principal(
-            name=stated.name,
-            kind=stated.kind,
-            roles=indexed.roles_of(stated.name, stated.roles),
-            credential_id=stated.credential_id,
-        )
-        return VerifiedCredential(
-            principal, min(verified.expires_s, self._clock() + _TOKEN_CACHE_S)
+        return self._tokens.verify(credential)
+
+
+def _with_grants(stated: Principal, indexed: _IndexedState) -> Principal:
+    """Return a principal with its granted roles, in addition to those that it states."""
+    if stated.kind not in (PrincipalKind.API_KEY, PrincipalKind.TOKEN):
+        return stated
+    return Principal(
+        name=stated.name,
+        kind=stated.kind,
+        roles=indexed.roles_of(stated.name, stated.roles),
+        credential_id=stated.credential_id,
+    )
+
+
+def _unknown_key(key_id: str) -> Unauthenticated:
+    return Unauthenticated(
+        f"api_key={key_id!r}: expected the id and the secret of a key of this cluster; ask an "
+        "administrator for another key"
+    )
+
+
+def _check_form(authorization: str) -> None:
+    if len(authorization) > _MAX_CHARS or not authorization.isascii():
+        raise Unauthenticated(
+            "authorization: expected 'Bearer' and a credential of at most "
+            f"{MAX_CREDENTIAL_CHARS} ASCII characters"
         )
 
 

@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from asterism_access import sessions
 from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
+from asterism_access.sessions import Session, VerifiedSession
 from asterism_access.tickets import Ticket, TicketKind, new_ticket_id, sign, verify
 from asterism_io.certificates import ReloadedFiles
 from asterism_proto.errors import InvalidRequest
@@ -95,6 +97,26 @@ class ClusterKey:
             If the text is not a ticket, none of the keys signed it, or it has expired.
         """
         return verify(ticket, self._files.current()[0], self._clock())
+
+    def sign_session(self, session: Session) -> str:
+        """Return a session as a browser keeps it.
+
+        Raises
+        ------
+        InvalidRequest
+            If its credential names too many roles.
+        """
+        return sessions.sign(session, self._files.current()[0][0])
+
+    def verify_session(self, text: str) -> VerifiedSession:
+        """Return the content of a session.
+
+        Raises
+        ------
+        Unauthenticated
+            If the text is not a session, none of the keys signed it, or it has expired.
+        """
+        return sessions.verify(text, self._files.current()[0], self._clock())
 
     def daemon_ticket(self, role: str) -> str:
         """Return a ticket of this daemon, valid for at least four minutes.

@@ -22,6 +22,8 @@ class PrincipalKind(Enum):
     TICKET = "ticket"
     """A ticket that a graphd issued for calls to storageds."""
     CERTIFICATE = "certificate"
+    ANONYMOUS = "anonymous"
+    """A caller that is not authenticated, such as before a sign-in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,3 +69,6 @@ class Principal:
 
 LOCAL = Principal(name="local", kind=PrincipalKind.LOCAL)
 """Principal of calls within a process, and of every call without access control."""
+
+ANONYMOUS = Principal(name="", kind=PrincipalKind.ANONYMOUS)
+"""Principal of a caller that is not authenticated. It has no roles."""

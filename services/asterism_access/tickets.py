@@ -6,7 +6,6 @@ second ``_``, both in base64url without padding.
 
 from __future__ import annotations
 
-import base64
 import hmac
 import json
 import math
@@ -17,6 +16,9 @@ from enum import Enum
 
 from asterism_access.credentials import is_principal_name, utc_text
 from asterism_access.roles import Role
+from asterism_access.signatures import SIGNATURE_CHARS as _SIGNATURE_CHARS
+from asterism_access.signatures import base64_content, base64_text
+from asterism_access.signatures import signature as _signature
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 PREFIX = "tk_"
@@ -24,7 +26,6 @@ MAX_TICKET_CHARS = 6 * 1024
 """Characters of the longest ticket; gRPC refuses metadata of more than 8 KiB."""
 SKEW_S = 30.0
 """Seconds by which the clocks of two daemons may differ."""
-_SIGNATURE_CHARS = 43
 _FIELDS = frozenset({"name", "kind", "roles", "roles_by_id", "exp", "id"})
 
 
@@ -79,7 +80,7 @@ def sign(ticket: Ticket, key: bytes) -> str:
         "exp": ticket.expires_s,
         "id": ticket.ticket_id,
     }
-    signed = PREFIX + _base64(json.dumps(payload, separators=(",", ":")).encode("ascii"))
+    signed = PREFIX + base64_text(json.dumps(payload, separators=(",", ":")).encode("ascii"))
     text = f"{signed}_{_signature(signed, key)}"
     if len(text) > MAX_TICKET_CHARS:
         raise InvalidRequest(
@@ -132,18 +133,10 @@ def verify(text: str, keys: Sequence[bytes], now_s: float) -> Ticket:
     return ticket
 
 
-def _signature(signed: str, key: bytes) -> str:
-    return _base64(hmac.digest(key, signed.encode("ascii"), "sha256"))
-
-
-def _base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode("ascii")
-
-
 def _parse(payload: str) -> Ticket:
     """Return the content of a payload with a valid signature; another release may have made it."""
     try:
-        data = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        data = json.loads(base64_content(payload))
         if set(data) != _FIELDS or not math.isfinite(data["exp"]):
             raise ValueError(sorted(data))
         return Ticket(
