@@ -38,6 +38,16 @@ class AccessControl:
         Parameters
         ----------
         state : callable
+            As in `authenticator`.
+        """
+        return self.authenticator(state).authenticate
+
+    def authenticator(self, state: Callable[[], metad_pb.AccessState]) -> Authenticator:
+        """Return the authenticator of the callers of this daemon.
+
+        Parameters
+        ----------
+        state : callable
             Returns the API keys and grants that the daemon knows; the same object until they
             change, and None before it has received any.
         """
@@ -46,4 +56,4 @@ class AccessControl:
             self._tokens,
             state,
             accepts_client_tickets=self._role == "storaged",
-        ).authenticate
+        )

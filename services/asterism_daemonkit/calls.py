@@ -26,6 +26,10 @@ _excluded_s: Callable[[], float] = float
 """Function that returns the seconds, so far, that do not count towards deadlines."""
 
 
+_request_principal: ContextVar[Principal] = ContextVar("request_principal", default=LOCAL)
+_request_peer: ContextVar[Callable[[], str]] = ContextVar("request_peer", default=str)
+
+
 def exclude_from_deadlines(seconds: Callable[[], float]) -> None:
     """Do not count some time of this process towards the deadlines of calls.
 
@@ -54,8 +58,10 @@ class CallContext:
     """Excluded seconds when the call started; see `exclude_from_deadlines`."""
     principal: Principal = LOCAL
     """Caller, as the server authenticated it. Calls within the process are `LOCAL`."""
-    peer: Callable[[], str] = field(default=lambda: "")
-    """Function that returns the address of the caller; empty for calls within the process."""
+    peer: Callable[[], str] = field(default_factory=lambda: _request_peer.get())
+    """Function that returns the address of the caller; empty for calls within the process.
+
+    Default: the caller of the HTTP request that this code serves."""
 
     @classmethod
     def with_timeout(cls, seconds: float, principal: Principal = LOCAL) -> CallContext:
@@ -114,22 +120,32 @@ def waiting() -> Iterator[None]:
         _thread.turn = turn
 
 
-_request_principal: ContextVar[Principal] = ContextVar("request_principal", default=LOCAL)
-
-
 def current_principal() -> Principal:
     """Return the caller of the HTTP request that this code serves; `LOCAL` outside of one."""
     return _request_principal.get()
 
 
+def current_peer() -> str:
+    """Return the address of the caller of the HTTP request that this code serves, or empty."""
+    return _request_peer.get()()
+
+
 @contextmanager
-def serving(principal: Principal) -> Iterator[None]:
-    """Serve an HTTP request of a principal; threads that its route starts see it too."""
-    token = _request_principal.set(principal)
+def serving(principal: Principal, peer: Callable[[], str] = str) -> Iterator[None]:
+    """Serve an HTTP request of a principal; threads that its route starts see it too.
+
+    Parameters
+    ----------
+    principal : Principal
+    peer : callable
+        Returns the address of the caller.
+    """
+    principal_token, peer_token = _request_principal.set(principal), _request_peer.set(peer)
     try:
         yield
     finally:
-        _request_principal.reset(token)
+        _request_peer.reset(peer_token)
+        _request_principal.reset(principal_token)
 
 
 def _local_principal() -> Principal:

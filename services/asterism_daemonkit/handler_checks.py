@@ -49,7 +49,8 @@ class HandlerChecks:
         state: Callable[[], metad_pb.AccessState | None],
         space_name: Callable[[int], str],
     ) -> None:
-        self._audit_log: AuditLog | None = None
+        self.audit_log: AuditLog | None = None
+        """Audit log; None without one."""
         self._layers: list[Callable[[Method, Handler], Handler]] = []
         """From the inside to the outside."""
         self.share_of: ShareSource = equal_share
@@ -61,9 +62,9 @@ class HandlerChecks:
             table = LimitTable(state, on_refusal=access_metrics.count_quota_exceeded)
             self.share_of = table.share
             self._layers += [LimitLayer(table, space_name).wrap, guard.wrap]
-        self._audit_log = settings.open_audit_log(access_metrics.count_audit_record)
-        if self._audit_log is not None:
-            self._layers.append(AuditLayer(self._audit_log, space_name).wrap)
+        self.audit_log = settings.open_audit_log(access_metrics.count_audit_record)
+        if self.audit_log is not None:
+            self._layers.append(AuditLayer(self.audit_log, space_name).wrap)
 
     def wrap_all(
         self, methods: Mapping[str, Method], handlers: Mapping[str, Handler]
@@ -78,5 +79,5 @@ class HandlerChecks:
 
     def close(self) -> None:
         """Write the last records of the audit log."""
-        if self._audit_log is not None:
-            self._audit_log.close()
+        if self.audit_log is not None:
+            self.audit_log.close()

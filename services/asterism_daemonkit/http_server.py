@@ -20,9 +20,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from asterism_access.principals import LOCAL, Principal
+from asterism_access.browser_sessions import ActiveSession
+from asterism_access.principals import ANONYMOUS, LOCAL, Principal
 from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.browser_requests import SignIn, csrf_fault, sign_in_redirect
 from asterism_daemonkit.calls import current_principal, serving
 from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.grpc_server import Authenticate
@@ -32,7 +34,7 @@ from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tls import DaemonTls
 from asterism_model import unicode_text
-from asterism_proto.errors import AsterismError, InvalidRequest
+from asterism_proto.errors import AsterismError, InvalidRequest, Unauthenticated
 
 MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
@@ -48,8 +50,6 @@ WITHHELD_REASONS = "administrators of the cluster find the reasons in /status"
 """Text in the place of reasons, which may contain names of spaces and folders."""
 API_PREFIX = "/api/v1"
 """Prefix of the routes that count as calls. Pages and probes poll theirs."""
-SessionOf = Callable[[Request], str | None]
-"""Function that returns the credential of a browser's session; None without one."""
 
 
 def _cross_origin_fault(request: Request) -> str:
@@ -88,22 +88,51 @@ def _media_type_fault(request: Request) -> str:
     )
 
 
-async def _principal(
-    request: Request, authenticate: Authenticate | None, session_of: SessionOf
-) -> Principal:
-    """Return the caller of a request; Unauthenticated if its credentials are not accepted."""
-    if authenticate is None or request.url.path in _PROBE_PATHS:
-        return LOCAL
+async def _caller(
+    request: Request, authenticate: Authenticate | None, sign_in: SignIn | None
+) -> tuple[Principal, ActiveSession | None]:
+    """Return the caller of a request, and its session if it has no other credentials.
+
+    Raises
+    ------
+    Unauthenticated
+        If the credentials or the session are missing or not accepted.
+    """
+    path = _path(request)
+    if authenticate is None or path in _PROBE_PATHS:
+        return LOCAL, None
     authorization = request.headers.get("authorization", "")
-    if not authorization and (credential := session_of(request)):
-        authorization = f"Bearer {credential}"
-    return await run_in_threadpool(authenticate, authorization)  # it may fetch an issuer's keys
+    if sign_in is not None:
+        if path in sign_in.open_paths:
+            return ANONYMOUS, None
+        if not authorization and (session := sign_in.session_of(request)) is not None:
+            return session.principal, session
+    # In a thread, because it may fetch an issuer's keys.
+    return await run_in_threadpool(authenticate, authorization), None
 
 
-def _unauthenticated(request: Request, error: AsterismError) -> Response:
+def _unauthenticated(request: Request, error: AsterismError, sign_in: SignIn | None) -> Response:
+    if sign_in is not None and isinstance(error, Unauthenticated):
+        redirect = sign_in_redirect(request, sign_in.page)
+        if redirect is not None:
+            return redirect
     response = handle_error(request, error)
     response.headers["www-authenticate"] = "Bearer"
     return response
+
+
+def _path(request: Request) -> str:
+    """Return the path that routes are found by; that of `Request.url` depends on ``Host`` too."""
+    path: str = request.scope["path"]
+    return path
+
+
+def _peer(request: Request) -> str:
+    """Return the address of a caller in the form of gRPC, such as ``ipv4:10.0.0.7:51234``."""
+    if request.client is None:
+        return ""
+    host, port = request.client
+    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
 
 def _surrogate_fault(body: bytes) -> str:
@@ -129,7 +158,7 @@ def create_app(
     allowed_hosts: AllowedHosts,
     routers: Sequence[APIRouter] = (),
     authenticate: Authenticate | None = None,
-    session_of: SessionOf = lambda _: None,
+    sign_in: SignIn | None = None,
 ) -> FastAPI:
     """Return the HTTP application of a daemon.
 
@@ -161,7 +190,7 @@ def create_app(
                 413,
             )
         host = request.headers.get("host", "")
-        if request.url.path not in _PROBE_PATHS and not allowed_hosts.allows(host):
+        if _path(request) not in _PROBE_PATHS and not allowed_hosts.allows(host):
             return error_response(
                 "InvalidRequest",
                 (
@@ -171,12 +200,14 @@ def create_app(
                 403,
             )
         try:
-            principal = await _principal(request, authenticate, session_of)
+            principal, session = await _caller(request, authenticate, sign_in)
         except AsterismError as error:
-            return _unauthenticated(request, error)
+            return _unauthenticated(request, error, sign_in)
         if request.method not in _SAFE_METHODS:
             if fault := _cross_origin_fault(request):
                 return error_response("InvalidRequest", fault, 403)
+            if session is not None and (fault := csrf_fault(request, session)):
+                return error_response("Forbidden", fault, 403)
             if int(length) and (fault := _media_type_fault(request)):
                 return error_response("InvalidRequest", fault, 415)
         if int(length):
@@ -188,11 +219,11 @@ def create_app(
                 return error_response("InvalidRequest", fault, 422)
         started_at = time.monotonic()
         try:
-            with serving(principal):
+            with serving(principal, lambda: _peer(request)):
                 response = await proceed(request)
         except Exception as error:  # logged once, here: uvicorn would log the error again
             response = handle_error(request, error)
-        if request.url.path.startswith(API_PREFIX) and (route := request.scope.get("route")):
+        if _path(request).startswith(API_PREFIX) and (route := request.scope.get("route")):
             code = "OK" if response.status_code < 400 else str(response.status_code)
             path = API_PREFIX + route.path.removeprefix(API_PREFIX)
             metrics.count_call(f"{request.method} {path}", code, time.monotonic() - started_at)
@@ -373,9 +404,9 @@ class HttpServer:
     authenticate : callable, optional
         Returns the principal of an authorization text, or raises Unauthenticated. Only the probes
         ``/healthz /readyz /metrics`` need no principal. Default: every caller is `LOCAL`.
-    session_of : callable, optional
-        Returns the credential of a browser's session, for requests without the header
-        ``Authorization``. Default: there are no sessions.
+    sign_in : SignIn, optional
+        Sessions of browsers, for requests without the header ``Authorization``. Default: there are
+        none.
     limits : ConnectionLimits
         Limits of the port's connections.
     """
@@ -393,7 +424,7 @@ class HttpServer:
         routers: Sequence[APIRouter] = (),
         tls: DaemonTls | None = None,
         authenticate: Authenticate | None = None,
-        session_of: SessionOf = lambda _: None,
+        sign_in: SignIn | None = None,
         limits: ConnectionLimits = DEFAULT_LIMITS,
     ) -> None:
         self._address = address
@@ -406,7 +437,7 @@ class HttpServer:
             allowed_hosts=allowed_hosts,
             routers=routers,
             authenticate=authenticate,
-            session_of=session_of,
+            sign_in=sign_in,
         )
         self._log_filter = _InvalidRequestFilter()
         self._connections = HttpConnections(limits)
@@ -418,6 +449,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             date_header=False,
+            proxy_headers=False,  # callers could state any address
             lifespan="off",
             timeout_graceful_shutdown=2,
         )

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from numpy.typing import ArrayLike
 
+from asterism.calls.excluded_edges import EdgeExclusion
 from asterism.calls.metapaths import Metapath
 from asterism.calls.string_ids import NodeTypes
 from asterism.client_state import Session
@@ -174,6 +175,7 @@ class GraphProtocol(Protocol):
         direction: str = "out",
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
         edge_ids: bool = True,
         version: int | None = None,
     ) -> RaggedNeighbors:

@@ -45,7 +45,7 @@ class Cluster:
         self.file = folder / "cluster.key"
         self.write_keys(b"k")
         self.cluster_key = ClusterKey(str(self.file), self.clock)
-        self.state = state_of()
+        self.state: AccessState | None = state_of()
         self.sessions, self.others = self.new_daemon(), self.new_daemon()
 
     def new_daemon(self) -> BrowserSessions:

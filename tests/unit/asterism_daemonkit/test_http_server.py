@@ -12,14 +12,16 @@ from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import APIRouter, Body, FastAPI, Query
+from fastapi import APIRouter, Body, FastAPI, Query, Request
 from tests.kit.waiting import HANG_S
 
+from asterism_access.browser_sessions import ActiveSession
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
-from asterism_daemonkit.calls import current_principal
+from asterism_daemonkit.browser_requests import SignIn
+from asterism_daemonkit.calls import CallContext, current_peer, current_principal
 from asterism_daemonkit.http_models import HttpModel
 from asterism_daemonkit.http_server import WITHHELD_REASONS, HttpServer, create_app
 from asterism_daemonkit.metrics import Metrics
@@ -276,6 +278,11 @@ def _caller_router() -> APIRouter:
         """Return the name of the caller."""
         return current_principal().name
 
+    @api.get("/peer")
+    def get_peer() -> list[str]:
+        """Return the address of the caller, and as a call has it."""
+        return [current_peer(), CallContext.with_timeout(1).peer()]
+
     return api
 
 
@@ -285,6 +292,14 @@ def _authenticate(authorization: str) -> Principal:
     name = authorization.removeprefix("Bearer ak_")
     roles = {EVERY_SPACE: Role.ADMIN} if name == "root" else {}
     return Principal(name=name, kind=PrincipalKind.API_KEY, roles=roles)
+
+
+def _session_of(request: Request) -> ActiveSession | None:
+    text = request.cookies.get("session")
+    if text is None:
+        return None
+    principal = _authenticate(f"Bearer {text}")
+    return ActiveSession(principal=principal, text=text, csrf_token="t", expires_s=0)
 
 
 def _guarded_app(*missing: str) -> FastAPI:
@@ -297,7 +312,7 @@ def _guarded_app(*missing: str) -> FastAPI:
         allowed_hosts=AllowedHosts(),
         routers=[_caller_router()],
         authenticate=_authenticate,
-        session_of=lambda request: request.cookies.get("session"),
+        sign_in=SignIn(page="/ui/sign-in", open_paths=frozenset(), session_of=_session_of),
     )
 
 
@@ -356,3 +371,26 @@ def test_reasons_are_withheld_from_callers_without_rights() -> None:
     assert send(app, "GET", "/status", headers=alice).json()["missing"] == [WITHHELD_REASONS]
     assert send(app, "GET", "/status", headers=root).json()["missing"] == [secret]
     assert send(_guarded_app(), "GET", "/status", headers=alice).json()["missing"] == []
+
+
+def test_calls_of_a_request_have_the_address_of_its_caller() -> None:
+    server = HttpServer(
+        address="127.0.0.1:0",
+        daemon="toy",
+        status=dict,
+        ready=list,
+        flags={},
+        metrics=Metrics("toy"),
+        allowed_hosts=AllowedHosts(),
+        routers=[_caller_router()],
+    )
+    port = server.start()
+    try:
+        with httpx.Client(timeout=HANG_S) as client:
+            stated = {"x-forwarded-for": "6.6.6.6", "forwarded": "for=6.6.6.6"}
+            peers = client.get(f"http://127.0.0.1:{port}/peer", headers=stated).json()
+    finally:
+        server.stop()
+    assert len(set(peers)) == 1
+    assert re.fullmatch(r"ipv4:127\.0\.0\.1:\d+", peers[0])
+    assert (current_peer(), CallContext.with_timeout(1).peer()) == ("", "")
