@@ -42,7 +42,7 @@ class AccessControl:
         """
         return self.authenticator(state).authenticate
 
-    def authenticator(self, state: Callable[[], metad_pb.AccessState]) -> Authenticator:
+    def authenticator(self, state: Callable[[], metad_pb.AccessState | None]) -> Authenticator:
         """Return the authenticator of the callers of this daemon.
 
         Parameters

@@ -285,6 +285,7 @@ class Standalone:
             ],
             tls=tls,
             authenticate=self._graphd.authenticate,
+            sign_in=self._pages.sign_in,
         )
         endpoints = Endpoints(
             address=address,

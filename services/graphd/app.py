@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from asterism_access.browser_sessions import BrowserSessions
 from asterism_access.cluster_key import CLIENT_TICKET_S
 from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_access.roles import Role
@@ -144,7 +145,8 @@ class Graphd:
         self.access = FollowedAccess()
         self._lookups = SpaceLookups(metad, self._wait_for_space)
         self._guard: AccessGuard | None = None
-        self._authenticate = None
+        self._sessions: BrowserSessions | None = None
+        self._authenticate: Authenticate | None = None
         if access_control is not None:
             self._guard = AccessGuard(
                 space_name=self._space_name,
@@ -152,7 +154,11 @@ class Graphd:
                 space_of_job=self._lookups.space_of_job,
                 space_of_pin=self._lookups.space_of_pin,
             )
-            self._authenticate = access_control.authenticate(self.access.state)
+            authenticator = access_control.authenticator(self.access.state)
+            self._authenticate = authenticator.authenticate
+            self._sessions = BrowserSessions(
+                access_control.cluster_key, authenticator, valid_s=settings.session_s
+            )
         self._checks = checks = HandlerChecks(
             settings,
             metrics=self.metrics,
@@ -257,6 +263,7 @@ class Graphd:
             tls=self._tls,
             authenticate=self._authenticate,
             limits=limits,
+            sign_in=self._pages.sign_in,
         )
         self.http_port = self._http.start()
         self._pages.start()
@@ -293,6 +300,7 @@ class Graphd:
     ) -> Pages:
         """Return the web pages, for the HTTP port of this daemon or of its host process."""
         from graphd.pages.service import Pages
+        from graphd.pages.sign_in import PageSignIn
 
         return Pages(
             daemon=daemon,
@@ -306,6 +314,12 @@ class Graphd:
             if self._guard is None
             else LocalTransport(self.catalog_handlers, current_principal),
             may_read_logs=lambda: current_principal().is_cluster_admin,
+            sign_in=None
+            if self._sessions is None
+            else PageSignIn(self._sessions, self._checks.audit_log),
+            access=None
+            if self._guard is None
+            else LocalTransport(self.access_handlers, current_principal),
         )
 
     def stop(self) -> None:

@@ -30,3 +30,5 @@ class GraphdSettings(RequestLimits, AuditSettings, DaemonSettings):
     """Seconds that a request waits for storageds to serve a version published moments ago.
     After that it fails with Unavailable.
     """
+    session_s: int = Field(default=28800, ge=60, le=604800)
+    """Seconds after which a sign-in on the web pages ends. With access control only."""

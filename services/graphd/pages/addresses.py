@@ -21,10 +21,14 @@ class PageAddresses:
     script : str
         Text of `app.js`, which lists the routes.
     page_data : PageData
+    without : sequence of str
+        Routes that this server does not have.
     """
 
-    def __init__(self, script: str, page_data: PageData) -> None:
-        self._routes = [route.split("/") for route in _ROUTE.findall(script)]
+    def __init__(self, script: str, page_data: PageData, without: Sequence[str] = ()) -> None:
+        self._routes = [
+            route.split("/") for route in _ROUTE.findall(script) if route not in without
+        ]
         self._page_data = page_data
 
     def exists(self, path: str) -> bool:

@@ -11,7 +11,7 @@ from importlib import resources
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from asterism_daemonkit.static_files import read_folder
+from asterism_daemonkit.static_files import read_folder, static_file
 from asterism_proto.errors import NotFound
 
 CONTENT_SECURITY_POLICY = (
@@ -24,9 +24,12 @@ CONTENT_SECURITY_POLICY = (
 A browser may only fetch from the page's own origin, runs no inline script, and turns no text into
 markup.
 """
+_ROOT = b'<html lang="en">'
+_ROOT_WITH_SIGN_IN = b'<html lang="en" data-sign-in>'
+"""Root element of the page where people sign in; `session.js` looks at it."""
 
 
-def router(page_exists: Callable[[str], bool]) -> APIRouter:
+def router(page_exists: Callable[[str], bool], *, sign_in_page: str = "") -> APIRouter:
     """Return the router of ``/``, of the page, and of its files under ``/ui/static``.
 
     The page is served at every address below ``/ui``.
@@ -36,8 +39,13 @@ def router(page_exists: Callable[[str], bool]) -> APIRouter:
     page_exists : callable
         Returns whether a path has a page. If it has none, the status is 404, and the page
         explains what is missing.
+    sign_in_page : str
+        Path of the sign-in page. Empty: there is none, and the pages ask for no session.
     """
     files = read_folder(resources.files("graphd.pages") / "static")
+    index = files["index.html"]
+    if sign_in_page:
+        index = static_file(index.body.replace(_ROOT, _ROOT_WITH_SIGN_IN, 1), "text/html")
     api = APIRouter(include_in_schema=False)
 
     @api.get("/")
@@ -51,6 +59,12 @@ def router(page_exists: Callable[[str], bool]) -> APIRouter:
             raise NotFound(f"path=/ui/static/{name}: expected a file of the pages")
         return file.response(request, CONTENT_SECURITY_POLICY)
 
+    if sign_in_page:
+
+        @api.get(sign_in_page)
+        def get_sign_in_page(request: Request) -> Response:
+            return files["sign-in.html"].response(request, CONTENT_SECURITY_POLICY)
+
     @api.get("/ui")
     @api.get("/ui/{address:path}")
     def get_page(request: Request, address: str = "") -> Response:
@@ -58,10 +72,9 @@ def router(page_exists: Callable[[str], bool]) -> APIRouter:
             raise NotFound(
                 f"path=/ui/{address}: expected a route of the pages; /openapi.json lists them"
             )
-        page = files["index.html"]
         if not page_exists(f"/ui/{address}"):
-            return page.response(request, CONTENT_SECURITY_POLICY, status_code=404)
-        return page.response(request, CONTENT_SECURITY_POLICY)
+            return index.response(request, CONTENT_SECURITY_POLICY, status_code=404)
+        return index.response(request, CONTENT_SECURITY_POLICY)
 
     return api
 

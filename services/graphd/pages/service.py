@@ -9,11 +9,16 @@ from fastapi import APIRouter
 from asterism_daemonkit.calls import Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.transport import Transport
+from graphd.pages import access as access_routes
 from graphd.pages import files, routes
 from graphd.pages.addresses import PageAddresses
 from graphd.pages.data import PageData, ReadHistogram
 from graphd.pages.nodes import NodeReader
 from graphd.pages.rates import INTERVAL_S, RateMonitor
+from graphd.pages.sign_in import PageSignIn
+
+ACCESS_PAGE = "/ui/access"
+"""Path of the page of access control."""
 
 
 class Pages:
@@ -40,6 +45,11 @@ class Pages:
         they go to metad with those of this process.
     may_read_logs : callable, optional
         Returns whether the caller of a route may read the logs of daemons. Default: every caller.
+    sign_in : PageSignIn, optional
+        Sign-in of people. Default: there is none.
+    access : Transport, optional
+        Carries calls of the Access service with the rights of the caller of a route. Default:
+        there is no page of access control.
     interval_s : float
         Seconds between two measurements.
     """
@@ -56,18 +66,27 @@ class Pages:
         missing: Callable[[], list[str]],
         catalog: Transport | None = None,
         may_read_logs: Callable[[], bool] = lambda: True,
+        sign_in: PageSignIn | None = None,
+        access: Transport | None = None,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._rates = RateMonitor(metrics, interval_s)
         page_data = PageData(
             metad, read_histogram, storaged, catalog=catalog, may_read_logs=may_read_logs
         )
-        addresses = PageAddresses(files.app_script(), page_data)
+        without = () if access is not None else (ACCESS_PAGE,)
+        addresses = PageAddresses(files.app_script(), page_data, without=without)
+        self.sign_in = None if sign_in is None else sign_in.sign_in
+        """What the HTTP server needs to know of the sign-in; None if there is none."""
         self.routers: list[APIRouter] = [
             routes.router(
                 page_data, self._rates, NodeReader(handlers), daemon=daemon, missing=missing
             ),
-            files.router(addresses.exists),
+            *([] if access is None else [access_routes.router(access)]),
+            *([] if sign_in is None else [sign_in.router]),
+            files.router(
+                addresses.exists, sign_in_page="" if sign_in is None else sign_in.sign_in.page
+            ),
         ]
         """Routes of data, then those of the page, which serves all other paths below ``/ui``."""
 

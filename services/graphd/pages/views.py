@@ -567,3 +567,117 @@ class NodeTypesView(PageModel):
     """Current version; 0 if there is none yet."""
     examples: list[str]
     """Ids of some nodes of the type."""
+
+
+RoleName = Literal["reader", "writer", "builder", "admin"]
+
+
+class SessionView(PageModel):
+    """Caller of the pages."""
+
+    principal: str
+    kind: str
+    """Kind of its credential, such as api_key."""
+    credential_id: str
+    """Public part of its credential."""
+    is_cluster_admin: bool
+    role_everywhere: str
+    """Role in every space; empty if it has none."""
+    roles: dict[str, str]
+    """Roles by space, without that in every space."""
+    csrf_token: str
+    """Value of the header x-csrf-token of changes; empty for callers without a session."""
+    expires_ms: int
+    """End of the session; 0 without one."""
+
+
+class PrincipalRow(PageModel):
+    """Principal that has an API key, a role or limits."""
+
+    name: str
+    valid_keys: int
+    role_everywhere: str
+    """Role in every space; empty if it has none."""
+    spaces: int
+    """Spaces in which it has a role of its own."""
+
+
+class ApiKeyRow(PageModel):
+    """API key, without its secret."""
+
+    key_id: str
+    principal: str
+    description: str
+    created_ms: int
+    expires_ms: int
+    """0: it never expires."""
+    revoked_ms: int
+    """0: it is not revoked."""
+
+
+class GrantRow(PageModel):
+    """Role of a principal in a space; the space * is every space."""
+
+    principal: str
+    space: str
+    role: str
+
+
+class LimitsRow(PageModel):
+    """Limits of a principal in a space, without those that are off."""
+
+    principal: str
+    space: str
+    limits: dict[str, float]
+
+
+class AccessView(PageModel):
+    """Who may do what, as far as the caller may see it."""
+
+    is_cluster_admin: bool
+    """Whether the caller sees everything; others see roles and limits of their spaces."""
+    principals: list[PrincipalRow]
+    keys: list[ApiKeyRow]
+    grants: list[GrantRow]
+    limits: list[LimitsRow]
+    total: int
+    """Rows of the longest list, before it was shortened."""
+
+
+class NewGrant(PageModel):
+    """Role to grant."""
+
+    principal: str = Field(max_length=256)
+    space: str = Field(max_length=256)
+    role: RoleName
+
+
+class GrantName(PageModel):
+    """Role to revoke."""
+
+    principal: str = Field(max_length=256)
+    space: str = Field(max_length=256)
+
+
+class RevokedGrant(PageModel):
+    """Revoked role."""
+
+    notice: str
+    """What to do if no administrator is left; empty otherwise."""
+
+
+class NewApiKey(PageModel):
+    """API key to create."""
+
+    principal: str = Field(max_length=256)
+    description: str = Field(default="", max_length=256)
+    expires_days: float = Field(default=0, ge=0, le=36500)
+    """Days from now until it expires; 0: never."""
+
+
+class CreatedApiKey(PageModel):
+    """Created API key; no other reply has its secret."""
+
+    key: ApiKeyRow
+    secret: str
+    """Whole key, as clients send it."""

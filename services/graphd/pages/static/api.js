@@ -1,6 +1,16 @@
 // Requests to the server, and the text shown when one fails.
 
 const TIMEOUT_MS = 20_000;
+const SIGN_IN = "/ui/sign-in";
+
+/** Whether people sign in on these pages: the server says so in the page. */
+export const signsIn = document.documentElement.hasAttribute("data-sign-in");
+let token = "";
+
+/** Send the token of the session with each change from now on. */
+export function useToken(text) {
+  token = text;
+}
 
 /** An error reply of the server. */
 export class Problem extends Error {
@@ -34,6 +44,7 @@ async function ask(path, options, timeoutMs = TIMEOUT_MS) {
   } catch (error) {
     if (signal?.aborted) throw error;
   }
+  if (reply.status === 401 && signsIn) location.assign(`${SIGN_IN}?next=${encodeURIComponent(location.pathname + location.search)}`);
   if (!reply.ok) throw new Problem(reply.status, body);
   return body;
 }
@@ -50,7 +61,7 @@ export function get(path, query = {}, signal = undefined, timeoutMs = undefined)
 
 /** Request an action. The JSON content type lets the server reject forms that other sites post. */
 export const post = (path, body = {}, signal = undefined, timeoutMs = undefined) =>
-  ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal }, timeoutMs);
+  ask(path, { method: "POST", headers: { "content-type": "application/json", ...(token && { "x-csrf-token": token }) }, body: JSON.stringify(body), signal }, timeoutMs);
 
 const ADVICE = {
   NotReady: "Try again in a moment.",

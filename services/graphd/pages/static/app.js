@@ -4,6 +4,8 @@ import { Problem, Unreachable, describeError } from "./api.js";
 import { h, patch } from "./dom.js";
 import { mark } from "./parts.js";
 import { Poll } from "./poll.js";
+import { ensure } from "./session.js";
+import * as access from "./views/access.js";
 import * as host from "./views/hosts.js";
 import * as job from "./views/job.js";
 import * as jobs from "./views/jobs.js";
@@ -34,6 +36,7 @@ const ROUTES = [
   ["/ui/logs", logs],
   ["/ui/rates", rates],
   ["/ui/query", query],
+  ["/ui/access", access],
 ];
 const missing = {
   nav: "",
@@ -106,6 +109,7 @@ class Shown {
 
   async load(signal) {
     this.context.signal = signal;
+    if (await ensure(signal)) highlight(this.view);
     const data = await this.view.load(this.context);
     if (signal.aborted) return false;
     if (!banner.hidden) announce("The server is responding again.");
@@ -156,13 +160,18 @@ class Shown {
   }
 }
 
-/** Show the page of the current address. It may be the present page with other query parameters. */
-async function show({ focus }) {
-  const [view, params] = matched(location.pathname);
+/** Highlight the menu entry of a view. */
+function highlight(view) {
   for (const link of document.querySelectorAll("#nav a")) {
     if (link.getAttribute("href") === view.nav) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+}
+
+/** Show the page of the current address. It may be the present page with other query parameters. */
+async function show({ focus }) {
+  const [view, params] = matched(location.pathname);
+  highlight(view);
   if (shown?.view === view && shown.path === location.pathname) {
     await shown.turn();
     if (document.activeElement === document.body) main.querySelector(".scroll")?.focus();

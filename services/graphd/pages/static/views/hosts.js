@@ -4,6 +4,7 @@ import { get } from "../api.js";
 import { h } from "../dom.js";
 import { ago, bytes, count, rate, seconds } from "../format.js";
 import { field, pager, presence, select, table } from "../parts.js";
+import { isClusterAdmin } from "../session.js";
 
 const LIMIT = 50;
 const MOST_SPACES = 6;
@@ -53,7 +54,7 @@ export function render(data, { query }) {
           sort: "address",
           cell: (host) => [
             h("span", { title: `uuid ${host.uuid}` }, inProcess(host) ? "in this process" : host.address),
-            h("span", { class: "under" }, host.role, host.role === "storaged" && !inProcess(host) && [" · ", h("a", { href: `/ui/logs?daemon=${host.uuid}`, "aria-label": `log of ${host.address}` }, "log")]),
+            h("span", { class: "under" }, host.role, host.role === "storaged" && !inProcess(host) && isClusterAdmin() && [" · ", h("a", { href: `/ui/logs?daemon=${host.uuid}`, "aria-label": `log of ${host.address}` }, "log")]),
           ],
         },
         { label: "State", cell: (host) => presence(host.online) },

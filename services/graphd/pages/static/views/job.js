@@ -4,6 +4,7 @@ import { get, post, describeError } from "../api.js";
 import { h } from "../dom.js";
 import { ago, both, count, real, seconds, some } from "../format.js";
 import { facts, hostName, problem, progress, state, sure, table } from "../parts.js";
+import { may } from "../session.js";
 
 export const nav = "/ui/jobs";
 export const title = ({ params }) => `Job ${params.job}`;
@@ -68,7 +69,7 @@ export function render({ job, options, watermark, tasks, addresses }, context) {
       ...Object.entries(options).map(([name, value]) => [`Option ${name}`, value]),
     ]),
     memory.problem && problem(memory.problem),
-    h(
+    may("builder", job.space) && h(
       "div",
       { class: "buttons" },
       open && !job.ending && h("button", { type: "button", class: "danger", onclick: () => order(context, "stop") }, "Stop"),

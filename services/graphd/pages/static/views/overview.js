@@ -5,6 +5,7 @@ import { h } from "../dom.js";
 import { ago, bytes, count, of, rate, seconds } from "../format.js";
 import { figures, progress, state, table, usage } from "../parts.js";
 import { sparkline } from "../plot.js";
+import { isClusterAdmin } from "../session.js";
 import { records } from "./logs.js";
 
 export const nav = "/ui";
@@ -128,8 +129,10 @@ export function render(data) {
           { label: "Cause", wide: true, cell: (job) => job.cause },
         ],
       }),
-    h("h2", null, "Log"),
-    records({ id: "log", caption: `Newest records of ${here}`, rows: data.log }),
-    h("p", null, h("a", { href: "/ui/logs" }, "All records, and those of other daemons")),
+    isClusterAdmin() && [
+      h("h2", null, "Log"),
+      records({ id: "log", caption: `Newest records of ${here}`, rows: data.log }),
+      h("p", null, h("a", { href: "/ui/logs" }, "All records, and those of other daemons")),
+    ],
   ];
 }

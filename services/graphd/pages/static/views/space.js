@@ -4,6 +4,7 @@ import { get, post, describeError } from "../api.js";
 import { h } from "../dom.js";
 import { ago, both, count, of, real, short } from "../format.js";
 import { facts, field, hostName, pager, presence, problem, select, sure, table } from "../parts.js";
+import { may } from "../session.js";
 
 const LIMIT = 25;
 export const nav = "/ui/spaces";
@@ -71,8 +72,8 @@ export function render({ space, versions, parts }, context) {
     h(
       "div",
       { class: "buttons" },
-      h("button", { type: "button", onclick: () => submit(context, "build") }, "Build a version"),
-      h("button", { type: "button", disabled: !space.version, onclick: () => submit(context, "audit") }, "Audit the current version"),
+      may("builder", space.name) && h("button", { type: "button", onclick: () => submit(context, "build") }, "Build a version"),
+      may("builder", space.name) && h("button", { type: "button", disabled: !space.version, onclick: () => submit(context, "audit") }, "Audit the current version"),
       h("a", { href: `/ui/jobs?space=${encodeURIComponent(space.name)}`, class: "step" }, "Jobs"),
       h("a", { href: `/ui/query?space=${encodeURIComponent(space.name)}`, class: "step" }, "Query"),
     ),
