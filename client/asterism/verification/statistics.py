@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +156,15 @@ def detectable_bias(draws: int, freedom: int, alpha: float, power: float) -> flo
     A bias d of shares p has the noncentrality n sum(d^2 / p). By Cauchy-Schwarz, sum(d^2 / p) >=
     (sum |d|)^2 = 4 TV^2, so a bias of total variation TV has at least 4 n TV^2, whatever its form.
     """
+    return math.sqrt(_detectable_noncentrality(freedom, alpha, power) / draws) / 2
+
+
+@lru_cache(maxsize=4096)
+def _detectable_noncentrality(freedom: int, alpha: float, power: float) -> float:
+    """Return the noncentrality that a test detects with ``power``, by bisection.
+
+    It takes some ten milliseconds, and the subjects of a self-test have few different sizes.
+    """
     bound = critical_value(alpha, freedom)
     low, high = 0.0, 16.0
     while power_of(high, bound, freedom) < power:
@@ -164,7 +174,7 @@ def detectable_bias(draws: int, freedom: int, alpha: float, power: float) -> flo
         low, high = (
             (midpoint, high) if power_of(midpoint, bound, freedom) < power else (low, midpoint)
         )
-    return math.sqrt(high / draws) / 2
+    return high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
