@@ -146,7 +146,7 @@ class DaemonSettings(BaseSettings):
 
     @classmethod
     def read(cls, arguments: list[str] | None = None) -> Self:
-        """Return the settings from flags (``--listen 0.0.0.0:9669``) and the environment.
+        """Return the settings from flags (``--listen 127.0.0.1:9669``) and the environment.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Start a graphd: ``python -m graphd --listen 0.0.0.0:9669 --metad metad:9559``."""
+"""Start a graphd: ``python -m graphd --listen 127.0.0.1:9669 --metad metad:9559``."""
 
 from __future__ import annotations
 
