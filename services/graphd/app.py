@@ -109,7 +109,7 @@ class Graphd:
         self._on_poll_reply, self._compile_ahead = on_poll_reply, compile_ahead
         self._settings = settings
         self._metad = metad
-        self._routing = RoutingTable(settings.limits)
+        self._routing = RoutingTable(settings.limits, lists_names=access_control is None)
         self.metrics = Metrics("graphd")
         self._hosts = StoragedPool(lambda address: connect(address, self.metrics.count_traffic))
         self._commits = CommitLog(metad)

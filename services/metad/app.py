@@ -254,6 +254,7 @@ class Metad:
         self._guard: AccessGuard | None = None
         self._authenticate = None
         if access_control is not None:
+            self.components.catalog.spaces.hide_names()
             self._guard = _guard(self.components)
             self._authenticate = access_control.authenticate(
                 self.components.desired_state.access_state

@@ -74,12 +74,17 @@ class Routes:
     spaces: Mapping[str, SpaceRoute] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
     """uuid of a storaged -> host:port."""
+    lists_names: bool = True
+    """False if callers may not see all spaces, so that errors list no names of others."""
 
     def space(self, name: str) -> SpaceRoute:
-        """Return a space by name; the message of NotFound lists the existing spaces."""
+        """Return a space by name; NotFound lists the existing spaces if callers see all."""
         space = self.spaces.get(name)
         if space is None:
-            raise NotFound(
-                f"no space {name!r}; there are {', '.join(sorted(self.spaces)) or 'none'}"
+            names = (
+                f"there are {', '.join(sorted(self.spaces)) or 'none'}"
+                if self.lists_names
+                else "SHOW SPACES lists yours"
             )
+            raise NotFound(f"no space {name!r}; {names}")
         return space

@@ -32,14 +32,16 @@ class RoutingTable:
     ----------
     limits : Limits
         Limits of a request, for clients that call storageds directly.
+    lists_names : bool
+        False if callers may not see all spaces, so that errors list no names of others.
     """
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, lists_names: bool = True) -> None:
         self._limits = graphd_pb.RequestLimits(
             rows=limits.rows, memory_bytes=limits.memory, steps=limits.steps
         )
         self._changed = threading.Condition()
-        self._routes = Routes()
+        self._routes = Routes(lists_names=lists_names)
         self._reply: metad_pb.PollReply | None = None
 
     @property
@@ -107,6 +109,7 @@ def build_routes(reply: metad_pb.PollReply, previous: Routes) -> Routes:
         for number, version in space.versions.items()
     }
     return Routes(
+        lists_names=previous.lists_names,
         revision=reply.revision,
         spaces={route.space.name: _build_space(route, known_versions) for route in reply.spaces},
         addresses={host.uuid: host.address for host in reply.storaged},

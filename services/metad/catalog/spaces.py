@@ -27,6 +27,7 @@ class Spaces:
             for space in map(storage.decode_space, _values(store, keys.SPACES))
         }
         self._by_name = {space.name: space for space in self._by_id.values()}
+        self._lists_names = True
         self._next = storage.decode_number(store.get(keys.NEXT_SPACE), default=1)
         self._commits = {
             keys.last_number(key): storage.decode_number(value)
@@ -36,6 +37,10 @@ class Spaces:
             (int(key.split(b"/")[-2]), keys.last_number(key)): storage.decode_number(value)
             for key, value in store.range(keys.BASES)
         }
+
+    def hide_names(self) -> None:
+        """List no names of other spaces in errors, because callers may not see all spaces."""
+        self._lists_names = False
 
     def all(self) -> list[Space]:
         """Return all spaces, by id."""
@@ -50,14 +55,17 @@ class Spaces:
         return name in self._by_name
 
     def find_by_name(self, name: str) -> Space:
-        """Return the space of this name; NotFound lists the existing ones."""
+        """Return the space of this name; NotFound lists the existing ones if callers see all."""
         if not name:
             raise InvalidRequest("space='': expected the name of a space")
         space = self._by_name.get(name)
         if space is None:
-            raise NotFound(
-                f"space {name!r} does not exist; there {_describe_names(sorted(self._by_name))}"
+            names = (
+                f"there {_describe_names(sorted(self._by_name))}"
+                if self._lists_names
+                else "SHOW SPACES lists yours"
             )
+            raise NotFound(f"space {name!r} does not exist; {names}")
         return space
 
     def create(
