@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.access import AccessCluster, call_as
+from tests.kit.waiting import HANG_S
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_access.requirements import REQUIREMENTS, Scope
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.calls import LocalTransport
+from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import AsterismError, Forbidden
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS, STORE, Method
@@ -105,6 +107,22 @@ def test_each_method_takes_the_roles_of_the_table(
             results[name] = True
     expected = {name: _is_allowed(method, principal) for name, principal in PRINCIPALS.items()}
     assert results == expected
+
+
+@pytest.mark.parametrize("daemon", ["graphd", "metad", "storaged"])
+def test_every_method_needs_a_credential(cluster: AccessCluster, daemon: str) -> None:
+    port = getattr(cluster, daemon).grpc_port
+    transport, results = RemoteTransport(f"127.0.0.1:{port}"), {}
+    for name, method in TARGETS:
+        if name == daemon:
+            request = method.request()
+            try:
+                transport.call(method, Frame(request, {}) if method.is_framed else request, HANG_S)
+                results[method.name] = "allowed"
+            except AsterismError as error:
+                results[method.name] = type(error).__name__
+    transport.close()
+    assert set(results.values()) == {"Unauthenticated"}, results
 
 
 def test_roles_in_one_space_show_nothing_of_another(cluster: AccessCluster) -> None:

@@ -17,6 +17,7 @@ from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.calls import LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.host_resources import cpu_count
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_proto.errors import (
     AsterismError,
@@ -257,6 +258,18 @@ def test_a_daemon_without_roles_yet_is_unavailable(cluster: AccessCluster) -> No
         transport.close()
     finally:
         graphd.stop()
+
+
+def test_calls_that_compute_are_bounded_except_at_metad(cluster: AccessCluster) -> None:
+    """Calls of metad wait for each other and for changes, and compute little."""
+    pools: dict[str, Any] = {
+        "graphd": cluster.graphd._grpc._pool,
+        "storaged": cluster.storaged._grpc._pool,
+        "binary endpoint": cluster.storaged._stream._slots,
+        "metad": cluster.metad._grpc._pool,
+    }
+    bounds = {name: pool._queue._cores for name, pool in pools.items()}
+    assert bounds == {**dict.fromkeys(pools, cpu_count()), "metad": 0}
 
 
 def test_a_new_role_holds_for_the_next_call(cluster: AccessCluster) -> None:
