@@ -260,6 +260,34 @@ def test_a_daemon_without_roles_yet_is_unavailable(cluster: AccessCluster) -> No
         graphd.stop()
 
 
+def test_a_full_space_takes_no_writes_until_its_limit_is_raised(cluster: AccessCluster) -> None:
+    cluster.publish("full")
+    space_id = cluster.space_id("full")
+    admin = cluster.create_key("fay", full=Role.ADMIN)
+
+    def limit(stored_bytes: int) -> None:
+        cluster.client.set_access_limits("*", "full", stored_bytes=stored_bytes)
+
+    def known_bytes() -> int:
+        return cluster.metad.components.cluster.stored_bytes().get(space_id, 0)
+
+    cluster.storaged._garbage_collector.measure()
+    wait_until(lambda: known_bytes() > 0, "the storaged reports the size of the space")
+    with cluster.connect(admin) as client:
+        graph = client.graph("full")
+        limit(1)
+        full = f"stored_bytes={known_bytes()}: expected less than 1, the limit of space 'full'"
+        with pytest.raises(QuotaExceeded, match=full):
+            client.begin_load("full", source="more")
+        with pytest.raises(QuotaExceeded, match=full):
+            graph.upsert_nodes([77], "n", weights=[1.0])
+        assert len(graph.sample_nodes(3, "n", seed=1).nodes) == 3
+        limit(1 << 40)
+        graph.upsert_nodes([77], "n", weights=[1.0])
+    limit(0)
+    cluster.client.drop_space("full")
+
+
 def test_calls_that_compute_are_bounded_except_at_metad(cluster: AccessCluster) -> None:
     """Calls of metad wait for each other and for changes, and compute little."""
     pools: dict[str, Any] = {
