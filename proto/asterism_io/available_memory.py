@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-_MEMINFO, _CGROUP_ROOT, _OWN_CGROUPS = (
-    Path("/proc/meminfo"),
-    Path("/sys/fs/cgroup"),
-    Path("/proc/self/cgroup"),
-)
+from asterism_io.control_groups import control_groups
+
+_MEMINFO = Path("/proc/meminfo")
 
 
 def available_bytes() -> int | None:
@@ -24,7 +21,7 @@ def available_bytes() -> int | None:
             for line in _MEMINFO.read_text().splitlines()
             if line.startswith("MemAvailable:")
         ]
-    for group in _cgroups():
+    for group in control_groups("memory"):
         for limit, used in (
             ("memory.max", "memory.current"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -53,31 +50,10 @@ def total_bytes() -> int | None:
             for line in _MEMINFO.read_text().splitlines()
             if line.startswith("MemTotal:")
         ]
-    for group in _cgroups():
+    for group in control_groups("memory"):
         for limit in ("memory.max", "memory.limit_in_bytes"):
             try:
                 candidates.append(int((group / limit).read_text()))
             except (OSError, ValueError):  # no such group, or "max"
                 continue
     return min(candidates, default=None)
-
-
-def _cgroups() -> Iterator[Path]:
-    """Yield the folders of this process's control groups and of the groups above them.
-
-    In a container, the root is its own group."""
-    try:
-        lines = _OWN_CGROUPS.read_text().splitlines()
-    except OSError:
-        lines = []
-    roots = {_CGROUP_ROOT: "/", _CGROUP_ROOT / "memory": "/"}
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if not controllers or "memory" in controllers.split(","):
-            roots[_CGROUP_ROOT / "memory" if controllers else _CGROUP_ROOT] = path
-    for root, path in roots.items():
-        group = root / path.strip("/")
-        yield group
-        while group != root:
-            group = group.parent
-            yield group

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from asterism_io.available_memory import total_bytes
+from asterism_io.control_groups import available_cores
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _STATM, _BOOT_ID = Path("/proc/self/statm"), Path("/proc/sys/kernel/random/boot_id")
@@ -36,7 +37,7 @@ class ResourceMeter:
         self._folder = folder
         self._started_ms = time.time_ns() // 1_000_000
         self._memory_total = total_bytes() or 0
-        self._cpu_count = cpu_count()
+        self._cpu_count = available_cores()
         self._measured_at, self._cpu_s = time.monotonic(), time.process_time()
         self._last: metad_pb.HostResources | None = None
 
@@ -87,11 +88,3 @@ def _resident_bytes() -> int:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def cpu_count() -> int:
-    """Return the number of cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):
-        return os.cpu_count() or 1

@@ -16,12 +16,12 @@ from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.host_resources import cpu_count
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.recent_logs import keep_recent_records
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_graphkit.compile.jit import load_registries
+from asterism_io.control_groups import available_cores
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -260,7 +260,7 @@ class Standalone:
             },
             workers=_GRPC_WORKERS,
             queue=_GRPC_QUEUE,
-            cores=cpu_count(),
+            cores=available_cores(),
             metrics=self.metrics,
             tls=tls,
             share_of=self._graphd.share_of,

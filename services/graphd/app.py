@@ -32,12 +32,13 @@ from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
 from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
-from asterism_daemonkit.host_resources import ResourceMeter, cpu_count
+from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
+from asterism_io.control_groups import available_cores
 from asterism_proto.errors import NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, Method
@@ -236,7 +237,7 @@ class Graphd:
             },
             workers=settings.grpc_workers,
             queue=settings.grpc_queue,
-            cores=cpu_count(),
+            cores=available_cores(),
             metrics=self.metrics,
             tls=self._tls,
             share_of=self._checks.share_of,

@@ -21,7 +21,7 @@ from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
-from asterism_daemonkit.host_resources import ResourceMeter, cpu_count
+from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
@@ -29,6 +29,7 @@ from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
+from asterism_io.control_groups import available_cores
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
 from asterism_model.partition_stats import PartitionStats, totals_by_weight_name
@@ -331,7 +332,7 @@ class Storaged:
                 handlers=self.handlers,
                 workers=settings.grpc_workers,
                 queue=settings.grpc_queue,
-                cores=cpu_count(),
+                cores=available_cores(),
                 metrics=self.metrics,
                 tls=self._tls,
                 share_of=self._checks.share_of,
@@ -344,7 +345,7 @@ class Storaged:
             services={_SERVICE: (STORE, self.handlers)},
             workers=settings.grpc_workers,
             queue=settings.grpc_queue,
-            cores=cpu_count(),
+            cores=available_cores(),
             metrics=self.metrics,
             tls=self._tls,
             share_of=self._checks.share_of,

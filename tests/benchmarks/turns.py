@@ -25,7 +25,7 @@ import grpc
 
 from asterism_daemonkit.calls import CallContext
 from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.host_resources import cpu_count
+from asterism_io.control_groups import available_cores
 from asterism_proto.errors import CALLER_KEY
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -133,7 +133,7 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     servers: dict[str, tuple[int, Connection]] = {}
     processes = []
-    for kind, cores in (("bounded", cpu_count()), ("unbounded", 0)):
+    for kind, cores in (("bounded", available_cores()), ("unbounded", 0)):
         pipe, end = context.Pipe()
         server = context.Process(target=serve, args=(end, options.workers, cores, options.work_ms))
         server.start()
@@ -153,7 +153,7 @@ def main() -> None:
         pipe.send("stop")
         server.join()
     print(
-        f"{options.workers} threads on {cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
+        f"{options.workers} threads on {available_cores()} cores, load {os.getloadavg()[0]:.1f}, "
         f"{options.work_ms:g} ms of processor time a call, {options.calls} calls"
     )
     print(

@@ -17,8 +17,8 @@ from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.calls import LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.host_resources import cpu_count
 from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_io.control_groups import available_cores
 from asterism_proto.errors import (
     AsterismError,
     Forbidden,
@@ -297,7 +297,7 @@ def test_calls_that_compute_are_bounded_except_at_metad(cluster: AccessCluster) 
         "metad": cluster.metad._grpc._pool,
     }
     bounds = {name: pool._queue._cores for name, pool in pools.items()}
-    assert bounds == {**dict.fromkeys(pools, cpu_count()), "metad": 0}
+    assert bounds == {**dict.fromkeys(pools, available_cores()), "metad": 0}
 
 
 def test_a_new_role_holds_for_the_next_call(cluster: AccessCluster) -> None:

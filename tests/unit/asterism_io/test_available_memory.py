@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism_io import available_memory
+from asterism_io import available_memory, control_groups
 
 GIB = 1 << 30
 
@@ -17,12 +17,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the files of a machine with 16 GiB of available memory."""
     (tmp_path / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable: {16 << 20} kB\n")
     (tmp_path / "groups").mkdir()
-    for name, path in (
-        ("_MEMINFO", "meminfo"),
-        ("_CGROUP_ROOT", "groups"),
-        ("_OWN_CGROUPS", "own"),
-    ):
-        monkeypatch.setattr(available_memory, name, tmp_path / path)
+    monkeypatch.setattr(available_memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(control_groups, "_ROOT", tmp_path / "groups")
+    monkeypatch.setattr(control_groups, "_OWN_GROUPS", tmp_path / "own")
     return tmp_path
 
 
