@@ -14,7 +14,6 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from torch_geometric.nn import SAGEConv
 
 import asterism
 from asterism import Client, Graph, ingest
+from asterism.ops import ragged_strings
 from asterism.pyg import NeighborSampler, stores
 from asterism.torch import MultiHot
 
@@ -63,10 +63,10 @@ def splits(graph: Graph) -> dict[str, Any]:
     """Return the papers to train, validate and test with, according to a feature of the graph."""
     papers_by_split: dict[str, list[int]] = {"train": [], "val": [], "test": []}
     for batch in graph.scan_nodes("paper", ["split"]):
-        indptr, letters = batch.features["split"]
-        for paper, (first, last) in zip(batch.ids.tolist(), pairwise(indptr), strict=True):
-            if last > first:
-                papers_by_split[bytes(letters[first:last]).decode()].append(paper)
+        names = ragged_strings(batch.features["split"])
+        for paper, name in zip(batch.ids.tolist(), names.tolist(), strict=True):
+            if name:
+                papers_by_split[name].append(paper)
     return {name: torch.tensor(sorted(papers)) for name, papers in papers_by_split.items()}
 
 

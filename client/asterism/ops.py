@@ -19,6 +19,7 @@ from asterism.records.arrays import HeteroIds, Ids, RaggedColumn, Types, Values
 from asterism.records.rankings import TopNeighbors
 from asterism.records.samples import FanoutHop, FanoutSample, NeighborSample
 from asterism.training import tensor_ops
+from asterism_model import string_ids
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "inflate_idx",
     "pair_places",
     "ragged_gather",
+    "ragged_strings",
     "repeat_padding",
     "scatter_add",
     "scatter_max",
@@ -327,6 +329,55 @@ def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
     out = np.zeros(len(selected) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out, values[np.repeat(indptr[:-1][selected] - out[:-1], lengths) + np.arange(out[-1])]
+
+
+def ragged_strings(column: RaggedColumn | NDArray[Any]) -> NDArray[Any]:
+    """Decode a feature of kind bytes that holds text.
+
+    Parameters
+    ----------
+    column : (ndarray of int64, shape (n + 1,), ndarray of uint8)
+        Column as ``(indptr, values)``, as `node_features` returns it; text in UTF-8.
+
+    Returns
+    -------
+    ndarray of str, shape (n,)
+        A string for each row, "" for an empty one. The dtype is object if a string is long.
+
+    Raises
+    ------
+    InvalidRequest
+        If the values are not bytes, or a row is not UTF-8.
+
+    Examples
+    --------
+    >>> ragged_strings((np.array([0, 2, 2, 5]), np.frombuffer(b"nocat", np.uint8)))
+    array(['no', '', 'cat'], dtype='<U3')
+    """
+    values = column if isinstance(column, np.ndarray) else column[1]
+    if isinstance(column, np.ndarray) or values.dtype != np.uint8:
+        raise InvalidRequest(
+            f"column of {values.dtype}: expected (indptr, values) with bytes, as uint8; pass a "
+            "feature of kind bytes"
+        )
+    indptr, _ = column
+    try:
+        return string_ids.decode_strings((indptr, values))
+    except UnicodeDecodeError:
+        row = next(
+            i for i in range(len(indptr) - 1) if not _is_text(values[indptr[i] : indptr[i + 1]])
+        )
+        raise InvalidRequest(
+            f"column, row {row}: expected text in UTF-8; decode its bytes in another way"
+        ) from None
+
+
+def _is_text(values: NDArray[Any]) -> bool:
+    try:
+        values.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def repeat_padding(sample: PaddedSample) -> PaddedSample:

@@ -170,6 +170,21 @@ def test_gathered_rows_of_a_ragged_column_are_its_rows(
     ]
 
 
+def text_column(*rows: bytes) -> tuple[np.ndarray, np.ndarray]:
+    indptr = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return indptr, np.frombuffer(b"".join(rows), np.uint8)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), max_size=6))
+def test_bytes_that_hold_text_become_strings(rows: list[str]) -> None:
+    strings = ops.ragged_strings(text_column(*(row.encode() for row in rows)))
+    assert strings.tolist() == rows
+
+
+def test_long_texts_become_strings_too() -> None:
+    assert ops.ragged_strings(text_column(b"a" * 300, b"")).tolist() == ["a" * 300, ""]
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-50, 50, width=32)), max_size=20))
 def test_scatters_reduce_each_index_as_named(pairs: list[tuple[int, float]]) -> None:
     indices, values = (
@@ -216,6 +231,9 @@ def test_the_largest_of_very_small_values_is_found() -> None:
         (lambda: ops.scatter_add([1.0], [0, 1], 2), "one index for each update"),
         (lambda: ops.scatter_add([1.0], [3], 2), r"indices\[0\]=3"),
         (lambda: ops.ragged_gather((np.array([0, 1]), np.array([5])), [1]), r"rows\[0\]=1"),
+        (lambda: ops.ragged_strings((np.array([0, 1]), np.array([5]))), "with bytes, as uint8"),
+        (lambda: ops.ragged_strings(np.array([5])), "expected \\(indptr, values\\)"),
+        (lambda: ops.ragged_strings(text_column(b"ok", b"\xff")), "row 1: expected text in UTF-8"),
     ],
 )
 def test_invalid_arguments_are_refused_with_their_value(
