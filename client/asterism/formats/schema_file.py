@@ -491,7 +491,10 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     if split is not None and (not isinstance(split, str) or not split):
         raise InvalidRequest(f"{context}: split={split!r}: expected the separator of the values")
     if fill is not None and not isinstance(fill, int | float):
-        raise InvalidRequest(f"{context}: fill={fill!r}: expected a number, the value of nulls")
+        raise InvalidRequest(
+            f"{context}: fill={fill!r}: expected a number, the value of nulls; bytes and lists are "
+            "empty there without it"
+        )
     kind = _text(context, spec, "kind", ("dense", "ragged", "bytes")) or (
         "ragged" if split and not shape else "dense"
     )
