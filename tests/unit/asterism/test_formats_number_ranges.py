@@ -157,6 +157,7 @@ def test_a_time_that_is_no_number_is_a_bad_row(tmp_path: Path) -> None:
         ("{dtype: float16, fill: 70000}", "fill=70000: expected a value of float16"),
         ("{dtype: bool, fill: 2}", "fill=2: expected a value of bool"),
         ("{dtype: float64, fill: 1.0e+400}", "the number is too large"),
+        ("{kind: bytes, fill: none}", "fill=.none.: expected a number.* bytes and lists are empty"),
     ],
 )
 def test_a_fill_that_its_dtype_cannot_hold_is_refused(
