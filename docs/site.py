@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 FENCE = re.compile(r"^(```\w+) .+$", re.MULTILINE)
 """A block's language, and words after it that say how tests run it."""
 CHINESE_BREAK = re.compile(r"(?<=[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef])\n *(?=[\u4e00-\u9fff])")
 """A line break between two Chinese characters, which a browser shows as a space."""
+
+
+def on_config(config: Any) -> Any:
+    """Return the configuration with the version of this checkout, which each page shows."""
+    package = Path(config.config_file_path).parent / "client/asterism/__init__.py"
+    version = re.search(r'^__version__ = "(.+)"$', package.read_text(), re.MULTILINE)
+    assert version is not None
+    config.copyright = f"Asterism {version[1]}"
+    return config
 
 
 def is_chinese(page: Any) -> bool:

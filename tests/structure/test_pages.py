@@ -140,6 +140,12 @@ def test_no_page_fetches_anything_from_another_host(site: Path) -> None:
     assert re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", sheets) == []
 
 
+def test_every_page_shows_the_version(site: Path) -> None:
+    version = f"Asterism {asterism.__version__}"
+    pages = [page for page in site.rglob("*.html") if page.name != "404.html"]
+    assert [page for page in pages if version not in page.read_text()] == []
+
+
 def test_chinese_pages_state_their_language(site: Path) -> None:
     stated = [
         page.name for page in site.rglob("*.html") if '<html lang="zh-CN"' in page.read_text()
