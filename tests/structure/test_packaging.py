@@ -62,9 +62,9 @@ def test_both_distributions_have_one_version(root: Path) -> None:
     assert client["optional-dependencies"]["server"] == [f"asterism-graph-server=={version}"]
 
 
-def test_both_distributions_have_one_license_and_python(root: Path) -> None:
+def test_both_distributions_have_one_author_license_and_python(root: Path) -> None:
     client, server = (project_of(root, folder)["project"] for folder in (".", "services"))
-    for field in ("license", "license-files", "requires-python"):
+    for field in ("authors", "license", "license-files", "requires-python"):
         assert client[field] == server[field]
     assert (root / "services/LICENSE").read_bytes() == (root / "LICENSE").read_bytes()
 
