@@ -13,6 +13,8 @@ import time
 
 from asterism_daemonkit.recent_logs import RECENT_RECORDS, extra_fields
 
+_PACKAGES = ("asterism_daemonkit", "asterism_standalone", "graphd", "metad", "storaged")
+
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -64,3 +66,22 @@ def configure(*, daemon: str, json: bool, level: str) -> None:
         "aiohttp",
     ):
         logging.getLogger(logger_name).setLevel(logging.WARNING)
+
+
+def keep_recent_records() -> None:
+    """Keep the records of a process that does not configure its logs as a daemon does.
+
+    If the process has no logging of its own, warnings appear on stderr with their fields, and
+    records of level INFO are kept too.
+    """
+    root = logging.getLogger()
+    if RECENT_RECORDS in root.handlers:
+        return
+    if not root.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setLevel(logging.WARNING)
+        handler.setFormatter(_TextFormatter())
+        root.addHandler(handler)
+        for package in _PACKAGES:
+            logging.getLogger(package).setLevel(logging.INFO)
+    root.addHandler(RECENT_RECORDS)

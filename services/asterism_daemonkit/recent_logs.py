@@ -17,7 +17,6 @@ MAX_CHARS = 500
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _SECRET_WORDS = ("secret", "password", "passwd", "token", "credential", "authorization", "api_key")
 """A field with one of these words in its name may hold a secret."""
-_PACKAGES = ("asterism_daemonkit", "asterism_standalone", "graphd", "metad", "storaged")
 
 
 def extra_fields(record: logging.LogRecord) -> dict[str, object]:
@@ -54,22 +53,6 @@ class RecentRecords(logging.Handler):
 
 RECENT_RECORDS = RecentRecords()
 """Records of this process; empty until the handler is added to a logger."""
-
-
-def keep_recent_records() -> None:
-    """Keep the records of a process that does not configure its logs as a daemon does.
-
-    Warnings still appear on stderr. If the process has no logging of its own, the records of level
-    INFO are kept too.
-    """
-    root = logging.getLogger()
-    if RECENT_RECORDS in root.handlers:
-        return
-    if not root.handlers and logging.lastResort is not None:
-        root.addHandler(logging.lastResort)
-        for package in _PACKAGES:
-            logging.getLogger(package).setLevel(logging.INFO)
-    root.addHandler(RECENT_RECORDS)
 
 
 def list_log_records(

@@ -17,8 +17,8 @@ from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.listening import split_address
+from asterism_daemonkit.logs import keep_recent_records
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.recent_logs import keep_recent_records
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_graphkit.compile.jit import load_registries
 from asterism_io.control_groups import available_cores
