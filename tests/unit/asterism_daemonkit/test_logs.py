@@ -11,21 +11,20 @@ from asterism_daemonkit.logs import _PACKAGES, keep_recent_records
 from asterism_daemonkit.recent_logs import RECENT_RECORDS
 
 
-@pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
-    """Return the root logger without handlers; restore it and the levels of packages."""
+@pytest.fixture(autouse=True)
+def levels_of_packages() -> Iterator[None]:
+    """Restore the levels of packages."""
     levels = {name: logging.getLogger(name).level for name in _PACKAGES}
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [])
-    yield root
+    yield
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
 
 
 def test_a_process_without_logs_shows_warnings_with_fields(
-    root: logging.Logger, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logger = logging.getLogger("graphd.toy")
+    root, logger = logging.getLogger(), logging.getLogger("graphd.toy")
+    monkeypatch.setattr(root, "handlers", [])  # without those of pytest
     keep_recent_records()
     keep_recent_records()  # once is enough
     logger.warning("http_request_invalid", extra={"cause": "not HTTP/1.1"})
