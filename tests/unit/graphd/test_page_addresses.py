@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from importlib import resources
 from typing import cast
 
+import httpx
 import pytest
+from fastapi import FastAPI
 
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -95,3 +99,33 @@ def test_partitions_without_an_online_host_are_counted() -> None:
         name="shop", parts=[common_pb.PartHosts(hosts=uuids) for uuids in parts]
     )
     assert presenters.space_row(space, None, hosts).unavailable_parts == 3
+
+
+def test_a_page_that_a_server_does_not_have_has_no_address() -> None:
+    page_data = cast(PageData, FakeData())
+    assert addresses(FakeData()).exists("/ui/access")
+    without = PageAddresses(files.app_script(), page_data, without=["/ui/access"])
+    assert not without.exists("/ui/access")
+    assert without.exists("/ui/hosts")
+
+
+def test_only_pages_with_a_sign_in_ask_for_a_session() -> None:
+    """Without access control, the page is the file as it is."""
+    index = (resources.files("graphd.pages") / "static" / "index.html").read_bytes()
+    for page, marked, status in (("", False, 404), ("/ui/sign-in", True, 200)):
+        app = FastAPI()
+        app.include_router(files.router(lambda path: path == "/ui/", sign_in_page=page))
+        assert get(app, "/ui").content.count(b"data-sign-in") == marked
+        assert (get(app, "/ui").content == index) == (not marked)
+        assert get(app, "/ui/sign-in").status_code == status
+
+
+def get(app: FastAPI, path: str) -> httpx.Response:
+    """Return the reply of an application, without a socket."""
+
+    async def request() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://graphd") as client:
+            return await client.get(path)
+
+    return asyncio.run(request())
