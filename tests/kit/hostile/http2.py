@@ -7,31 +7,16 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import grpc
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE = range(9)
 CONTINUATION = 9
 END_STREAM, END_HEADERS = 0x1, 0x4
 _ACK, _PADDED = 0x1, 0x8
 _LARGE_WINDOW = (1 << 30) - 1
-_CODES = [
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-]
+_CODES = [code.name for code in sorted(grpc.StatusCode, key=lambda code: code.value[0])]
+"""Names of the statuses of gRPC, by number."""
 _STATIC_NAMES = {8: (":status", "200"), 12: (":status", "400")}
 
 Header = tuple[bytes, bytes]

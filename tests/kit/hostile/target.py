@@ -80,7 +80,7 @@ class Target:
 
     def assert_serves(self) -> None:
         """Check that the process is alive and answers its reader on all daemons."""
-        assert self.process.poll() is None, self.log.read_text()[-5000:]
+        assert self.process.poll() is None, self.log.read_text(errors="replace")[-5000:]
         sample = Frame(graphd_pb.SampleNodesRequest(space="shop", types=[0], count=3))
         graphd = KeyedTransport(
             self.addresses.grpc["graphd"], credentials=lambda: self.addresses.reader
@@ -112,7 +112,11 @@ class Target:
     def crashes(self) -> list[str]:
         """Return the lines of the log about unexpected exceptions."""
         signs = ("call_crashed", "Traceback", "Exception in ASGI", "Fatal", "Segmentation")
-        return [line for line in self.log.read_text().splitlines() if any(s in line for s in signs)]
+        return [
+            line
+            for line in self.log.read_text(errors="replace").splitlines()
+            if any(s in line for s in signs)
+        ]
 
     def wait_settled(self, most_bytes: int) -> None:
         """Wait until the process is idle and takes at most some bytes of memory."""
