@@ -93,14 +93,10 @@ class _ThreadState(threading.local):
 _thread = _ThreadState()
 
 
-@contextmanager
-def running(turn: RunningTurn) -> Iterator[None]:
-    """Run a call with a turn in this thread."""
-    outer, _thread.turn = _thread.turn, turn
-    try:
-        yield
-    finally:
-        _thread.turn = outer
+def exchange_running_turn(turn: RunningTurn | None) -> RunningTurn | None:
+    """Set the turn of the call that this thread runs, and return the one before."""
+    before, _thread.turn = _thread.turn, turn
+    return before
 
 
 @contextmanager

@@ -17,15 +17,15 @@ import math
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, ParamSpec, TypeVar
 
 from asterism_access.principals import Principal
-from asterism_daemonkit.calls import CallContext, running
+from asterism_daemonkit.calls import CallContext, RunningTurn, exchange_running_turn
 from asterism_proto.errors import CALLER_KEY, Busy
 
 _MAX_CALLER_CHARS = 64
@@ -397,9 +397,8 @@ class FairSlots:
         """Running and waiting calls."""
         return self._queue.calls
 
-    @contextmanager
-    def slot(self, turn: Turn, call: CallContext) -> Iterator[None]:
-        """Wait for a slot and hold it.
+    def slot(self, turn: Turn, call: CallContext) -> AbstractContextManager[None]:
+        """Wait for a slot, and hold it while the body of a ``with`` statement runs.
 
         Raises
         ------
@@ -408,6 +407,10 @@ class FairSlots:
         Deadline
             If the call has no slot in time, or its caller has hung up.
         """
+        return _HeldSlot(self, turn, call)
+
+    def _wait(self, turn: Turn, call: CallContext) -> None:
+        """Take a slot when it is the turn of a call."""
         if time.monotonic() >= call.deadline:
             call.remaining()
         granted = threading.Lock()
@@ -426,12 +429,10 @@ class FairSlots:
                 if not self._queue.withdraw(turn, granted):
                     self._release(turn)  # it was granted meanwhile
             raise
-        try:
-            with running(_SlotTurn(self, turn.principal)):
-                yield
-        finally:
-            with self._lock:
-                self._release(turn)
+
+    def _end(self, turn: Turn) -> None:
+        with self._lock:
+            self._release(turn)
 
     def _pause(self, name: str) -> None:
         with self._lock:
@@ -453,15 +454,29 @@ class FairSlots:
         self._grant()
 
 
-@dataclass(frozen=True, slots=True)
-class _SlotTurn:
-    """Turn of a call that holds a slot."""
+class _HeldSlot(AbstractContextManager[None]):
+    """Slot of a call, which waits for it and runs in one thread.
 
-    slots: FairSlots
-    name: str
+    A class and not a generator, because each call enters and leaves one."""
+
+    __slots__ = ("_call", "_outer", "_slots", "_turn")
+
+    def __init__(self, slots: FairSlots, turn: Turn, call: CallContext) -> None:
+        self._slots, self._turn, self._call = slots, turn, call
+        self._outer: RunningTurn | None = None
+
+    def __enter__(self) -> None:
+        self._slots._wait(self._turn, self._call)
+        self._outer = exchange_running_turn(self)
+
+    def __exit__(self, *exception: object) -> None:
+        exchange_running_turn(self._outer)
+        self._slots._end(self._turn)
 
     def pause(self) -> None:
-        self.slots._pause(self.name)
+        """Let another call start, because this one waits."""
+        self._slots._pause(self._turn.principal)
 
     def resume(self) -> None:
-        self.slots._resume(self.name)
+        """Count this call as computing again."""
+        self._slots._resume(self._turn.principal)

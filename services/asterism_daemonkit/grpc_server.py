@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -454,14 +453,16 @@ class GrpcServer:
         remaining_s = context.time_remaining()
         if remaining_s is None or math.isinf(remaining_s):
             remaining_s = DEFAULT_TIMEOUT_S
-        call = CallContext(
-            time.monotonic() + min(remaining_s, MAX_TIMEOUT_S),
-            context.is_active,
-            context.add_callback,
-            peer=context.peer,
-        )
-        with self._pool.turn(turn, call):
-            call = replace(call, principal=identify())
+        deadline = time.monotonic() + min(remaining_s, MAX_TIMEOUT_S)
+        waiting_call = CallContext(deadline, context.is_active)
+        with self._pool.turn(turn, waiting_call):
+            call = CallContext(
+                deadline,
+                context.is_active,
+                context.add_callback,
+                peer=context.peer,
+                principal=identify(),
+            )
             call.remaining()
             reply = method.pack(handler(method.unpack_request(data), call))
         if len(reply) > MAX_MESSAGE_BYTES:
