@@ -360,6 +360,8 @@ class AsyncGraph(ClosingWrapper[Graph]):
         direction: str = "out",
         weight: str = "",
         where: str = "",
+        exclude: EdgeExclusion = None,
+        reverse_types: ReverseTypes = None,
         edge_ids: bool = False,
         version: int | None = None,
     ) -> MultiHopNeighbors: ...
