@@ -63,6 +63,7 @@ PRELOADED = (
     *("asterism_daemonkit.http_server", "asterism_daemonkit.job_routes", "metad.http.routes"),
     *("graphd.http.sampling", "graphd.http.self_test", "graphd.http.statements"),
     "graphd.pages.service",
+    "graphd.pages.sign_in",
     *("anyio._backends._asyncio", "encodings.idna", "grpc._channel", "grpc._server"),
     *("pydantic.v1", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "uvicorn.loops.auto"),
     *("uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
