@@ -20,7 +20,7 @@ from pathlib import Path
 from asterism_access import sessions
 from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_access.sessions import Session, VerifiedSession
+from asterism_access.sessions import SessionContent, VerifiedSession
 from asterism_access.tickets import Ticket, TicketKind, new_ticket_id, sign, verify
 from asterism_io.certificates import ReloadedFiles
 from asterism_proto.errors import InvalidRequest
@@ -98,7 +98,7 @@ class ClusterKey:
         """
         return verify(ticket, self._files.current()[0], self._clock())
 
-    def sign_session(self, session: Session) -> str:
+    def sign_session(self, session: SessionContent) -> str:
         """Return a session as a browser keeps it.
 
         Raises

@@ -29,7 +29,7 @@ _FIELDS = frozenset({"name", "kind", "credential", "roles", "exp", "id"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class SessionContent:
     """Content of a session, without its signature."""
 
     name: str
@@ -49,11 +49,11 @@ class Session:
 class VerifiedSession:
     """A session with a valid signature, and the token that its changing requests need."""
 
-    session: Session
+    session: SessionContent
     csrf_token: str = field(repr=False)
 
 
-def sign(session: Session, key: bytes) -> str:
+def sign(session: SessionContent, key: bytes) -> str:
     """Return a session as a browser keeps it.
 
     Raises
@@ -117,7 +117,7 @@ def verify(text: str, keys: Sequence[bytes], now_s: float) -> VerifiedSession:
     return VerifiedSession(session, signature(_CSRF_PREFIX + text, fitting[0]))
 
 
-def _parse(payload: str) -> Session:
+def _parse(payload: str) -> SessionContent:
     """Return the content of a payload with a valid signature; another release may have made it."""
     try:
         data = json.loads(base64_content(payload))
@@ -126,7 +126,7 @@ def _parse(payload: str) -> Session:
         kind = PrincipalKind(data["kind"])
         if kind not in KINDS:
             raise ValueError(kind)
-        return Session(
+        return SessionContent(
             name=str(data["name"]),
             kind=kind,
             credential_id=str(data["credential"]),

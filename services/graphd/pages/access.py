@@ -72,28 +72,24 @@ def router(access: Transport) -> APIRouter:
             if is_admin
             else ()
         )
-        rows = (
-            [row for row in _principals(keys, grants, limits) if q in row.name],
-            [_key_row(key) for key in keys if q in key.principal],
-            [_grant_row(grant) for grant in grants if q in grant.principal or q in grant.space],
-            [_limits_row(entry) for entry in limits if q in entry.principal or q in entry.space],
-        )
+        principals = [row for row in _principals(keys, grants, limits) if q in row.name]
+        key_rows = [_key_row(key) for key in keys if q in key.principal]
+        grant_rows = [_grant_row(row) for row in grants if q in row.principal or q in row.space]
+        limit_rows = [_limits_row(row) for row in limits if q in row.principal or q in row.space]
         return views.AccessView(
             is_cluster_admin=is_admin,
-            principals=rows[0][:MAX_ROWS],
-            keys=rows[1][:MAX_ROWS],
-            grants=rows[2][:MAX_ROWS],
-            limits=rows[3][:MAX_ROWS],
-            total=max(map(len, rows)),
+            principals=principals[:MAX_ROWS],
+            keys=key_rows[:MAX_ROWS],
+            grants=grant_rows[:MAX_ROWS],
+            limits=limit_rows[:MAX_ROWS],
+            total=max(len(principals), len(key_rows), len(grant_rows), len(limit_rows)),
         )
 
     @api.post("/grants")
     def grant_role(new: views.NewGrant) -> views.GrantRow:
         """Set the role of a principal in a space."""
         request = metad_pb.RoleGrant(
-            principal=new.principal,
-            space=new.space,
-            role=metad_pb.SpaceRole.ValueType(parse_role(new.role)),
+            principal=new.principal, space=new.space, role=parse_role(new.role).name
         )
         return _grant_row(call("grant_role", request, metad_pb.RoleGrant))
 

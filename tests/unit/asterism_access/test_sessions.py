@@ -11,7 +11,7 @@ import pytest
 from asterism_access import api_keys, sessions
 from asterism_access.principals import PrincipalKind
 from asterism_access.roles import Role
-from asterism_access.sessions import MAX_SESSION_CHARS, Session, sign, verify
+from asterism_access.sessions import MAX_SESSION_CHARS, SessionContent, sign, verify
 from asterism_access.signatures import base64_text, signature
 from asterism_access.tickets import Ticket, TicketKind
 from asterism_access.tickets import sign as sign_ticket
@@ -20,7 +20,7 @@ from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 NOW_S = 1_800_000_000.0
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
-SESSION = Session(
+SESSION = SessionContent(
     name="alice",
     kind=PrincipalKind.TOKEN,
     credential_id="jti",
@@ -111,7 +111,7 @@ def test_payloads_of_other_releases_are_refused(change: dict[str, object]) -> No
 
 def test_no_part_of_a_session_is_secret_but_its_signature() -> None:
     key = api_keys.generate()
-    session = Session(
+    session = SessionContent(
         name="alice",
         kind=PrincipalKind.API_KEY,
         credential_id=key.key_id,
@@ -159,7 +159,7 @@ def test_signatures_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatc
 
 def test_a_session_fits_into_a_cookie() -> None:
     roles = {f"space-number-{i}": Role.READER for i in range(200)}
-    many = Session(
+    many = SessionContent(
         name="alice",
         kind=PrincipalKind.TOKEN,
         credential_id="",
