@@ -234,27 +234,27 @@ def test_browsers_without_a_session_sign_in_first(cluster: AccessCluster, visito
 def test_administrators_manage_keys_and_roles(cluster: AccessCluster, visitor: Visitor) -> None:
     visitor.sign_in(cluster.root())
     made = visitor.post(
-        "/ui/api/access/keys", {"principal": "zoe", "description": "web", "expires_days": 2}
+        "/ui/api/access/keys", {"principal": "zelda", "description": "web", "expires_days": 2}
     )
     secret, key_id = made.json()["secret"], made.json()["key"]["key_id"]
     assert made.headers["cache-control"] == "no-store"
     assert secret.startswith(f"ak_{key_id}_")
     granted = visitor.post(
-        "/ui/api/access/grants", {"principal": "zoe", "space": "shop", "role": "builder"}
+        "/ui/api/access/grants", {"principal": "zelda", "space": "shop", "role": "builder"}
     )
-    assert granted.json() == {"principal": "zoe", "space": "shop", "role": "builder"}
-    view = visitor.get("/ui/api/access?q=zoe").json()
+    assert granted.json() == {"principal": "zelda", "space": "shop", "role": "builder"}
+    view = visitor.get("/ui/api/access?q=zelda").json()
     assert view["principals"] == [
-        {"name": "zoe", "valid_keys": 1, "role_everywhere": "", "spaces": 1}
+        {"name": "zelda", "valid_keys": 1, "role_everywhere": "", "spaces": 1}
     ]
     assert view["grants"] == [granted.json()]
     (key,) = view["keys"]
     assert (key["key_id"], key["description"], key["revoked_ms"]) == (key_id, "web", 0)
     assert key["expires_ms"] - key["created_ms"] == 2 * 86_400_000
     assert secret not in visitor.get("/ui/api/access").text
-    visitor.post("/ui/api/access/grants/revoke", {"principal": "zoe", "space": "shop"})
+    visitor.post("/ui/api/access/grants/revoke", {"principal": "zelda", "space": "shop"})
     visitor.post(f"/ui/api/access/keys/{key_id}/revoke", {})
-    view = visitor.get("/ui/api/access?q=zoe").json()
+    view = visitor.get("/ui/api/access?q=zelda").json()
     assert (view["grants"], view["keys"][0]["revoked_ms"] > 0) == ([], True)
     whole = visitor.post(f"/ui/api/access/keys/{secret}/revoke", {})
     assert whole.status_code == 400
