@@ -269,7 +269,7 @@ def test_administrators_manage_keys_and_roles(cluster: AccessCluster, visitor: V
 def test_others_see_and_grant_what_they_administer(
     cluster: AccessCluster, visitor: Visitor
 ) -> None:
-    visitor.sign_in(cluster.create_key("adam", shop=Role.ADMIN))
+    visitor.sign_in(cluster.create_key("aaron", shop=Role.ADMIN))
     cluster.create_key("bella", bank=Role.READER)
     view = visitor.get("/ui/api/access").json()
     assert (view["is_cluster_admin"], view["keys"]) == (False, [])
@@ -278,5 +278,5 @@ def test_others_see_and_grant_what_they_administer(
     assert visitor.post("/ui/api/access/grants", grant | {"space": "shop"}).status_code == 200
     for space in ("bank", "none", "*"):
         assert visitor.post("/ui/api/access/grants", grant | {"space": space}).status_code == 403
-    assert visitor.post("/ui/api/access/keys", {"principal": "adam"}).status_code == 403
+    assert visitor.post("/ui/api/access/keys", {"principal": "aaron"}).status_code == 403
     assert visitor.post("/ui/api/access/keys/AAAAAAAAAAAA/revoke", {}).status_code == 403

@@ -87,14 +87,14 @@ def test_pages_offer_what_the_roles_allow(
     cluster: AccessCluster, page_of: Callable[..., MonitoredPage]
 ) -> None:
     reader = page_of(cluster.http_url)
-    page = sign_in(reader, cluster.create_key("rosa", shop=Role.READER), "/ui/spaces/shop")
+    page = sign_in(reader, cluster.create_key("ronja", shop=Role.READER), "/ui/spaces/shop")
     expect(page.get_by_role("link", name="Query", exact=True).first).to_be_visible()
     assert page.get_by_role("button", name="Build a version").count() == 0
     assert page.get_by_role("link", name="Access").count() == 0
     reader.open("/ui")
     assert page.get_by_role("heading", name="Log").count() == 0
     reader.open("/ui/spaces/bank")
-    expect(page.locator(".problem")).to_contain_text("not found, or 'rosa' has no role there")
+    expect(page.locator(".problem")).to_contain_text("not found, or 'ronja' has no role there")
     reader.open("/ui/logs")
     expect(page.locator(".problem")).to_contain_text("expected an administrator of the cluster")
     page.close()  # its polls end before their refusals are forgotten
