@@ -64,9 +64,8 @@ def insecure_addresses(addresses: Mapping[str, str], protection: PortProtection)
         remedy = f"{', '.join(first)} and {last}" if first else last
         raise InvalidRequest(
             f"{name}={address!r}: expected an address of the loopback interface, as this one can "
-            f"be reached from other hosts without {' and '.join(missing)}; set "
-            f"{remedy}, or permit it with --insecure "
-            f"({INSECURE_VARIABLE}=true)"
+            f"be reached from other hosts without {' and '.join(missing)}; set {remedy}, or permit "
+            f"it with --insecure ({INSECURE_VARIABLE}=true)"
         )
     return list(exposed.values())
 

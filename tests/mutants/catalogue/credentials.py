@@ -1,4 +1,4 @@
-"""Faults of credentials: keys, tickets, tokens, and the cache of accepted ones.
+"""Faults of credentials (keys, tickets, tokens, their cache), and of ports without them.
 
 Each names the test that must fail with it."""
 
@@ -14,6 +14,8 @@ CLUSTER_KEY = "asterism_access.cluster_key"
 AUTHENTICATION = "asterism_access.authentication"
 TOKENS = "asterism_access.tokens"
 ISSUER_KEYS = "asterism_access.issuer_keys"
+EXPOSURE = "asterism_daemonkit.exposure"
+EXPOSED = "tests/unit/asterism_daemonkit/test_exposure.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -230,5 +232,49 @@ MUTANTS: tuple[Mutant, ...] = (
         ("if configuration.get('issuer') != self._issuer:", "if not configuration.get('issuer'):"),
         test=f"{UNIT}/test_issuer_keys.py::test_an_unfitting_configuration_is_refused",
         reason=NOT_REFUSED,
+    ),
+    change(
+        "exposed ports with TLS alone",
+        "tempting",
+        EXPOSURE,
+        ("if not protection.cluster_key_file:", "if not protection.tls_cert:"),
+        test=f"{EXPOSED}::test_one_of_both_is_not_enough",
+        reason=NOT_REFUSED,
+    ),
+    change(
+        "exposed ports after the first one",
+        "classic",
+        EXPOSURE,
+        (
+            "for name, address in (addresses.items() if missing else ())",
+            "for name, address in (list(addresses.items())[:1] if missing else ())",
+        ),
+        test=f"{EXPOSED}::test_other_addresses_and_names_are_refused",
+        reason=NOT_REFUSED,
+    ),
+    change(
+        "names that are not found as loopback",
+        "classic",
+        EXPOSURE,
+        ("return False", "return True"),
+        test=f"{EXPOSED}::test_other_addresses_and_names_are_refused",
+        reason="assert not True",
+    ),
+    change(
+        "binary endpoints on wildcard addresses",
+        "tempting",
+        "storaged.settings",
+        ("return f'{split_address(self.listen)[0]}{self.stream_listen}'", "return '0.0.0.0:0'"),
+        test=f"{EXPOSED}::test_the_binary_endpoint_listens_where_grpc_does",
+        reason="AssertionError",
+    ),
+    change(
+        "reasons of readiness for every caller",
+        "classic",
+        "asterism_daemonkit.http_server",
+        ("if missing and authenticate is not None:", "if missing and authenticate is None:"),
+        test="tests/unit/asterism_daemonkit/test_http_server.py"
+        "::test_reasons_are_withheld_from_callers_without_rights",
+        reason="AssertionError",
     ),
 )
