@@ -217,8 +217,10 @@ class FairQueue(Generic[Item]):
                 principal.queued, found = False, principal
             else:  # it has a computing call: there are at most as many such entries as threads
                 kept.append(entry)
-        for entry in kept:
-            heapq.heappush(self._heap, entry)
+        for _, order, principal in kept:
+            if found is not None:  # turns that it could not use are not saved
+                principal.next_pass = max(principal.next_pass, found.next_pass)
+            heapq.heappush(self._heap, (principal.next_pass, order, principal))
         return found
 
     def _may_compute(self, principal: _Principal[Item]) -> bool:

@@ -231,6 +231,26 @@ def test_threads_beyond_the_cores_give_no_more_processor(workers: int, cores: in
         assert p99_beside(32, 0) > 4.0 * p99_beside(1, 0), "without a bound"
 
 
+def test_turns_beyond_the_bound_are_not_saved() -> None:
+    queue: FairQueue[str] = FairQueue(1000, cores=1, clock=lambda: 0.0)
+    for _ in range(100):
+        queue.push(A, "a")
+    assert queue.pop() == ("a", "a")
+    for _ in range(50):  # served beside the call of A that computes
+        queue.push(B, "b")
+        assert queue.pop() == ("b", "b")
+        queue.end("b")
+    queue.pause("a")
+    served = []
+    for _ in range(6):
+        queue.push(C, "c")
+        entry = queue.pop()
+        assert entry is not None
+        served.append(entry[0])
+        queue.pause(entry[0])
+    assert served.count("c") == 3, "A has no turns left from when it could not use them"
+
+
 def test_a_principal_alone_has_all_threads() -> None:
     now = 0.0
     queue: FairQueue[str] = FairQueue(100, cores=2, clock=lambda: now)
