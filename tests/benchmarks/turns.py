@@ -50,9 +50,8 @@ def hash_rounds(work_ms: float) -> int:
     return max(int(rounds * work_ms / 1e3 / (time.thread_time() - started_at)), 1)
 
 
-def serve(pipe: Connection, workers: int, cores: int, work_ms: float) -> None:
+def serve(pipe: Connection, workers: int, cores: int, rounds: int) -> None:
     """Serve a method of fixed work, outside the interpreter's lock, until the pipe is closed."""
-    rounds = hash_rounds(work_ms)
 
     def handler(request: metad_pb.SpaceRequest, call: CallContext) -> common_pb.Space:
         hashlib.pbkdf2_hmac("sha256", b"x", b"y", rounds)
@@ -131,11 +130,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
+    rounds = hash_rounds(options.work_ms)  # the same for both servers
     servers: dict[str, tuple[int, Connection]] = {}
     processes = []
     for kind, cores in (("bounded", available_cores()), ("unbounded", 0)):
         pipe, end = context.Pipe()
-        server = context.Process(target=serve, args=(end, options.workers, cores, options.work_ms))
+        server = context.Process(target=serve, args=(end, options.workers, cores, rounds))
         server.start()
         servers[kind] = pipe.recv(), pipe
         processes.append(server)
