@@ -48,6 +48,7 @@ from tests.distributions.checks.global_draws import (
     streams_are_not_lagged,
 )
 from tests.distributions.checks.hgt import (
+    budget_draws_follow_squared_budgets,
     budget_layers_follow_their_distribution,
     budget_layers_have_all_edges_among_their_nodes,
     budget_layers_use_separate_streams,
@@ -135,6 +136,7 @@ from tests.distributions.checks.walk_paths import (
 __all__ = ["CHECKS", "Rejected", "require_counts", "require_independent"]
 
 CHECKS: tuple[Callable[[float], None], ...] = (
+    budget_draws_follow_squared_budgets,
     tables_are_exact,
     sums_are_compensated,
     rows_come_from_64_bits,

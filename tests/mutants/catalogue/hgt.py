@@ -27,6 +27,13 @@ MUTANTS: tuple[Mutant, ...] = (
         check="budget_layers_follow_their_distribution",
     ),
     change(
+        "budgets cubed",
+        "tempting",
+        HGT,
+        ("self.budgets() ** 2", "self.budgets() ** 3"),
+        check="budget_draws_follow_squared_budgets",
+    ),
+    change(
         "shares not of a degree",
         "tempting",
         HGT,
