@@ -27,10 +27,10 @@ MUTANTS: tuple[Mutant, ...] = (
         check="budget_layers_follow_their_distribution",
     ),
     change(
-        "budgets cubed",
+        "square roots of budgets",
         "tempting",
         HGT,
-        ("self.budgets() ** 2", "self.budgets() ** 3"),
+        ("self.budgets() ** 2", "self.budgets() ** 0.5"),
         check="budget_draws_follow_squared_budgets",
     ),
     change(
