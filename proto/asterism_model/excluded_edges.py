@@ -16,11 +16,13 @@ from asterism_proto.errors import InvalidRequest
 
 ANY_EDGE_ID = -1
 """Edge id that stands for every edge of a type from the source to the destination."""
+EXCLUDED_SOURCES = "exclude.src"
+"""Name of the section of sources."""
 MAX_EXCLUDED_EDGES = 1 << 20
 """Largest number of entries of one request."""
 _SECTIONS = (
     ("exclude.types", "int32"),
-    ("exclude.src", "int64"),
+    (EXCLUDED_SOURCES, "int64"),
     ("exclude.dst", "int64"),
     ("exclude.eids", "int64"),
 )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from asterism_model import prices
 from asterism_model.edge_shares import parse_share, share_count
+from asterism_model.excluded_edges import EXCLUDED_SOURCES
 from asterism_model.prices import Price, neighbor_width
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -447,8 +448,7 @@ def price_request(
         None if requests of this kind have no price (`UNPRICED`).
     """
     price = _PRICES.get(type(head))
-    return (
-        None
-        if price is None
-        else price(_RequestSizes(head, sizes, schema, counts or UnknownCounts()))
-    )
+    if price is None:
+        return None
+    request = _RequestSizes(head, sizes, schema, counts or UnknownCounts())
+    return price(request).with_excluded_edges(sizes.get(EXCLUDED_SOURCES, 0))

@@ -27,6 +27,8 @@ STEPS_LIMIT = 1 << 36
 """
 
 _ID, _TYPE, _WEIGHT, _SCORE = 8, 4, 4, 8
+_EXCLUDED_BYTES = 128
+"""Scratch of an excluded edge: its entry, and copies of it by partition and by node."""
 _DISTINCT_BYTES = 160
 """Scratch of sampling without replacement, per neighbor of the largest count.
 
@@ -83,6 +85,24 @@ class Price:
     def memory(self) -> int:
         """Total bytes of reply and scratch."""
         return self.bytes + self.scratch
+
+    def with_excluded_edges(self, count: int) -> Price:
+        """Return the price of a call that excludes edges too.
+
+        Parameters
+        ----------
+        count : int
+            Number of excluded edges. The rows of their nodes, which are copied without them, depend
+            on the graph and have a limit of their own.
+        """
+        if not count:
+            return self
+        return replace(
+            self,
+            formula=f"{self.formula} + {product_text(exclude=count)}",
+            scratch=self.scratch + count * _EXCLUDED_BYTES,
+            steps=self.steps + count,
+        )
 
     def cap(self, limits: Limits) -> Price:
         """Return the price, cut to the limits if it is not exact.

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_model import prices
+from asterism_model.excluded_edges import EXCLUDED_SOURCES
 from asterism_model.prices import Limits, Price, neighbor_width
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
@@ -245,7 +246,8 @@ def _with_price_check(
     version_lookup: VersionLookup,
 ) -> Handler:
     def run(request: Frame[VersionFields], call: CallContext) -> Content:
-        request_price = price(_RequestSizes(request, version_lookup))
+        sizes = _RequestSizes(request, version_lookup)
+        request_price = price(sizes).with_excluded_edges(sizes.size(EXCLUDED_SOURCES))
         prices.check(request_price, limits)
         prices.check_reply(request_price)
         return handler(request, call)

@@ -76,6 +76,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "HGT": lambda g, **kw: g.sample_hgt(SEEDS[:3], [5, 5], ntype="user", seed=1, **kw),
     "PageRank": lambda g, **kw: g.personalized_pagerank(SEEDS, None, 5, ntype="user", **kw),
     "reads": lambda g, **kw: g.neighbors(SEEDS, "buys", **kw),
+    "hops": lambda g, **kw: g.multi_hop_neighbors(SEEDS, PATH, **kw),
     "top k": lambda g, **kw: g.top_k_neighbors(SEEDS, "buys", 3, **kw),
     "degrees": lambda g, **kw: g.degrees(SEEDS, "buys", **kw),
     "adjacency": lambda g, **kw: g.adjacency(SEEDS, np.arange(ITEMS), "buys", **kw),
@@ -133,6 +134,8 @@ def test_a_graph_without_edges_keeps_them_excluded(graph: Graph) -> None:
         np.testing.assert_array_equal(held.degrees(SEEDS, "buys"), expected)
     shares = view.explain.sample_neighbors(SEEDS, ["buys"], 3, seed=1)
     assert shares.shares[0].drawn == 3 * np.count_nonzero(expected)
+    assert shares.price is not None
+    assert shares.price.formula == f"count=3 x nodes={USERS} + exclude={EDGES // 2}"
 
 
 def test_replays_take_the_excluded_edges_again(graph: Graph) -> None:

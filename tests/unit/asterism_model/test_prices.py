@@ -324,6 +324,34 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
     assert handled == [1]
 
 
+def test_excluded_edges_are_priced_and_refused() -> None:
+    head = graphd_pb.SampleNeighborsRequest(space="s", edge_types=[0], count=5)
+    plain = graph_prices.price_request(head, {"nodes": 10})
+    priced = graph_prices.price_request(head, {"nodes": 10, "exclude.src": 3000})
+    assert plain is not None
+    assert priced is not None
+    assert priced.formula == "count=5 x nodes=10 + exclude=3000"
+    assert (priced.rows, priced.bytes, priced.exact) == (plain.rows, plain.bytes, plain.exact)
+    assert priced.steps == plain.steps + 3000
+    assert priced.scratch >= plain.scratch + 28 * 3000
+    prices.check(plain, Limits(memory=200_000))
+    with pytest.raises(InvalidRequest, match=r"exclude=3000.* request_memory_limit_mib"):
+        prices.check(priced, Limits(memory=200_000))
+    handlers = pricing.with_price_checks(
+        {STORE["draw_neighbors"].path: lambda *_: Frame(storaged_pb.DrawNeighborsReply())},
+        Limits(steps=100),
+        SINGLE_VERSION.version,
+    )
+    store_head = storaged_pb.DrawNeighborsRequest(
+        version_ref=VERSION_REF, edge_types=[0], count=10, direction=1
+    )
+    sections = {"ids": np.arange(9), "exclude.src": np.arange(20)}
+    with pytest.raises(InvalidRequest, match=r"\+ exclude=20.* at most 100 steps"):
+        handlers[STORE["draw_neighbors"].path](
+            Frame(store_head, sections), CallContext.with_timeout(1)
+        )
+
+
 def test_prices_of_shares_are_bounds() -> None:
     """A share is priced as one of all edges of its types, and checked when degrees are known."""
     whole = SINGLE_VERSION.version()
