@@ -1,4 +1,4 @@
-"""Hostile bytes at every port, with and without credentials, against access control.
+"""Attacks on every port, with and without credentials, against access control.
 
 No input crashes a daemon, raises an unexpected exception, changes anything, or is served without
 the right to it; and memory goes back to its level.
@@ -6,12 +6,18 @@ the right to it; and memory goes back to its level.
 
 from __future__ import annotations
 
+import socket
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 
 import pytest
-from tests.kit.hostile import campaigns
+from tests.kit.hostile import campaigns, http2
 from tests.kit.hostile.campaigns import Outcome
 from tests.kit.hostile.target import Addresses, Target, running_target
+from tests.kit.waiting import HANG_S, wait_until
+
+from asterism_daemonkit.connection_limits import raise_file_limit
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -83,3 +89,46 @@ def test_hostile_bytes_are_refused_and_leave_no_trace(
     assert target.state() == state
     target.wait_settled(level + MEMORY_TOLERANCE)
     assert target.open_files <= files + 64
+
+
+IDLE = 5000
+"""Idle connections to one port."""
+IDLE_MEMORY = 400 << 20
+"""Bytes that the idle connections may take: about 45 KiB each over gRPC, and less elsewhere."""
+
+
+def _open_grpc(address: str) -> socket.socket:
+    connection = _open(address)
+    connection.sendall(http2.opening())
+    return connection
+
+
+def _open(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), HANG_S)
+
+
+@pytest.mark.parametrize("port", ["gRPC", "HTTP", "binary"])
+def test_idle_connections_keep_no_one_from_a_port(target: Target, port: str) -> None:
+    assert raise_file_limit() > IDLE + 500, "the target has raised its own limit in the same way"
+    addresses = target.addresses
+    open_one, address = {
+        "gRPC": (_open_grpc, addresses.grpc["graphd"]),
+        "HTTP": (_open, addresses.http["graphd"]),
+        "binary": (_open, addresses.binary),
+    }[port]
+    target.assert_serves()
+    level, files = target.resident_bytes, target.open_files
+    with ExitStack() as stack:
+        for _ in range(IDLE):
+            stack.enter_context(closing(open_one(address)))
+        target.assert_serves()
+        assert campaigns.binary_requests(addresses, 16, 1).total == 16
+        with urllib.request.urlopen(
+            f"http://{addresses.http['graphd']}/healthz", timeout=HANG_S
+        ) as reply:
+            assert reply.status == 200
+        assert target.resident_bytes <= level + IDLE_MEMORY
+    wait_until(lambda: target.open_files <= files + 64, "the connections are closed")
+    target.assert_serves()
+    assert target.crashes() == []
