@@ -1,7 +1,9 @@
 # One image for the three daemons and the `asterism` command: `python -m metad`, `python -m storaged`,
 # `python -m graphd`, `asterism`. It needs no BuildKit. Layers, from the one that changes least:
 # the system, the packages that Asterism depends on, the daemons, their compiled kernels, the client.
-FROM python:3.11-slim-bookworm AS base
+# Pin it to a digest: --build-arg BASE=python:3.11-slim-bookworm@sha256:... (docs/hardening.md).
+ARG BASE=python:3.11-slim-bookworm
+FROM ${BASE} AS base
 
 # The requirements alone: other changes of pyproject.toml leave the next stage in the cache.
 FROM base AS requirements

@@ -162,3 +162,22 @@ def test_health_checks_need_no_credential(root: Path) -> None:
         module = ["CMD", "python", "-m", readiness_probe.__name__]
         assert service["healthcheck"]["test"] == [*module, name.split("-")[0]]
     assert not any("healthcheck" in service for service in services(root, SECURE).values())
+
+
+@pytest.mark.parametrize("name", ["metad", "storaged-0", "graphd-0"])
+def test_containers_write_to_volumes_and_memory_only(root: Path, name: str) -> None:
+    service = services(root)[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert [entry.split(":")[0] for entry in service["tmpfs"]] == ["/tmp"]
+    assert mounts(service, "kernels")
+
+
+def test_the_image_has_a_user_and_a_base_that_can_be_pinned(root: Path) -> None:
+    lines = (root / "Dockerfile").read_text().splitlines()
+    bases = [line.split()[1] for line in lines if line.startswith("FROM")]
+    assert set(bases) == {"${BASE}", "base", "scratch"}
+    assert "USER asterism" in lines
+    arguments = services(root)["metad"]["build"]["args"]
+    assert arguments["BASE"].startswith("${BASE:-python:3.11-slim-bookworm")
