@@ -67,7 +67,7 @@ def damaged(credential: bytes, rng: random.Random) -> bytes:
         return credential[: rng.randrange(len(credential))]
     out = bytearray(credential)
     out[rng.randrange(len(out))] ^= 1 << rng.randrange(7)  # ASCII stays ASCII
-    return bytes(byte if 32 <= byte < 127 else 45 for byte in out).strip() or b"-"
+    return bytes(byte if 32 < byte < 127 else 33 for byte in out)
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
