@@ -14,7 +14,14 @@ from asterism.extras import required
 DAYS = 365
 """Default number of days for which a certificate is valid."""
 
-app = typer.Typer(no_args_is_help=True, help="Create certificates for development.")
+EXAMPLES = examples(
+    "asterism certificates create certificates/",
+    "asterism certificates create certificates/ --host db-0 --host 10.0.0.7",
+)
+
+app = typer.Typer(
+    no_args_is_help=True, help="Create certificates for development.", epilog=EXAMPLES
+)
 
 
 @app.callback()
@@ -24,10 +31,7 @@ def group() -> None:
 
 @app.command(
     short_help="Create an authority and a certificate.",
-    epilog=examples(
-        "asterism certificates create certificates/",
-        "asterism certificates create certificates/ --host db-0 --host 10.0.0.7",
-    ),
+    epilog=EXAMPLES,
 )
 def create(
     context: typer.Context,

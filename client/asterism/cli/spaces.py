@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Manage graph spaces: one graph each, with schema and versions.",
+    help="Manage graph spaces, each with schema and versions.",
     epilog=examples("asterism space create shop schema.yaml", "asterism space describe shop"),
 )
 

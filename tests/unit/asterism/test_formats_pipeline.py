@@ -56,8 +56,8 @@ def test_first_bad_row_is_refused_with_its_location() -> None:
     with pytest.raises(
         InvalidRequest,
         match=(
-            r"a\.csv, row 3, column 'id', value 'x,y': an id is an integer \(1 more near "
-            r"by\)"
+            r"a\.csv, row 3, column 'id', value 'x,y': an id is an integer \(1 more in "
+            r"the rows after it\)"
         ),
     ):
         RejectsFile(None).record([BAD, BAD])
