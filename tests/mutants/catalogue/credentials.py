@@ -12,6 +12,8 @@ API_KEYS = "asterism_access.api_keys"
 TICKETS = "asterism_access.tickets"
 CLUSTER_KEY = "asterism_access.cluster_key"
 AUTHENTICATION = "asterism_access.authentication"
+SESSIONS = "asterism_access.sessions"
+BROWSER_REQUESTS = "asterism_daemonkit.browser_requests"
 TOKENS = "asterism_access.tokens"
 ISSUER_KEYS = "asterism_access.issuer_keys"
 EXPOSURE = "asterism_daemonkit.exposure"
@@ -132,6 +134,28 @@ MUTANTS: tuple[Mutant, ...] = (
         ("max(granted.get(space, role), more.get(space, role))", "more.get(space, role)"),
         test=f"{UNIT}/test_authentication.py::test_a_token_joins_claimed_and_granted_roles",
         reason="assert Principal(",
+    ),
+    change(
+        "sessions with any signature",
+        "classic",
+        SESSIONS,
+        ("if hmac.compare_digest(signature(signed, key).encode(), found.encode())", "if key"),
+        test=f"{UNIT}/test_sessions.py::test_a_session_is_read_as_it_was_signed",
+        reason=NOT_REFUSED,
+    ),
+    change(
+        "changes with any token of a session",
+        "classic",
+        BROWSER_REQUESTS,
+        (
+            "if not hmac.compare_digest(token.encode('latin-1'), session.csrf_token.encode()):",
+            "if not token:",
+        ),
+        test=(
+            "tests/unit/asterism_daemonkit/test_browser_requests.py"
+            "::test_a_change_with_a_session_needs_its_token"
+        ),
+        reason="string indices",
     ),
     change(
         "tokens with any named algorithm",
