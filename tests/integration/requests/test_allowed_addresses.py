@@ -207,6 +207,7 @@ def test_served_folder_opens_only_allowed_addresses(tmp_path: Path) -> None:
         tmp_path / "folder",
         "--listen",
         "0.0.0.0:0",
+        "--insecure",
         "--http-listen",
         "127.0.0.1:0",
         "--allow-address",
