@@ -146,14 +146,14 @@ def test_the_command_leads_from_the_cluster_key_to_a_sample(
 
 def test_limits_and_keys_are_managed_by_administrators(cluster: AccessCluster) -> None:
     with asterism.connect(cluster.address, api_key=cluster.root()) as client:
-        limits = client.set_access_limits("lena", "shop", jobs=1)
-        assert client.access_limits("lena") == [limits]
-        key = client.create_api_key("lena", expires_s=600)
-        client.grant("lena", "shop", "reader")
-        with asterism.connect(cluster.address, api_key=key.secret) as lena:
-            assert [space.name for space in lena.spaces()] == ["shop"]
+        limits = client.set_access_limits("olga", "shop", jobs=1)
+        assert client.access_limits("olga") == [limits]
+        key = client.create_api_key("olga", expires_s=600)
+        client.grant("olga", "shop", "reader")
+        with asterism.connect(cluster.address, api_key=key.secret) as olga:
+            assert [space.name for space in olga.spaces()] == ["shop"]
             with pytest.raises(Forbidden):
-                lena.create_api_key("lena")
+                olga.create_api_key("olga")
             client.revoke_api_key(key.key_id)
             with pytest.raises(Unauthenticated):
-                lena.spaces()
+                olga.spaces()
