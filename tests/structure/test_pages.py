@@ -177,6 +177,7 @@ def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
         "draw.svg",
         "overview.svg",
         "tables.svg",
+        "threats.svg",
         "versions.svg",
     ]
     shown = "".join(page.read_text() for page in site.glob("*.html"))

@@ -96,7 +96,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 
 def fill(message: Message, known: Mapping[str, object], depth: int = 2) -> None:
-    """Set the fields of a message that have names with known values."""
+    """Set the fields of a message that have known values by their names."""
     for field in message.DESCRIPTOR.fields:
         value = known.get(field.name)
         if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:

@@ -93,7 +93,7 @@ def test_calls_without_a_message_hold_no_worker(serve: Serve) -> None:
     wait_until(lambda: server._pool.admitted == 0, "the calls have ended with their connection")
 
 
-def test_a_call_whose_message_does_not_come_ends(serve: Serve) -> None:
+def test_a_call_without_its_message_ends_in_time(serve: Serve) -> None:
     server, address = serve(SHORT)
     silent = _begin_calls(address, METHOD.path, 8)
     found: dict[int, str] = {}
