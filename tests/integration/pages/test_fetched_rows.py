@@ -136,7 +136,7 @@ def test_pairs_have_a_row_for_each_edge_that_exists(
     served: Served, existing: dict[int, tuple[int, int]], ids: str
 ) -> None:
     src, dst = (np.append(column, extra) for column, extra in zip(_ends(), (3, 5), strict=True))
-    labels = [*NAMES, "no node"] if ids == "string" else [*range(NODES), 10**9]
+    labels = [*NAMES, "stranger"] if ids == "string" else [*range(NODES), 10**9]
     src, dst = np.append(src, [NODES, 4]), np.append(dst, [4, NODES])
     statement = "FETCH PROP ON to $src -> $dst YIELD src, dst, edge_id, price"
     expected = [
@@ -154,11 +154,11 @@ def test_pairs_have_a_row_for_each_edge_that_exists(
 
 @pytest.mark.parametrize("ids", ["global", "string"])
 def test_vertices_have_a_row_exactly_if_they_exist(served: Served, ids: str) -> None:
-    labels = [*NAMES, "no node", "node 3"] if ids == "string" else [*range(NODES), 10**9, -1, 3]
+    labels = [*NAMES, "stranger", "node 3"] if ids == "string" else [*range(NODES), 10**9, -1, 3]
     last = NODES - 1
     kept = [label for i, label in enumerate(labels) if i != last and label not in (10**9, -1)]
     expected = [
-        (label, int(str(label).removeprefix("node "))) for label in kept if label != "no node"
+        (label, int(str(label).removeprefix("node "))) for label in kept if label != "stranger"
     ]
     assert served.rows(ids, "FETCH PROP ON n $n YIELD id, age", {"n": labels}) == expected
 
