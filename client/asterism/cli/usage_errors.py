@@ -42,6 +42,13 @@ def _wrong_value(error: Any) -> str:
         expected = f"one of {choices[1]}"
     else:
         return ""
-    is_option = parameter.param_type_name == "option"
-    name = max(parameter.opts, key=len) if is_option else parameter.name
-    return f"{name}={problem['input']!r}: expected {expected}"
+    return f"{_name(parameter)}={problem['input']!r}: expected {expected}"
+
+
+def _name(parameter: Any) -> str:
+    """Return an option, or the name of an argument as help texts write it."""
+    if parameter.param_type_name == "option":
+        return str(max(parameter.opts, key=len))
+    metavar = parameter.metavar or ""
+    is_word = metavar.isidentifier() and metavar.isupper()
+    return metavar if is_word else str(parameter.name)

@@ -95,7 +95,7 @@ def test_json_after_two_dashes_is_an_argument(capsys: pytest.CaptureFixture[str]
     [
         (["sample", "nodes", "shop", "-n", "abc"], "--count='abc': expected an integer"),
         (["--timeout", "soon", "status"], "--timeout='soon': expected a number"),
-        (["job", "show", "x"], "job='x': expected an integer"),
+        (["job", "show", "x"], "JOB='x': expected an integer"),
         (
             ["verify", "shop", "--draws", "9"],
             "--draws='9': expected a value greater than or equal to 1000",
