@@ -6,7 +6,9 @@ mutant too, as directed by their environment."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -72,13 +74,28 @@ def prepare_checks() -> None:
 
 
 def prepare_tests(node_ids: Iterable[str]) -> None:
-    """Import the modules that tests of services use; start the zygote if one starts daemons."""
+    """Import what tests of services import; start the zygote if one starts daemons."""
+    node_ids = list(node_ids)
     _add_source_folders()
-    for name in _IMPORTS_OF_TESTS:
+    for name in (*_IMPORTS_OF_TESTS, *sorted(_imports_of(node_ids))):
         importlib.import_module(name)
     importlib.import_module("tests.kit.reaper").start()
     if not all(node_id.startswith(_UNIT_TESTS) for node_id in node_ids):
         importlib.import_module("tests.kit.zygote").ZYGOTE.share()
+    gc.freeze()  # a collection in a child then copies none of these objects
+
+
+def _imports_of(node_ids: Iterable[str]) -> set[str]:
+    """Return the modules that the modules of tests import, which each child would import again."""
+    paths = {planting.ROOT / node_id.partition("::")[0] for node_id in node_ids}
+    names: set[str] = set()
+    for path in paths:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom):
+                names.add(str(node.module))
+            elif isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+    return names
 
 
 def _undecorated(function: Callable[..., object]) -> Callable[..., object]:
