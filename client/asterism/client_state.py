@@ -17,7 +17,7 @@ from asterism.records.catalog import SpaceInfo
 from asterism.records.versions import VersionInfo
 from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.grpc import ClientClosed, ClientTransport
-from asterism.transport.waiting import THREAD_WAITER, Waiter
+from asterism.transport.synchronization import THREAD_WAITER, Waiter
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import check_reply
 from asterism_model.schema import EdgeType, NodeType, Schema
@@ -34,7 +34,7 @@ _MANIFEST_TIMEOUT_S = 1.0
 """Timeout in seconds for reading a manifest to display a graph."""
 
 
-class Stoppable(Protocol):
+class BackgroundActivity(Protocol):
     """Background activity that can be stopped."""
 
     def stop(self) -> None:
@@ -68,7 +68,7 @@ class Session:
         self._newest: dict[str, int] = {}
         self._manifests: dict[str, VersionInfo] = {}
         self._closed = False
-        self.leases: WeakSet[Stoppable] = WeakSet()
+        self.leases: WeakSet[BackgroundActivity] = WeakSet()
         """Leases with a renewal thread; they are stopped when the session closes."""
         FORK_GUARD.add_lock_owner(self)
 

@@ -11,17 +11,17 @@ from typing import Any, Self
 
 from asterism.access_client import AccessClient
 from asterism.calls.all_calls import AllCalls
-from asterism.calls.argument_types import check_argument_types
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
-from asterism.calls.explain import Explainer
+from asterism.calls.explain import ExplainCalls
 from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
 from asterism.calls.query import query
+from asterism.calls.type_checking import check_argument_types
 from asterism.catalog_client import build_space
 from asterism.client_state import Session
 from asterism.records.catalog import Job
 from asterism.records.query_result import QueryResult
 from asterism.records.versions import VersionInfo
-from asterism.space_tools import SpaceTools
+from asterism.space_operations import SpaceTools
 from asterism_model import unicode_text
 from asterism_model.excluded_edges import ExcludedEdges
 
@@ -252,14 +252,14 @@ class Graph(AllCalls):
         return self.client.manifest(self.space, self._version(version))
 
     @property
-    def explain(self) -> Explainer:
+    def explain(self) -> ExplainCalls:
         """Sampling calls that return their cost: ``graph.explain.sample_nodes(...)``.
 
         The call is executed and returns an `Explanation` instead of its sample: the share of each
         type and partition, the expected and actual numbers of draws, and the requests to each
         storaged with rows, rounds and bytes.
         """
-        return Explainer(self)
+        return ExplainCalls(self)
 
     def query(
         self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql"

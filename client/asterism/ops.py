@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import hashing
+from asterism import permutations
 from asterism.calls import validation
 from asterism.records.arrays import HeteroIds, Ids, RaggedColumn, Types, Values
 from asterism.records.rankings import TopNeighbors
@@ -170,7 +170,9 @@ def pair_places(
     if allowed is not None and types is not None:
         node_types = _integers("types", types).reshape(-1)[pairs]
         pairs = pairs[allowed[node_types[:, 0], node_types[:, 1]]]
-    return np.asarray(pairs if seed is None else pairs[hashing.shuffled_range(len(pairs), seed)])
+    return np.asarray(
+        pairs if seed is None else pairs[permutations.shuffled_range(len(pairs), seed)]
+    )
 
 
 def _allowed(

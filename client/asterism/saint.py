@@ -15,7 +15,7 @@ from itertools import count as numbers
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism import hashing
+from asterism import permutations
 from asterism.calls import validation
 from asterism.graph import Graph
 from asterism.records.arrays import ArrayRecord
@@ -156,7 +156,7 @@ class Sampler(ABC):
         return self._nodes(_BATCH, validation.count("i", i))
 
     def _nodes(self, stream: int, i: int) -> Ids:
-        nodes = self._draw_nodes(hashing.key_of(self.seed, hashing.SUBGRAPH, stream, i))
+        nodes = self._draw_nodes(permutations.key_of(self.seed, permutations.SUBGRAPH, stream, i))
         ascending = np.sort(
             nodes[nodes >= 0]
         )  # np.unique hashes, which takes several times as long for some thousands of ids.
@@ -336,7 +336,7 @@ class NodeSampler(Sampler):
 
     def _draw_nodes(self, key: int) -> Ids:
         edges = self.graph.sample_edges(
-            self.size, self.etype, weighted=False, seed=hashing.key_of(key, _EDGES)
+            self.size, self.etype, weighted=False, seed=permutations.key_of(key, _EDGES)
         )
         return edges.src if self.end == "src" else edges.dst
 
@@ -399,13 +399,15 @@ class EdgeSampler(Sampler):
         for block in range(_MAX_BLOCKS):
             if not missing:
                 break
-            block_key = hashing.key_of(key, block)
+            block_key = permutations.key_of(key, block)
             attempts = 2 * missing + 16
             local_nodes = self.graph.sample_nodes(
-                attempts, self.ntype, weighted=False, seed=hashing.key_of(block_key, _NODES)
+                attempts, self.ntype, weighted=False, seed=permutations.key_of(block_key, _NODES)
             ).nodes
             out = (
-                hashing.key_stream(hashing.key_of(block_key, _SIDE), attempts) >> np.uint64(63) == 0
+                permutations.key_stream(permutations.key_of(block_key, _SIDE), attempts)
+                >> np.uint64(63)
+                == 0
             )
             remote_nodes = np.empty(attempts, np.int64)
             for side, direction, tag in ((out, "out", _OUT), (~out, "in", _IN)):
@@ -416,7 +418,7 @@ class EdgeSampler(Sampler):
                     weighted=False,
                     weights=False,
                     direction=direction,
-                    seed=hashing.key_of(block_key, tag),
+                    seed=permutations.key_of(block_key, tag),
                 )
                 remote_nodes[side] = sample.nodes[:, 0]
             accepted = np.flatnonzero(remote_nodes >= 0)[:missing]
@@ -461,9 +463,9 @@ class RandomWalkSampler(Sampler):
 
     def _draw_nodes(self, key: int) -> Ids:
         roots = self.graph.sample_nodes(
-            self.size, self.ntype, weighted=False, seed=hashing.key_of(key, _NODES)
+            self.size, self.ntype, weighted=False, seed=permutations.key_of(key, _NODES)
         ).nodes
         walk_nodes: NDArray[np.int64] = self.graph.random_walk(
-            roots, [self.etype], self.length, weighted=False, seed=hashing.key_of(key, _WALKS)
+            roots, [self.etype], self.length, weighted=False, seed=permutations.key_of(key, _WALKS)
         ).nodes
         return walk_nodes.reshape(-1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from asterism import hashing
+from asterism import permutations
 from asterism.calls import validation
 from asterism.calls.epoch_cursor import EpochCursor
 from asterism.extras import required
@@ -71,7 +71,7 @@ def batch_seed(seed: int | None, ids: Any) -> int:
     if seed is None:
         return int(torch.randint(_SEEDS, (1,)))
     digest = hashlib.blake2b(np.ascontiguousarray(ids).tobytes(), digest_size=8).digest()
-    return hashing.key_of(seed, hashing.BATCH, int.from_bytes(digest, "little"))
+    return permutations.key_of(seed, permutations.BATCH, int.from_bytes(digest, "little"))
 
 
 class MultiHot:

@@ -167,7 +167,7 @@ def _self_test(
     return None
 
 
-class ReloadedFiles(Generic[T]):
+class FileReloader(Generic[T]):
     """Value made from files, and made again after the files change.
 
     Without a lock, so that a forked child can use it: concurrent callers may read the files twice.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import grpc
 
 from asterism_io.certificates import (
-    ReloadedFiles,
+    FileReloader,
     load_authorities,
     load_key_pair,
     new_context,
@@ -67,7 +67,7 @@ class TlsClient:
         self.options = options
         self._ca = "" if options.ca == SYSTEM_CA else options.ca
         self._prefix = prefix
-        self._files = ReloadedFiles([self._ca, options.cert, options.key], self._load)
+        self._files = FileReloader([self._ca, options.cert, options.key], self._load)
         self._checked_at = time.monotonic()
         self._current = self._files.current()
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_model import prices
-from asterism_model.edge_shares import parse_share, share_count
 from asterism_model.excluded_edges import EXCLUDED_SOURCES
+from asterism_model.fanout_fractions import parse_share, share_count
 from asterism_model.prices import Price, neighbor_width
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from asterism_access import sessions
+from asterism_access import session_tokens
 from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_access.sessions import SessionContent, VerifiedSession
+from asterism_access.session_tokens import SessionContent, VerifiedSession
 from asterism_access.tickets import Ticket, TicketKind, new_ticket_id, sign, verify
-from asterism_io.certificates import ReloadedFiles
+from asterism_io.certificates import FileReloader
 from asterism_proto.errors import InvalidRequest
 
 DAEMON_TICKET_S = 300
@@ -61,7 +61,7 @@ class ClusterKey:
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._clock = clock
-        self._files = ReloadedFiles(
+        self._files = FileReloader(
             [path],
             lambda: _read_keys(path),
             events="cluster_key",
@@ -106,7 +106,7 @@ class ClusterKey:
         InvalidRequest
             If its credential names too many roles.
         """
-        return sessions.sign(session, self._files.current()[0][0])
+        return session_tokens.sign(session, self._files.current()[0][0])
 
     def verify_session(self, text: str) -> VerifiedSession:
         """Return the content of a session.
@@ -116,7 +116,7 @@ class ClusterKey:
         Unauthenticated
             If the text is not a session, none of the keys signed it, or it has expired.
         """
-        return sessions.verify(text, self._files.current()[0], self._clock())
+        return session_tokens.verify(text, self._files.current()[0], self._clock())
 
     def daemon_ticket(self, role: str) -> str:
         """Return a ticket of this daemon, valid for at least four minutes.

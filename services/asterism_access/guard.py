@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
-from asterism_access import visible_replies
+from asterism_access import reply_filtering
 from asterism_access.principals import Principal
 from asterism_access.requirements import REQUIREMENTS, Requirement, Scope
 from asterism_access.roles import EVERY_SPACE, Role
@@ -177,7 +177,7 @@ class AccessGuard:
         return check
 
     def _filtered(self, method: Method, requirement: Requirement, handler: Handler) -> Handler:
-        select = visible_replies.FILTERS.get(method.python_name)
+        select = reply_filtering.FILTERS.get(method.python_name)
         if select is None:
             return handler
 
@@ -188,7 +188,7 @@ class AccessGuard:
             space = getattr(request, "space", "")
             if space and requirement.role is Role.READER:
                 self.require(principal, space, Role.READER)
-            viewer = visible_replies.Viewer(principal, self._space_name)
+            viewer = reply_filtering.ReplyFilter(principal, self._space_name)
             return select(viewer, request, lambda narrowed: handler(narrowed, call))
 
         return check

@@ -19,7 +19,7 @@ from asterism_access.credentials import (
     is_principal_name,
     utc_text,
 )
-from asterism_access.issuer_keys import ALGORITHMS, KeySource, key_source
+from asterism_access.jwks import ALGORITHMS, KeySource, key_source
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role, parse_role
 from asterism_proto.errors import InvalidRequest, Unauthenticated

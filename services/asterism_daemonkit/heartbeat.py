@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from asterism_daemonkit.catalog_position import CatalogPositionStore
 from asterism_daemonkit.daemon_identity import Identity
-from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_proto.errors import AsterismError, Conflict, Stale
 from asterism_proto.methods import HEARTBEATS
 from asterism_proto.transport import Transport
@@ -82,7 +82,7 @@ class HeartbeatClient:
         Returns the id of the cluster that this daemon holds data of; empty for none. The metad
         of
         another cluster refuses the daemon.
-    followed_catalog : FollowedCatalog, optional
+    followed_catalog : CatalogPositionStore, optional
         Newest catalog position that the daemon has acted on.
     on_lease : callable
         Called with True when tasks may be carried out from now on, with False when the lease has
@@ -106,7 +106,7 @@ class HeartbeatClient:
         interval_s: float,
         poll_wait_s: float,
         cluster: Callable[[], str] = lambda: "",
-        followed_catalog: FollowedCatalog | None = None,
+        followed_catalog: CatalogPositionStore | None = None,
         on_lease: Callable[[bool], None] = lambda _: None,
         on_refused: Callable[[], None] = lambda: None,
     ) -> None:
@@ -116,7 +116,7 @@ class HeartbeatClient:
         self._interval_s, self._poll_wait_s = interval_s, poll_wait_s
         self._cluster, self._on_lease = cluster, on_lease
         self._on_refused = on_refused
-        self._followed = followed_catalog or FollowedCatalog(None)
+        self._followed = followed_catalog or CatalogPositionStore(None)
         self.fault: AsterismError | None = None
         """Reason why metad refuses this daemon; None if it does not."""
         self._stopping = threading.Event()

@@ -46,7 +46,7 @@ from asterism_daemonkit.calls import (
     waiting,
 )
 from asterism_daemonkit.listening import split_address
-from asterism_daemonkit.liveness_probe import PING_TIMEOUT_S, PROBE_AFTER_S, LivenessProbe
+from asterism_daemonkit.peer_probe import PING_TIMEOUT_S, PROBE_AFTER_S, PeerProbe
 from asterism_io import buffer_pool, unix_sockets
 from asterism_io.tls import TlsClient
 from asterism_proto import framing
@@ -404,7 +404,7 @@ class TcpTransport:
         self._endpoint: TcpEndpoint | None = None
         self._retry_at = 0.0
         self._closed = False
-        self.liveness = LivenessProbe(self.peer, self._ping)
+        self.liveness = PeerProbe(self.peer, self._ping)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""

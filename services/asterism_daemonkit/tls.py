@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import grpc
 
 from asterism_io.certificates import (
-    ReloadedFiles,
+    FileReloader,
     check_certificate,
     is_readable_by_others,
     load_authorities,
@@ -59,7 +59,7 @@ class DaemonTls:
         self, *, cert: str, key: str, ca: str = "", client_auth: bool = False, server_name: str = ""
     ) -> None:
         self._cert, self._key, self._ca, self._client_auth = cert, key, ca, client_auth
-        self._files = ReloadedFiles([cert, key, ca], self._load)
+        self._files = FileReloader([cert, key, ca], self._load)
         self.client = TlsClient(
             TlsOptions(ca=ca, cert=cert, key=key, server_name=server_name), prefix="tls_"
         )

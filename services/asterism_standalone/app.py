@@ -27,7 +27,7 @@ from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import compile_report
 from asterism_standalone.kernel_compiler import KernelCompiler, is_cache_complete
-from asterism_standalone.published_file import PublishedFile
+from asterism_standalone.published_versions_file import PublishedFile
 from asterism_standalone.read_only import ReadOnlyService
 from asterism_standalone.settings import StandaloneSettings
 from graphd.app import Graphd

@@ -81,13 +81,13 @@ class KernelCompiler:
 
     def __init__(self, workers: int = 0, *, background: bool = False) -> None:
         # Imported here, for builds have many modules: a complete cache needs no compiler.
-        from asterism_standalone import kernel_worker
+        from asterism_standalone import compile_worker
 
-        self._module, self._steps_total = kernel_worker.__name__, len(kernel_worker.STEPS)
+        self._module, self._steps_total = compile_worker.__name__, len(compile_worker.STEPS)
         cores = min(len(os.sched_getaffinity(0)), MAX_WORKERS)
         self._workers = min(workers or cores, self._steps_total)
         self._background = background
-        self._waiting = deque(kernel_worker.STEPS)
+        self._waiting = deque(compile_worker.STEPS)
         self._lock = threading.Lock()
         self._steps_done = 0
         self._compiled: dict[int, int] = {}

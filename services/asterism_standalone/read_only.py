@@ -25,11 +25,11 @@ from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFou
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from asterism_standalone import published_file
+from asterism_standalone import published_versions_file
 from graphd.api.service import GraphService
 from graphd.query.service import QueryService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
-from graphd.routing.updates import RoutingTable
+from graphd.routing.routing_table import RoutingTable
 from storaged.api.service import StoreService
 from storaged.local_spaces import LocalSpaces
 from storaged.paths import DataPaths
@@ -262,11 +262,14 @@ class ReadOnlyService:
 def _open_images(folder: Path) -> tuple[metad_pb.PollReply, PublishedImages]:
     folders = DataPaths(folder / "storaged")
     for attempt in range(_OPEN_ATTEMPTS):
-        reply = published_file.read_published(folder)
+        reply = published_versions_file.read_published(folder)
         try:
             return reply, PublishedImages(folders, reply)
         except AsterismError:
-            if attempt + 1 == _OPEN_ATTEMPTS or published_file.read_published(folder) == reply:
+            if (
+                attempt + 1 == _OPEN_ATTEMPTS
+                or published_versions_file.read_published(folder) == reply
+            ):
                 raise
     raise AssertionError("the last attempt returns or raises")
 

@@ -13,7 +13,9 @@ from asterism_access.browser_sessions import BrowserSessions
 from asterism_access.cluster_key import CLIENT_TICKET_S
 from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_access.roles import Role
+from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
+from asterism_daemonkit.access_interceptors import HandlerChecks
 from asterism_daemonkit.calls import (
     CallContext,
     ConcurrentTransport,
@@ -23,19 +25,17 @@ from asterism_daemonkit.calls import (
     TrafficCallback,
     current_principal,
 )
+from asterism_daemonkit.catalog_position import CatalogPositionStore
 from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.fair_pool import ShareSource
-from asterism_daemonkit.followed_access import FollowedAccess
-from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
-from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.ports import clear_ports, write_ports
+from asterism_daemonkit.ports_file import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_io.control_groups import available_cores
@@ -47,17 +47,17 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
+from graphd.kernel_warmup import compile_kernels
 from graphd.query import euler_parser
-from graphd.query.parser import build_parser
+from graphd.query.ngql_parser import build_parser
 from graphd.query.service import QueryService
-from graphd.routing.access_changes import expected_access
+from graphd.routing.access_propagation import expected_access
 from graphd.routing.commits import CommitLog, LoadCommitter
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.routes import Routes, SpaceRoute
-from graphd.routing.updates import RoutingTable
+from graphd.routing.routing_table import RoutingTable
 from graphd.settings import GraphdSettings
 from graphd.space_lookups import SpaceLookups
-from graphd.warmup import compile_kernels
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
     from fastapi import APIRouter
@@ -143,7 +143,7 @@ class Graphd:
         self.access_handlers: dict[str, Handler] = {
             method.path: self._forward(method) for method in ACCESS.values()
         }
-        self.access = FollowedAccess()
+        self.access = AccessCache()
         self._lookups = SpaceLookups(metad, self._wait_for_space)
         self._guard: AccessGuard | None = None
         self._sessions: BrowserSessions | None = None
@@ -172,7 +172,7 @@ class Graphd:
         self.catalog_handlers = checks.wrap_all(CATALOG, self.catalog_handlers)
         self.access_handlers = checks.wrap_all(ACCESS, self.access_handlers)
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers, **self.access_handlers}
-        self._followed = FollowedCatalog(None)
+        self._followed = CatalogPositionStore(None)
         self._resource_meter = ResourceMeter(None)
         self._heartbeat = HeartbeatClient(
             metad=metad,

@@ -34,9 +34,9 @@ from asterism_proto.methods import GRAPH, Method
 from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.service import GraphService
+from graphd.kernel_warmup import compile_kernels
 from graphd.routing.dispatch import Dispatcher, StoragedPool
-from graphd.routing.updates import RoutingTable
-from graphd.warmup import compile_kernels
+from graphd.routing.routing_table import RoutingTable
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from metad.catalog.catalog import Catalog
-from metad.catalog_followers import Followers
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
+from metad.follower_positions import Followers
 from metad.model.access import AccessLimits, ApiKey, ApiKeyGenerator, RoleGrant
 
 logger = logging.getLogger(__name__)

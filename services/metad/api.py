@@ -15,11 +15,11 @@ from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.catalog.catalog import Catalog
-from metad.catalog_followers import Followers, FollowerStatus
 from metad.change_feed import ChangeFeed
 from metad.desired_state import DesiredStateBuilder
-from metad.heartbeats import HostRegistry
-from metad.membership import Cluster
+from metad.follower_positions import Followers, FollowerStatus
+from metad.host_registry import HostRegistry
+from metad.membership import ClusterMembership
 from metad.model.hosts import Follower, HighestIds
 from metad.model.ids import HostId
 from metad.service import CatalogService
@@ -251,7 +251,7 @@ class HeartbeatsApi:
         catalog: Catalog,
         service: CatalogService,
         change_feed: ChangeFeed,
-        cluster: Cluster,
+        cluster: ClusterMembership,
         host_registry: HostRegistry,
         followers: Followers,
         desired_state: DesiredStateBuilder,

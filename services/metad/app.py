@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from asterism_access import api_keys
 from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_daemonkit.access_control import AccessControl
+from asterism_daemonkit.access_interceptors import HandlerChecks
 from asterism_daemonkit.calls import (
     Handler,
     LocalTransport,
@@ -23,9 +24,8 @@ from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
-from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.ports import clear_ports, write_ports
+from asterism_daemonkit.ports_file import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import Conflict, Corrupt, NotReady
 from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS
@@ -34,15 +34,15 @@ from metad.access_api import AccessApi
 from metad.access_service import AccessService
 from metad.api import CatalogApi, HeartbeatsApi
 from metad.catalog.catalog import Catalog
-from metad.catalog_followers import Followers
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock, steady_clock
 from metad.desired_state import DesiredStateBuilder
-from metad.heartbeats import HostRegistry
+from metad.follower_positions import Followers
+from metad.host_registry import HostRegistry
+from metad.jobs.build_data_retention import recoverable_jobs
 from metad.jobs.driver import Driver
-from metad.jobs.retention import recoverable_jobs
 from metad.maintenance import Maintenance
-from metad.membership import Cluster
+from metad.membership import ClusterMembership
 from metad.model.access import ApiKeyGenerator, GeneratedApiKey
 from metad.model.hosts import DaemonRole
 from metad.model.jobs import Job, JobState
@@ -51,7 +51,7 @@ from metad.settings import MetadSettings
 from metad.store import keys
 from metad.store.port import MetaStore
 from metad.store.rocksdb_store import RocksStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded metad has none, and starts sooner
     from fastapi import APIRouter
@@ -83,8 +83,8 @@ class Components:
         # Revisions start above those of every earlier process on this store. Otherwise a poll that
         # knows a revision of a longer-lived process would wait for this one to reach it.
         self.change_feed = ChangeFeed(self.catalog.start_number << 32)
-        hosts = [storage.decode_host(value) for _, value in store.range(keys.HOSTS)]
-        self.cluster = Cluster(
+        hosts = [record_encoding.decode_host(value) for _, value in store.range(keys.HOSTS)]
+        self.cluster = ClusterMembership(
             hosts,
             lease_ms=int(settings.lease_s * 1000),
             drain_ms=int(settings.retire_after_s * 1000),

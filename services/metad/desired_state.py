@@ -9,10 +9,10 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import parts_of_host
-from metad.catalog_followers import FollowerStatus
 from metad.change_feed import ChangeFeed
+from metad.follower_positions import FollowerStatus
 from metad.jobs.driver import Driver
-from metad.membership import Cluster
+from metad.membership import ClusterMembership
 from metad.model.catalog import Manifest, Space
 from metad.model.hosts import DaemonRole
 from metad.model.ids import HostId
@@ -38,7 +38,7 @@ class DesiredStateBuilder:
         *,
         change_feed: ChangeFeed,
         catalog: Catalog,
-        cluster: Cluster,
+        cluster: ClusterMembership,
         driver: Driver,
         recoverable_jobs: Callable[[], list[Job]],
     ) -> None:

@@ -9,13 +9,13 @@ from itertools import pairwise
 
 from asterism_proto.errors import AsterismError
 from metad.catalog.catalog import Catalog
-from metad.catalog_followers import Followers
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.heartbeats import HostRegistry
+from metad.follower_positions import Followers
+from metad.host_registry import HostRegistry
+from metad.jobs.build_data_retention import leftover_removals
 from metad.jobs.driver import Driver
-from metad.jobs.retention import leftover_removals
-from metad.membership import Cluster
+from metad.membership import ClusterMembership
 from metad.model import jobs as model
 from metad.model.ids import JobId, SpaceId
 from metad.store.port import MetaStore
@@ -39,7 +39,7 @@ class Maintenance:
         store: MetaStore,
         change_feed: ChangeFeed,
         catalog: Catalog,
-        cluster: Cluster,
+        cluster: ClusterMembership,
         driver: Driver,
         host_registry: HostRegistry,
         followers: Followers,

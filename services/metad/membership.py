@@ -1,7 +1,7 @@
 """The daemons of a cluster: their leases, addresses and the versions that they hold.
 
-Pure: the time is an argument. `Cluster` returns the new record of a host. The caller
-(`metad.heartbeats`) stores the record if it must last, then puts it into the cluster."""
+Pure: the time is an argument. `ClusterMembership` returns the new record of a host. The caller
+(`metad.host_registry`) stores the record if it must last, then puts it into the cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metad.model.hosts import DaemonRole, HeartbeatReport, Host
 from metad.model.ids import HostId, SpaceId
 
 
-class Cluster:
+class ClusterMembership:
     """All known daemons, except graphds that were removed after a long silence."""
 
     def __init__(self, hosts: Iterable[Host], *, lease_ms: int, drain_ms: int, now_ms: int) -> None:

@@ -13,14 +13,14 @@ from asterism_io.allowed_addresses import AllowedAddresses
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from metad.catalog.catalog import Catalog
-from metad.catalog.history import was_given_up
+from metad.catalog.position_history import was_given_up
 from metad.catalog.spaces import parts_of_host
-from metad.catalog_followers import Followers
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
+from metad.follower_positions import Followers
 from metad.jobs import state_machine
 from metad.jobs.driver import Driver
-from metad.membership import Cluster
+from metad.membership import ClusterMembership
 from metad.model.catalog import (
     Chunk,
     LoadRecord,
@@ -62,7 +62,7 @@ class CatalogService:
         *,
         change_feed: ChangeFeed,
         catalog: Catalog,
-        cluster: Cluster,
+        cluster: ClusterMembership,
         driver: Driver,
         followers: Followers,
         addresses: AllowedAddresses,

@@ -11,27 +11,27 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from asterism_access.guard import AccessGuard
+from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
+from asterism_daemonkit.access_interceptors import HandlerChecks
 from asterism_daemonkit.calls import Handler
+from asterism_daemonkit.catalog_position import CatalogPositionStore
 from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
-from asterism_daemonkit.followed_access import FollowedAccess
-from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.ports import clear_ports, write_ports
+from asterism_daemonkit.ports_file import clear_ports, write_ports
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_io.control_groups import available_cores
-from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
+from asterism_model.load_fingerprints import LoadFingerprint
 from asterism_model.partition_stats import PartitionStats, totals_by_weight_name
 from asterism_model.removals import RemovalRequest
 from asterism_model.schema import Schema
@@ -40,23 +40,23 @@ from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from storaged import task_runner, tasks
-from storaged.admission import Admission, Admissions, RegisteredChunk
+from storaged import task_assignments, task_runner
 from storaged.api.service import StoreService
 from storaged.cluster_identity import ClusterIdentity
+from storaged.database_owner import DatabaseOwner
 from storaged.folder_inventory import collect_inventory, highest_ids
 from storaged.fork_server import ForkServer
 from storaged.garbage_collector import GarbageCollector
 from storaged.image_repair import ImageRepairer
+from storaged.kernel_warmup import compile_kernels
+from storaged.load_admission import Admission, Admissions, RegisteredChunk
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
-from storaged.ownership import DatabaseOwner
 from storaged.paths import DataPaths
 from storaged.pricing import with_price_checks
 from storaged.quarantine import Quarantine
 from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
 from storaged.version_loader import VersionLoader
-from storaged.warmup import compile_kernels
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded storaged has none, and starts sooner
     from asterism_daemonkit.http_server import HttpServer
@@ -69,11 +69,11 @@ _INVENTORY_INTERVAL_S = 2.0
 _CALL_TIMEOUT_S = 10.0
 """Timeout of a call to metad in seconds."""
 _STATES = {
-    tasks.QUEUED: common_pb.QUEUE,
-    tasks.RUNNING: common_pb.RUNNING,
-    tasks.FINISHED: common_pb.FINISHED,
-    tasks.FAILED: common_pb.FAILED,
-    tasks.STOPPED: common_pb.STOPPED,
+    task_assignments.QUEUED: common_pb.QUEUE,
+    task_assignments.RUNNING: common_pb.RUNNING,
+    task_assignments.FINISHED: common_pb.FINISHED,
+    task_assignments.FAILED: common_pb.FAILED,
+    task_assignments.STOPPED: common_pb.STOPPED,
 }
 
 
@@ -111,7 +111,7 @@ class Storaged:
         access_control: AccessControl | None = None,
     ) -> None:
         self._tls = tls
-        self._access = FollowedAccess()
+        self._access = AccessCache()
         self._authenticate = (
             None if access_control is None else access_control.authenticate(self._access.state)
         )
@@ -125,7 +125,7 @@ class Storaged:
         self._was_clean = self._paths.clean_marker.exists()
         self._paths.clean_marker.unlink(missing_ok=True)
         self._metad = metad
-        self._catalog_position = FollowedCatalog(self._paths.position)
+        self._catalog_position = CatalogPositionStore(self._paths.position)
         self._quarantine = Quarantine(
             self._paths,
             grace_s=settings.quarantine_grace_s,
@@ -578,7 +578,9 @@ class Storaged:
             if not reply.next_after:
                 return fingerprints
 
-    def _start_task(self, assignment: tasks.TaskAssignment) -> tasks.TaskHandle:
+    def _start_task(
+        self, assignment: task_assignments.TaskAssignment
+    ) -> task_assignments.TaskHandle:
         # Garbage collection must not take its folder for a leftover meanwhile.
         with self._local_spaces.lock:
             return self._task_runner.start_unassigned(assignment)
@@ -675,13 +677,13 @@ def _position_fields(position: metad_pb.CatalogPosition | None) -> dict[str, Any
 
 def _task_assignment(
     message: metad_pb.TaskAssignment, space: DesiredSpace, route: metad_pb.SpaceRoute
-) -> tasks.TaskAssignment:
+) -> task_assignments.TaskAssignment:
     manifest = (
         message.manifest
         if message.HasField("manifest")
         else next((m for m in route.versions if m.version == message.version), None)
     )
-    return tasks.TaskAssignment(
+    return task_assignments.TaskAssignment(
         task_id=message.task_id,
         job_id=message.job_id,
         attempt=message.attempt,
@@ -701,8 +703,8 @@ def _task_assignment(
     )
 
 
-def _published_version(manifest: common_pb.Manifest) -> tasks.PublishedVersion:
-    return tasks.PublishedVersion(
+def _published_version(manifest: common_pb.Manifest) -> task_assignments.PublishedVersion:
+    return task_assignments.PublishedVersion(
         job_id=manifest.job_id,
         watermark=manifest.watermark,
         digest=manifest.digest,
@@ -725,7 +727,7 @@ def _desired_version(manifest: common_pb.Manifest) -> DesiredVersion:
     )
 
 
-def _task_report(progress: tasks.TaskProgress) -> metad_pb.TaskReport:
+def _task_report(progress: task_assignments.TaskProgress) -> metad_pb.TaskReport:
     return metad_pb.TaskReport(
         task_id=progress.task_id,
         attempt=progress.attempt,

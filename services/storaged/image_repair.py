@@ -20,7 +20,7 @@ from storaged.build.completion import part_folder
 from storaged.local_spaces import DesiredSpace, DesiredVersion
 from storaged.paths import DataPaths
 from storaged.store.os_errors import disk_error
-from storaged.tasks import FINISHED, REPAIR, TaskAssignment, TaskHandle
+from storaged.task_assignments import FINISHED, REPAIR, TaskAssignment, TaskHandle
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from asterism_model.indexes import Index
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Stale
-from storaged.ownership import DatabaseOwner, claim
+from storaged.database_owner import DatabaseOwner, claim
 from storaged.paths import DataPaths, write_space_label
 from storaged.quarantine import Quarantine
 from storaged.sampling import LocalVersion

@@ -17,12 +17,12 @@ from typing import Any
 
 from asterism_io.allowed_addresses import Address, AllowedAddresses, parse_address
 from asterism_io.durable_files import make_folder
-from asterism_model.fingerprints import LoadFingerprint
+from asterism_model.load_fingerprints import LoadFingerprint
 from asterism_proto.errors import BY_REASON, AsterismError, NotFound
 from storaged.build.progress import ProgressReporter
 from storaged.paths import DataPaths
 from storaged.store.os_errors import disk_error, memory_error
-from storaged.tasks import REPAIR, TaskAssignment
+from storaged.task_assignments import REPAIR, TaskAssignment
 
 TASK_FILE = "task.json"
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15

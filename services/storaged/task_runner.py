@@ -23,7 +23,7 @@ from typing import IO, Any
 from asterism_io.allowed_addresses import Address, AllowedAddresses
 from asterism_io.durable_files import make_folder
 from asterism_io.remote_storage import RemoteFolder, redact
-from asterism_model.fingerprints import FingerprintMismatch, LoadFingerprint
+from asterism_model.load_fingerprints import FingerprintMismatch, LoadFingerprint
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
 from storaged import subprocesses
 from storaged.backup.transfer import TRANSFER_KINDS, Transfer
@@ -31,7 +31,7 @@ from storaged.fork_server import ForkServer, TaskProcess
 from storaged.paths import DataPaths
 from storaged.store.block_store import BlockStore
 from storaged.store.os_errors import disk_error, memory_error
-from storaged.tasks import (
+from storaged.task_assignments import (
     FAILED,
     FINISHED,
     QUEUED,

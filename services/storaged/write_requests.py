@@ -1,7 +1,7 @@
 """WriteBlocks requests: validation, then one block per partition.
 
 No block reaches the store unless every value of the request is valid; see
-`asterism_model.request_validation` for the rules.
+`asterism_model.block_validation` for the rules.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.random.partition_choice import part_of
-from asterism_model import request_validation
+from asterism_model import block_validation
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from storaged.admission import BlockExtent, RegisteredChunk
+from storaged.load_admission import BlockExtent, RegisteredChunk
 from storaged.store.block_store import Block
 from storaged.store.keys import COLUMNS
 
@@ -59,14 +59,14 @@ def decode_blocks(
         A partition is not held here.
     """
     head = request.head
-    request_validation.block_type(schema, head.kind, head.type_id)
+    block_validation.block_type(schema, head.kind, head.type_id)
     parts = list(head.parts)
     _check_parts(head, parts, schema, local_parts)
     offsets = _offsets(request, parts)
     arrays = {name: array for name, array in request.arrays.items() if name != "offsets"}
     _check_rows(int(offsets[-1]), arrays)
     runs = [(part, int(offsets[i]), int(offsets[i + 1])) for i, part in enumerate(parts)]
-    request_validation.check_block(
+    block_validation.check_block(
         schema,
         head.kind,
         head.type_id,
@@ -164,7 +164,7 @@ def _slice_rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, 
 
 def registered_chunk_number(head: storaged_pb.WriteBlocksRequest) -> int:
     """Return the number of the registered chunk that a request's blocks belong to."""
-    return head.chunk // request_validation.PIECES_PER_CHUNK
+    return head.chunk // block_validation.PIECES_PER_CHUNK
 
 
 def block_extents(blocks: Sequence[Block]) -> set[BlockExtent]:
@@ -191,7 +191,7 @@ def check_chunk(
         The chunk as registered at metad.
     """
     head = request.head
-    nodes = head.kind in request_validation.NODE_KINDS
+    nodes = head.kind in block_validation.NODE_KINDS
     max_rows = chunk.rows
     if nodes and not chunk.is_nodes:
         # Nodes that an edge type creates: at most two per edge.

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from tests.kit.communities import communities
 from tests.kit.shared import SHARED
 
-from asterism.export import metis, streaming
-from asterism.export.adjacency import build_metis_graph
+from asterism.export import metis, streaming_partitioning
 from asterism.export.coarsening import COARSE_NODES, CoarseningLevels
 from asterism.export.edge_list_file import EdgeListFile
+from asterism.export.metis_graph import build_metis_graph
 from asterism.export.scratch_files import Spool
 
 PASSES = (1, 2, 3, 5, 10, 20)
@@ -93,11 +93,11 @@ def report_graph(name: str, nodes: int, ends: Ends, parts: int, folder: Path) ->
 
     print(f"{name} ({nodes:,} nodes, {len(edges_without_loops):,} edges)", flush=True)
     print(f"  {'random':8}", cut(np.random.default_rng(0).integers(0, parts, nodes)))
-    for method in streaming.METHODS:
+    for method in streaming_partitioning.METHODS:
         columns = []
         for passes in PASSES:
             started = time.perf_counter()
-            demands = streaming.BalanceConstraints(
+            demands = streaming_partitioning.BalanceConstraints(
                 classes=np.zeros(nodes, np.uint8), edges=False, imbalance=0.03
             )
             options: dict[str, Any] = {
@@ -108,7 +108,9 @@ def report_graph(name: str, nodes: int, ends: Ends, parts: int, folder: Path) ->
                 "seed": 1,
                 "scratch": folder,
             }
-            owners = streaming.partition_stream(pairs, np.array([nodes]), passes=passes, **options)
+            owners = streaming_partitioning.partition_stream(
+                pairs, np.array([nodes]), passes=passes, **options
+            )
             columns.append(f"{passes}: {cut(owners)} ({time.perf_counter() - started:.1f} s)")
         print(f"  {method:8}", "  ".join(columns), flush=True)
     started, ones = time.perf_counter(), np.ones((nodes, 1), np.int64)

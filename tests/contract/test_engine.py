@@ -13,11 +13,14 @@ import pytest
 from tests.kit.small_disk import small_disk
 
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
-from storaged.store.engine import Engine, Family, RocksEngine
+from storaged.store.engine import ColumnFamily, Engine, RocksEngine
 from storaged.store.memory_engine import MemoryEngine
 from storaged.store.recovering_engine import RecoveringEngine
 
-FAMILIES = (Family(name="a", compressed=True, blobs=True, cached=False), Family(name="b"))
+FAMILIES = (
+    ColumnFamily(name="a", compressed=True, blobs=True, cached=False),
+    ColumnFamily(name="b"),
+)
 LARGE = bytes(range(256)) * 4096
 
 
@@ -199,7 +202,7 @@ def test_cancelled_compaction_returns_and_keeps_all_entries(tmp_path: Path) -> N
 
 
 def test_a_damaged_file_is_corrupt_not_an_early_end(tmp_path: Path) -> None:
-    engine = RocksEngine(tmp_path / "db", (Family(name="b", cached=False),))
+    engine = RocksEngine(tmp_path / "db", (ColumnFamily(name="b", cached=False),))
     run = engine.bulk_writer("b")
     for i in range(9):
         run.put(bytes([i]), LARGE)
@@ -209,7 +212,7 @@ def test_a_damaged_file_is_corrupt_not_an_early_end(tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    engine = RocksEngine(tmp_path / "db", (Family(name="b", cached=False),))
+    engine = RocksEngine(tmp_path / "db", (ColumnFamily(name="b", cached=False),))
     with pytest.raises(Corrupt):
         list(engine.scan("b", b"", None))
     engine.close()

@@ -9,10 +9,10 @@ import pytest
 from tests.kit import storage_faults
 from tests.kit.storage_faults import flip
 
-from asterism_daemonkit import rocksdb_files
+from asterism_daemonkit import rocksdb_checks
 from asterism_proto.errors import Corrupt
 from metad.store.rocksdb_store import RocksStore
-from storaged.store.engine import Family, RocksEngine
+from storaged.store.engine import ColumnFamily, RocksEngine
 
 _BLOCK, _HEADER = 32 << 10, 7
 
@@ -94,14 +94,14 @@ def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) ->
             *(8 * (offset + 6) + bit for bit in range(2, 8)),
         ):
             flip(file, bit)
-            if problem := rocksdb_files.damage_fault(unclean):
+            if problem := rocksdb_checks.damage_fault(unclean):
                 assert str(file) in problem
             # the record still ends within the file, so RocksDB checks its checksum
             else:
                 with pytest.raises(Corrupt, match=str(unclean)):
                     RocksStore(unclean)
             flip(file, bit)
-    assert rocksdb_files.damage_fault(unclean) == ""
+    assert rocksdb_checks.damage_fault(unclean) == ""
 
 
 def test_a_torn_record_is_no_damage(unclean: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_torn_record_is_no_damage(unclean: Path) -> None:
     content, last_offset = log.read_bytes(), record_offsets(log)[-1]
     for size in range(last_offset, len(content)):
         log.write_bytes(content[:size])
-        assert rocksdb_files.damage_fault(unclean) == ""
+        assert rocksdb_checks.damage_fault(unclean) == ""
     store = RocksStore(unclean)
     assert len(store.range(b"")) == 19
     store.close()
@@ -131,7 +131,7 @@ def test_missing_files_of_a_database_are_named(unclean: Path) -> None:
 
 def test_damaged_properties_of_a_table_are_blamed_on_a_table(tmp_path: Path) -> None:
     """If the property keys of a table are out of order, RocksDB names only the manifest."""
-    families = [Family(name="f")]
+    families = [ColumnFamily(name="f")]
     engine = RocksEngine(tmp_path / "db", families)
     engine.write([("f", b"key", b"value")])
     engine.flush()

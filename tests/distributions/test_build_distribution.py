@@ -15,7 +15,7 @@ from asterism_graphkit.random.alias_build import implied_distribution
 from asterism_model.partition_stats import Element
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys
-from storaged.store.alias_table_store import StatStore
+from storaged.store.alias_table_store import AliasTableStore
 from storaged.store.image import AdjacencyImage, AliasTable
 
 F32 = NDArray[np.float32]
@@ -55,7 +55,7 @@ def node_load(
 
 
 def final_table(build: BuildResult, part: int, size: int, kind: int = keys.B1) -> list[np.ndarray]:
-    store = StatStore.open(build.output)
+    store = AliasTableStore.open(build.output)
     blocks = list(store.blocks(part, kind, 0, "weight", size, final=True))
     store.close()
     return [np.concatenate([block[i] for block in blocks]) for i in range(6)]

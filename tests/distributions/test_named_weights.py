@@ -17,7 +17,7 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.weights import summarize_weights
 from storaged.store import block_store, keys
-from storaged.store.alias_table_store import StatStore
+from storaged.store.alias_table_store import AliasTableStore
 from storaged.store.image import AliasTable, NodeImage, RowWeights
 
 F32 = NDArray[np.float32]
@@ -316,7 +316,7 @@ def test_both_copies_of_an_edge_have_the_same_named_weights(tmp_path: Path) -> N
 def test_the_stat_database_keeps_every_table_under_its_name(tmp_path: Path) -> None:
     loads, _, _ = node_loads(np.random.default_rng(2), 500)
     new_build = run_build(tmp_path, schema_of(1), loads)
-    store = StatStore.open(new_build.output)
+    store = AliasTableStore.open(new_build.output)
     for name, named in new_build.images[0].nodes[0].extra_weights.items():
         blocks = store.blocks(0, keys.B1, 0, name, named.table.size, final=True)
         rows, _, _, _, _, weights = (np.concatenate(column) for column in zip(*blocks, strict=True))

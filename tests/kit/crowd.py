@@ -21,7 +21,7 @@ from metad.model.jobs import Job, JobState, Task
 from metad.settings import MetadSettings
 from metad.store import keys
 from metad.store.rocksdb_store import RocksStore
-from metad.wire import storage
+from metad.wire import record_encoding
 from tests.kit.metad import MetadClient, finished_report
 
 JOBS, PARTS, HOSTS = 10_000, 1_000, 8
@@ -139,10 +139,10 @@ def _write_jobs(folder: Path, space_id: int) -> None:
             finished_ms=ended_ms,
             cause=FAILED_CAUSE if state is JobState.FAILED else "",
         )
-        changes[keys.job_key(job_id)] = storage.encode_job(job)
+        changes[keys.job_key(job_id)] = record_encoding.encode_job(job)
     changes |= {
-        keys.NEXT_JOB: storage.encode_number(JOBS + 1),
-        keys.NEXT_TASK: storage.encode_number(JOBS + HOSTS + 1),
+        keys.NEXT_JOB: record_encoding.encode_number(JOBS + 1),
+        keys.NEXT_TASK: record_encoding.encode_number(JOBS + HOSTS + 1),
     }
     store.write(changes)
     store.close()

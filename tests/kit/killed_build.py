@@ -16,7 +16,7 @@ from typing import Any
 from storaged import subprocesses
 from storaged.build import __main__ as build
 from storaged.build.progress import ProgressReporter
-from storaged.store.alias_table_store import TableWriter
+from storaged.store.alias_table_store import AliasTableWriter
 from storaged.store.image_writer import AppendFile
 
 
@@ -69,7 +69,11 @@ class KillSwitch:
 
 if __name__ == "__main__":
     kill_switch = KillSwitch(sys.argv[2], int(sys.argv[3]))
-    for owner, name in ((TableWriter, "_put"), (AppendFile, "append"), (ProgressReporter, "step")):
+    for owner, name in (
+        (AliasTableWriter, "_put"),
+        (AppendFile, "append"),
+        (ProgressReporter, "step"),
+    ):
         setattr(owner, name, kill_switch.count_calls(getattr(owner, name)))
     ProgressReporter.write_line = kill_switch.track_steps(ProgressReporter.write_line)  # type: ignore[method-assign]
     ProgressReporter.phase = kill_switch.track_phases(ProgressReporter.phase)  # type: ignore[method-assign]

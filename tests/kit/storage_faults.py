@@ -24,12 +24,12 @@ from asterism_daemonkit.daemon_identity import open_folder
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import AsterismError, Corrupt
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from asterism_standalone import published_file
+from asterism_standalone import published_versions_file
 from metad.store.rocksdb_store import RocksStore
 from storaged.build.completion import CompletedPart, part_folder
 from storaged.cluster_identity import ClusterIdentity
 from storaged.store import block_store, keys
-from storaged.store.alias_table_store import StatStore
+from storaged.store.alias_table_store import AliasTableStore
 from storaged.store.block_store import BlockStore
 from storaged.store.checksums import check_image
 from storaged.store.image import PartImage, open_part
@@ -289,7 +289,7 @@ def _image_scrubber(digest: str) -> Callable[[Path], Callable[[], object]]:
 
 def _table_reader(built_images: BuildResult) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        tables = StatStore.open(folder, read_only=True)
+        tables = AliasTableStore.open(folder, read_only=True)
         try:
             return [
                 [
@@ -336,7 +336,7 @@ def _read_cluster(folder: Path) -> object:
 
 
 def _read_published(folder: Path) -> object:
-    record = published_file.read_published(folder)
+    record = published_versions_file.read_published(folder)
     record.DiscardUnknownFields()
     return record.SerializeToString(deterministic=True)
 
@@ -535,13 +535,13 @@ def small_files(folder: Path) -> list[Subject]:
     route.versions.add(version=3, digest="d" * 64).totals.add(
         part=0, element=1, count=5, positive=5, weight=2.5
     )
-    published_file.PublishedFile(target).update(reply)
+    published_versions_file.PublishedFile(target).update(reply)
     return [
         Subject(kind=name, moment=CLEAN, folder=target, files=(Path(name),), read=read, copied=True)
         for name, read in (
             (IDENTITY, _read_identity),
             ("cluster", _read_cluster),
-            (published_file.FILE_NAME, _read_published),
+            (published_versions_file.FILE_NAME, _read_published),
         )
     ]
 

@@ -252,10 +252,10 @@ def preload() -> None:
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(_COMMAND)
+    from graphd.kernel_warmup import compile_kernels as warm_graphd
     from graphd.query import euler_parser
-    from graphd.query.parser import build_parser
-    from graphd.warmup import compile_kernels as warm_graphd
-    from storaged.warmup import compile_kernels as warm_storaged
+    from graphd.query.ngql_parser import build_parser
+    from storaged.kernel_warmup import compile_kernels as warm_storaged
 
     warm_storaged()
     warm_graphd()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.export import streaming
+from asterism.export import streaming_partitioning
 from asterism.export.edge_list_file import EdgeListFile
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.random.rng import bounded, key_of, word
@@ -48,7 +48,7 @@ def cases(draw: st.DrawFn) -> Case:
         values=draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)),
         groups=draw(st.integers(1, 4)),
         trainers=draw(st.integers(1, 3)),
-        method=draw(st.sampled_from(streaming.METHODS)),
+        method=draw(st.sampled_from(streaming_partitioning.METHODS)),
         balance_edges=draw(st.booleans()),
         imbalance=draw(st.sampled_from([0.001, 0.03, 0.5])),
         seed=draw(st.integers(0, 1 << 40)),
@@ -72,13 +72,13 @@ def make_edge_list(case: Case, folder: Path) -> EdgeListFile:
 
 def partition(case: Case) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
-        owners = streaming.partition_stream(
+        owners = streaming_partitioning.partition_stream(
             make_edge_list(case, Path(folder)),
             np.array(case.sizes),
             parts=case.groups * case.trainers,
             groups=case.groups,
             method=case.method,
-            constraints=streaming.BalanceConstraints(
+            constraints=streaming_partitioning.BalanceConstraints(
                 classes=np.array(case.values, np.uint8),
                 edges=case.balance_edges,
                 imbalance=case.imbalance,
@@ -120,7 +120,7 @@ def reference_owners(case: Case) -> list[int]:
         math.ceil((1 + case.imbalance) * len(case.edges) / parts) if has_load_limit else EVERYTHING
     )
     penalty = 1.5 * sum(map(len, neighbors)) / 2 / n
-    key = key_of(case.seed, streaming._PURPOSE)
+    key = key_of(case.seed, streaming_partitioning._PURPOSE)
     owners = [-1] * n
     for _ in range(case.passes):
         size, load = np.zeros((len(class_sizes), parts), int), np.zeros(parts, int)
@@ -213,7 +213,7 @@ def communities(nodes: int, edges: int, *, seed: int) -> list[tuple[int, int]]:
     return list(zip(shuffled_ids[src].tolist(), shuffled_ids[dst].tolist(), strict=True))
 
 
-@pytest.mark.parametrize("method", streaming.METHODS)
+@pytest.mark.parametrize("method", streaming_partitioning.METHODS)
 def test_more_passes_cut_fewer_edges_and_all_fewer_than_chance(method: str) -> None:
     edges = communities(4000, 40_000, seed=1)
     cuts = []
@@ -237,7 +237,7 @@ def test_more_passes_cut_fewer_edges_and_all_fewer_than_chance(method: str) -> N
     assert cuts[1] < 0.4
 
 
-@pytest.mark.parametrize("method", streaming.METHODS)
+@pytest.mark.parametrize("method", streaming_partitioning.METHODS)
 def test_in_degrees_are_balanced_on_request(method: str) -> None:
     generator = np.random.default_rng(2)
     # A tenth of the nodes have most of the edges, and their ids are adjacent.

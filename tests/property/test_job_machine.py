@@ -27,7 +27,7 @@ from metad.model import jobs as model
 from metad.model.ids import HostId, JobId, TaskId
 from metad.model.jobs import Command, Job, JobPolicy, JobState, Task
 from metad.model.task_outcomes import TaskOutcome
-from metad.wire import storage
+from metad.wire import record_encoding
 
 HOSTS = st.sampled_from([A, B])
 SPACES = st.sampled_from([1, 2])
@@ -90,10 +90,10 @@ class JobMachine(RuleBasedStateMachine):
             for command in commands:
                 match command:
                     case model.SaveJob(job=job):
-                        self.stored_jobs[job.job_id] = storage.encode_job(job)
+                        self.stored_jobs[job.job_id] = record_encoding.encode_job(job)
                     case model.SaveOutcome(job_id=job_id, task_id=task_id, outcome=output):
-                        self.results[job_id, task_id] = storage.decode_outcome(
-                            storage.encode_outcome(output)
+                        self.results[job_id, task_id] = record_encoding.decode_outcome(
+                            record_encoding.encode_outcome(output)
                         )
                     case model.PublishVersion(job=job, outcome=output):
                         assert (job.space_id, job.version) not in self.totals, (
@@ -162,7 +162,7 @@ class JobMachine(RuleBasedStateMachine):
         assert set(self.stored_jobs) == set(self.story.state.jobs)
         jobs = {}
         for job_id in sorted(self.stored_jobs):
-            job = storage.decode_job(self.stored_jobs[job_id])
+            job = record_encoding.decode_job(self.stored_jobs[job_id])
             tasks = tuple(
                 replace(t, outcome=self.results.get((job_id, t.task_id)))
                 if t.state is JobState.FINISHED

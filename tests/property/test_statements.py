@@ -21,8 +21,8 @@ from graphd.query.ast import (
     WhereClause,
     YieldItem,
 )
-from graphd.query.parser import parse
-from graphd.query.values import ALLOWED_OPTIONS
+from graphd.query.ngql_parser import parse
+from graphd.query.ngql_tree_builder import ALLOWED_OPTIONS
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True)
 ODD_NAMES = st.text(

@@ -26,10 +26,10 @@ WRAPPED_MEMBERS = [
 ]
 LOCAL_MEMBERS = {
     "AsyncGraph": {"at", "metapaths", "pin"},
-    "AsyncNodePasses": {"state_dict", "load_state_dict", "reshard"},
-    "AsyncClusterPasses": {"state_dict", "load_state_dict", "reshard"},
-    "AsyncEdgePasses": {"state_dict", "load_state_dict", "reshard"},
-    "AsyncPairPasses": {"state_dict", "load_state_dict", "reshard"},
+    "AsyncNodeEpochs": {"state_dict", "load_state_dict", "reshard"},
+    "AsyncClusterEpochs": {"state_dict", "load_state_dict", "reshard"},
+    "AsyncEdgeEpochs": {"state_dict", "load_state_dict", "reshard"},
+    "AsyncPairEpochs": {"state_dict", "load_state_dict", "reshard"},
 }
 
 

@@ -3,30 +3,30 @@
 No call is implemented here. No other package imports this one, because it imports greenlet.
 """
 
-from asterism.aio.clients import Opening, connect, open
+from asterism.aio.clients import PendingClient, connect, open
 from asterism.aio.wrappers import (
     AsyncClient,
-    AsyncClusterPasses,
-    AsyncEdgePasses,
-    AsyncExplainer,
+    AsyncClusterEpochs,
+    AsyncEdgeEpochs,
+    AsyncExplainCalls,
     AsyncGraph,
     AsyncLoad,
-    AsyncNodePasses,
-    AsyncPairPasses,
+    AsyncNodeEpochs,
+    AsyncPairEpochs,
     AsyncPinned,
 )
 
 __all__ = [
     "AsyncClient",
-    "AsyncClusterPasses",
-    "AsyncEdgePasses",
-    "AsyncExplainer",
+    "AsyncClusterEpochs",
+    "AsyncEdgeEpochs",
+    "AsyncExplainCalls",
     "AsyncGraph",
     "AsyncLoad",
-    "AsyncNodePasses",
-    "AsyncPairPasses",
+    "AsyncNodeEpochs",
+    "AsyncPairEpochs",
     "AsyncPinned",
-    "Opening",
+    "PendingClient",
     "connect",
     "open",
 ]

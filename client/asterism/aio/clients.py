@@ -30,7 +30,7 @@ GREENLET_WAITER = GreenletWaiter()
 _MAX_THREADS = max(os.cpu_count() or 1, 4)
 
 
-class Opening(Awaitable[ClosingClient], Generic[ClosingClient]):
+class PendingClient(Awaitable[ClosingClient], Generic[ClosingClient]):
     """Client to be opened: await it, or enter it with ``async with``, which also closes it."""
 
     def __init__(self, open_it: Callable[[], Awaitable[ClosingClient]]) -> None:
@@ -115,7 +115,7 @@ def connect(
     tls: Tls = None,
     api_key: Credential = None,
     token: Credential = None,
-) -> Opening[AsyncClient]: ...
+) -> PendingClient[AsyncClient]: ...
 
 
 @overload
@@ -129,7 +129,7 @@ def connect(
     tls: Tls = None,
     api_key: Credential = None,
     token: Credential = None,
-) -> Opening[AsyncGraph]: ...
+) -> PendingClient[AsyncGraph]: ...
 
 
 def connect(
@@ -142,7 +142,7 @@ def connect(
     tls: Tls = None,
     api_key: Credential = None,
     token: Credential = None,
-) -> Opening[AsyncClient] | Opening[AsyncGraph]:
+) -> PendingClient[AsyncClient] | PendingClient[AsyncGraph]:
     """Open an asyncio client of a running service, or the graph in one of its spaces.
 
     At most 64 requests of a client run at a time; further ones wait for their turn.
@@ -168,7 +168,7 @@ def connect(
 
     Returns
     -------
-    Opening
+    PendingClient
         Await it, or enter it: ``async with asterism.aio.connect(...) as client``.
 
     Raises
@@ -204,7 +204,7 @@ def connect(
         warn_if_exposed(credentials, transport.addresses, options)
         return AsyncClient(Client(transport, timeout_s=timeout_s, waits=GREENLET_WAITER))
 
-    return Opening(client) if space is None else _opening_graph(client, space)
+    return PendingClient(client) if space is None else _opening_graph(client, space)
 
 
 @overload
@@ -215,13 +215,13 @@ def open(
     mode: str = "w",
     timeout_s: float = 30.0,
     **settings: Any,
-) -> Opening[AsyncClient]: ...
+) -> PendingClient[AsyncClient]: ...
 
 
 @overload
 def open(
     path: str | Path, *, space: str, mode: str = "w", timeout_s: float = 30.0, **settings: Any
-) -> Opening[AsyncGraph]: ...
+) -> PendingClient[AsyncGraph]: ...
 
 
 def open(
@@ -231,7 +231,7 @@ def open(
     mode: str = "w",
     timeout_s: float = 30.0,
     **settings: Any,
-) -> Opening[AsyncClient] | Opening[AsyncGraph]:
+) -> PendingClient[AsyncClient] | PendingClient[AsyncGraph]:
     """Open a service inside this process, with awaited calls that run in threads.
 
     Parameters
@@ -249,7 +249,7 @@ def open(
 
     Returns
     -------
-    Opening
+    PendingClient
         Await it, or enter it: ``async with asterism.aio.open(...) as client``.
 
     Raises
@@ -276,12 +276,12 @@ def open(
             Client(transport, timeout_s=timeout_s, on_close=stop, waits=GREENLET_WAITER)
         )
 
-    return Opening(client) if space is None else _opening_graph(client, space)
+    return PendingClient(client) if space is None else _opening_graph(client, space)
 
 
 def _opening_graph(
     open_client: Callable[[], Awaitable[AsyncClient]], space: str
-) -> Opening[AsyncGraph]:
+) -> PendingClient[AsyncGraph]:
     async def graph() -> AsyncGraph:
         client = await open_client()
         try:
@@ -290,4 +290,4 @@ def _opening_graph(
             await client.close()
             raise
 
-    return Opening(graph)
+    return PendingClient(graph)

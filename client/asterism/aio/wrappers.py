@@ -14,8 +14,8 @@ from asterism.aio.async_wrapper import AsyncItemIterator, AsyncWrapper, wrapper_
 from asterism.aio.greenlets import run_in_greenlet
 from asterism.calls.clusters import ClusterBatch
 from asterism.calls.epoch_cursor import EpochCursor
-from asterism.calls.epoch_iterators import ClusterPasses, EdgePasses, NodePasses, PairPasses
-from asterism.calls.explain import Explainer
+from asterism.calls.epoch_iterators import ClusterEpochs, EdgeEpochs, NodeEpochs, PairEpochs
+from asterism.calls.explain import ExplainCalls
 from asterism.calls.loads import Load
 from asterism.calls.pins import PinnedVersion
 from asterism.graph import Client, Graph
@@ -81,8 +81,8 @@ class AsyncLoad(AsyncWrapper[Load]):
     written: set[int]
 
 
-@wrapper_of(NodePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
-class AsyncNodePasses(AsyncWrapper[NodePasses]):
+@wrapper_of(NodeEpochs, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncNodeEpochs(AsyncWrapper[NodeEpochs]):
     """Asynchronous iterator over all nodes of a type, once per epoch.
 
     Returned by ``await graph.node_batches(...)``; iterate with ``async for``.
@@ -97,8 +97,8 @@ class AsyncNodePasses(AsyncWrapper[NodePasses]):
         return AsyncItemIterator(iter(self._inner))
 
 
-@wrapper_of(EdgePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
-class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
+@wrapper_of(EdgeEpochs, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncEdgeEpochs(AsyncWrapper[EdgeEpochs]):
     """Asynchronous iterator over all edges of a type, once per epoch.
 
     Returned by ``await graph.edge_batches(...)``; iterate with ``async for``.
@@ -113,8 +113,8 @@ class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
         return AsyncItemIterator(iter(self._inner))
 
 
-@wrapper_of(ClusterPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
-class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
+@wrapper_of(ClusterEpochs, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncClusterEpochs(AsyncWrapper[ClusterEpochs]):
     """Asynchronous iterator over all clusters, once per epoch.
 
     Returned by ``await graph.cluster_batches(...)``; iterate with ``async for``.
@@ -128,8 +128,8 @@ class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
         return AsyncItemIterator(iter(self._inner))
 
 
-@wrapper_of(PairPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
-class AsyncPairPasses(AsyncWrapper[PairPasses]):
+@wrapper_of(PairEpochs, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncPairEpochs(AsyncWrapper[PairEpochs]):
     """Asynchronous iterator over skip-gram pairs of walks.
 
     Returned by ``await graph.walk_pairs(...)``; iterate with ``async for``.
@@ -158,8 +158,8 @@ class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
         await run_in_greenlet(self._inner.__exit__, kind, error, trace)
 
 
-@wrapper_of(Explainer)
-class AsyncExplainer(AsyncWrapper[Explainer]):
+@wrapper_of(ExplainCalls)
+class AsyncExplainCalls(AsyncWrapper[ExplainCalls]):
     """Sampling calls that return their cost: ``await graph.explain.sample_nodes(...)``."""
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]:

@@ -14,16 +14,16 @@ from asterism.calls import validation
 from asterism.calls.base import Names
 from asterism.calls.clusters import ClusterBatch, ClusterInput
 from asterism.calls.epoch_cursor import EpochCursor
-from asterism.calls.epoch_iterators import Batch, ClusterPasses, EdgePasses, NodePasses, PairPasses
+from asterism.calls.epoch_iterators import Batch, ClusterEpochs, EdgeEpochs, NodeEpochs, PairEpochs
 from asterism.calls.epochs import UNSET
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
-from asterism.calls.explain import Explainer
-from asterism.calls.fanouts import FeatureSelection
+from asterism.calls.explain import ExplainCalls
+from asterism.calls.fanout_sampling import FeatureSelection
 from asterism.calls.loads import Load
-from asterism.calls.metapaths import Metapath
+from asterism.calls.metapath_notation import Metapath
 from asterism.calls.pins import DEFAULT_TERM_S, PinnedVersion
-from asterism.calls.string_ids import NodeTypes
-from asterism.calls.writes import NO_FEATURES, WriteRows
+from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.write_encoding import NO_FEATURES, WriteRows
 from asterism.graph import Client, Graph
 from asterism.objects import LoadedGraph
 from asterism.records.access import EVERY, AccessLimits, ApiKey, RoleGrant
@@ -246,7 +246,7 @@ class AsyncGraph(ClosingWrapper[Graph]):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> AsyncClusterPasses: ...
+    ) -> AsyncClusterEpochs: ...
     async def count_edges(
         self, etype: str, *, where: str = "", version: int | None = None
     ) -> int: ...
@@ -294,7 +294,7 @@ class AsyncGraph(ClosingWrapper[Graph]):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> AsyncEdgePasses: ...
+    ) -> AsyncEdgeEpochs: ...
     async def edge_features(
         self,
         edge_ids: ArrayLike,
@@ -314,7 +314,7 @@ class AsyncGraph(ClosingWrapper[Graph]):
         version: int | None = None,
     ) -> EdgeRows: ...
     @property
-    def explain(self) -> AsyncExplainer: ...
+    def explain(self) -> AsyncExplainCalls: ...
     async def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]: ...
     async def graph_nodes(
         self, labels: Iterable[bytes | str], *, version: int | None = None
@@ -391,7 +391,7 @@ class AsyncGraph(ClosingWrapper[Graph]):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> AsyncNodePasses: ...
+    ) -> AsyncNodeEpochs: ...
     async def node_features(
         self,
         nodes: ArrayLike,
@@ -806,7 +806,7 @@ class AsyncGraph(ClosingWrapper[Graph]):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> AsyncPairPasses: ...
+    ) -> AsyncPairEpochs: ...
     async def without_edges(
         self,
         exclude: EdgeExclusion,
@@ -856,7 +856,7 @@ class AsyncLoad(AsyncWrapper[Load]):
         self, index: int, rows: WriteRows, *, ends_known: bool = False
     ) -> metad_pb.Chunk: ...
 
-class AsyncNodePasses(AsyncWrapper[NodePasses]):
+class AsyncNodeEpochs(AsyncWrapper[NodeEpochs]):
     @property
     def version(self) -> int: ...
     @property
@@ -873,7 +873,7 @@ class AsyncNodePasses(AsyncWrapper[NodePasses]):
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
 
-class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
+class AsyncEdgeEpochs(AsyncWrapper[EdgeEpochs]):
     @property
     def version(self) -> int: ...
     @property
@@ -890,7 +890,7 @@ class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
 
-class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
+class AsyncClusterEpochs(AsyncWrapper[ClusterEpochs]):
     @property
     def version(self) -> int: ...
     @property
@@ -905,7 +905,7 @@ class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
 
-class AsyncPairPasses(AsyncWrapper[PairPasses]):
+class AsyncPairEpochs(AsyncWrapper[PairEpochs]):
     @property
     def seed(self) -> int: ...
     @property
@@ -926,5 +926,5 @@ class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
         trace: TracebackType | None,
     ) -> None: ...
 
-class AsyncExplainer(AsyncWrapper[Explainer]):
+class AsyncExplainCalls(AsyncWrapper[ExplainCalls]):
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]: ...

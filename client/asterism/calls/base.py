@@ -9,11 +9,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.calls import decoding, feature_columns, replay_tokens, validation
+from asterism.calls import chunked_reads, decoding, replay_tokens, validation
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes, excluded_edges
 from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.pins import Lease
-from asterism.calls.string_ids import NodeTypes, as_string_array, hash_names
+from asterism.calls.string_id_arrays import NodeTypes, as_string_array, hash_names
 from asterism.client_state import Session, VersionReply
 from asterism.records.arrays import Ids
 from asterism.records.display import graph_html, graph_lines
@@ -273,14 +273,14 @@ class GraphCalls:
             names=[contract.ID_COLUMN],
         )
         owner = self.schema.node_types[kind]
-        request = feature_columns.ColumnRequest(
+        request = chunked_reads.ColumnRequest(
             method="node_features",
             head=head,
             section="nodes",
             owner=owner,
             names=[contract.ID_COLUMN],
         )
-        column = feature_columns.read_columns(self._session, request, ids)[contract.ID_COLUMN]
+        column = chunked_reads.read_columns(self._session, request, ids)[contract.ID_COLUMN]
         assert isinstance(column, tuple)
         return column
 

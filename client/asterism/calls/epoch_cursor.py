@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism import hashing
+from asterism import permutations
 from asterism_proto.errors import InvalidRequest
 
 __all__ = ["EpochCursor"]
@@ -108,11 +108,11 @@ class EpochCursor:
         stop = self.position + min(count, self.left)
         positions = self._places(self.position, stop)
         self.position = stop
-        key = hashing.key_of(self.seed, hashing.EPOCH, self.epoch)
+        key = permutations.key_of(self.seed, permutations.EPOCH, self.epoch)
         if self.size > _MAX_STORED_ORDER:
-            return hashing.permute(positions, self.size, key)
+            return permutations.permute(positions, self.size, key)
         if self._order[0] != key:
-            self._order = key, hashing.shuffled_range(self.size, key)
+            self._order = key, permutations.shuffled_range(self.size, key)
         return self._order[1][positions]
 
     def _places(self, start: int, stop: int) -> NDArray[np.int64]:

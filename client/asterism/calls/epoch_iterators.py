@@ -14,12 +14,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism import hashing, ops
+from asterism import ops, permutations
 from asterism.calls import validation
 from asterism.calls.clusters import ClusterBatch, ClusterGrouping
 from asterism.calls.epoch_cursor import EpochCursor
 from asterism.calls.graph_protocol import GraphProtocol
-from asterism.calls.metapaths import Metapath, parse_type_pairs
+from asterism.calls.metapath_notation import Metapath, parse_type_pairs
 from asterism.records.samples import EdgeRows, Ids, PairBatch, Types, WalkSample
 from asterism_proto.errors import InvalidRequest
 
@@ -34,7 +34,7 @@ Part of the sampling contract: changing it changes results for a given seed.
 Batch = TypeVar("Batch")
 
 
-class _RowPasses(ABC, Generic[Batch]):
+class _RowEpochs(ABC, Generic[Batch]):
     """Iterator over all rows of a type, once per epoch, in shuffled batches."""
 
     def __init__(
@@ -147,7 +147,7 @@ def _ids_digest(ids: Ids) -> str:
     return hashlib.blake2b(np.ascontiguousarray(ids, "<i8").tobytes(), digest_size=8).hexdigest()
 
 
-class NodePasses(_RowPasses[Ids]):
+class NodeEpochs(_RowEpochs[Ids]):
     """Iterator over all nodes of a type, once per epoch, in shuffled batches.
 
     Returned by `EpochCalls.node_batches`. A loop (``for nodes in passes``) yields the rest of the
@@ -190,7 +190,7 @@ class NodePasses(_RowPasses[Ids]):
         }
 
 
-class EdgePasses(_RowPasses[EdgeRows]):
+class EdgeEpochs(_RowEpochs[EdgeRows]):
     """Iterator over all edges of a type, once per epoch, in shuffled batches.
 
     Returned by `EpochCalls.edge_batches`. A loop (``for edges in passes``) yields the rest of the
@@ -231,7 +231,7 @@ class EdgePasses(_RowPasses[EdgeRows]):
         }
 
 
-class ClusterPasses(_RowPasses[ClusterBatch]):
+class ClusterEpochs(_RowEpochs[ClusterBatch]):
     """Iterator over all clusters, once per epoch, in shuffled groups.
 
     Returned by `Graph.cluster_batches`. A loop (``for batch in passes``) yields the rest of the
@@ -266,7 +266,7 @@ class ClusterPasses(_RowPasses[ClusterBatch]):
         return {"clusters": self._grouping.clusters.identity}
 
 
-class PairPasses:
+class PairEpochs:
     """Iterator over skip-gram pairs of walks from every start node.
 
     Returned by `EpochCalls.walk_pairs`. Metapaths take turns. Metapaths that start at the same node
@@ -325,11 +325,11 @@ class PairPasses:
             {schema.node_type_id(name) for path in metapaths for name in path.node_types}
         )
         self.seed = seed
-        self._starts: dict[str, NodePasses] = {}
+        self._starts: dict[str, NodeEpochs] = {}
         self.version = version
         for name in dict.fromkeys(path.start for path in metapaths):
-            key = hashing.key_of(seed, hashing.EPOCH, schema.node_type_id(name))
-            self._starts[name] = NodePasses(
+            key = permutations.key_of(seed, permutations.EPOCH, schema.node_type_id(name))
+            self._starts[name] = NodeEpochs(
                 reader,
                 name,
                 batch_size=batch_size,
@@ -372,7 +372,7 @@ class PairPasses:
             where=self._where,
             walks=self._walks,
             first_step=self._first_step,
-            seed=hashing.key_of(self.seed, hashing.WALK, *tags),
+            seed=permutations.key_of(self.seed, permutations.WALK, *tags),
             version=self.version,
         )
         types = ops.walk_types(walks, self._reader.schema)
@@ -383,7 +383,7 @@ class PairPasses:
             types=types,
             excluded=self._excluded,
             within=self._within,
-            seed=hashing.key_of(self.seed, hashing.SHUFFLE, *tags),
+            seed=permutations.key_of(self.seed, permutations.SHUFFLE, *tags),
         )
         pair_types = types.reshape(-1)[positions]
         return PairBatch(
@@ -412,7 +412,9 @@ class PairPasses:
             name = self._reader.schema.node_types[type_id].name
             for chunk_index, first in enumerate(range(0, len(matching), rows)):
                 chunk = matching[first : first + rows]
-                key = hashing.key_of(self.seed, hashing.NEGATIVE, *tags, type_id, chunk_index)
+                key = permutations.key_of(
+                    self.seed, permutations.NEGATIVE, *tags, type_id, chunk_index
+                )
                 sample = self._reader.sample_nodes(
                     len(chunk) * self._negatives, name, seed=key, version=walks.version
                 )

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls, Names
 from asterism.calls.clusters import ClusterGrouping, ClusterInput, describe_version
-from asterism.calls.epoch_iterators import ClusterPasses, EdgePasses, NodePasses, PairPasses
-from asterism.calls.fanouts import FeatureSelection
-from asterism.calls.metapaths import Metapath
+from asterism.calls.epoch_iterators import ClusterEpochs, EdgeEpochs, NodeEpochs, PairEpochs
+from asterism.calls.fanout_sampling import FeatureSelection
+from asterism.calls.metapath_notation import Metapath
 from asterism_proto.errors import InvalidRequest
 
 UNSET: Mapping[str, ArrayLike] = MappingProxyType({})
@@ -31,7 +31,7 @@ class EpochCalls(GraphCalls):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> NodePasses:
+    ) -> NodeEpochs:
         """Iterate over all nodes of a type once per epoch, in shuffled batches.
 
         Use it for training, or for inference over all nodes.
@@ -56,7 +56,7 @@ class EpochCalls(GraphCalls):
 
         Returns
         -------
-        NodePasses
+        NodeEpochs
             Iterate over it once per epoch. ``state_dict`` and ``load_state_dict`` resume it;
             ``reshard`` resumes it with another ``world``.
 
@@ -72,7 +72,7 @@ class EpochCalls(GraphCalls):
         >>> for nodes in graph.node_batches("paper", 1024, seed=1):  # doctest: +SKIP
         ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
         """
-        return NodePasses(
+        return NodeEpochs(
             self._graph(),
             ntype,
             batch_size=batch_size,
@@ -94,7 +94,7 @@ class EpochCalls(GraphCalls):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> EdgePasses:
+    ) -> EdgeEpochs:
         """Iterate over all edges of a type once per epoch, in shuffled batches.
 
         Use it to train link prediction.
@@ -121,7 +121,7 @@ class EpochCalls(GraphCalls):
 
         Returns
         -------
-        EdgePasses
+        EdgeEpochs
             Iterate over it once per epoch; each batch is an `EdgeRows`. ``state_dict``,
             ``load_state_dict`` and ``reshard`` resume it.
 
@@ -139,7 +139,7 @@ class EpochCalls(GraphCalls):
         ... ):
         ...     train(graph.link_seeds(edges, "cites", mode="triplet", amount=5))
         """
-        return EdgePasses(
+        return EdgeEpochs(
             self._graph(),
             etype,
             batch_size=batch_size,
@@ -170,7 +170,7 @@ class EpochCalls(GraphCalls):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> PairPasses:
+    ) -> PairEpochs:
         """Iterate over skip-gram pairs of walks along metapaths, once per epoch.
 
         Every node of the metapaths' start types starts walks once per epoch.
@@ -217,7 +217,7 @@ class EpochCalls(GraphCalls):
 
         Returns
         -------
-        PairPasses
+        PairEpochs
             Iterate over it once per epoch; each `PairBatch` is shuffled. ``state_dict``,
             ``load_state_dict`` and ``reshard`` resume it.
 
@@ -237,7 +237,7 @@ class EpochCalls(GraphCalls):
         >>> for batch in passes:  # doctest: +SKIP
         ...     train(batch.pairs, batch.negatives)
         """
-        return PairPasses(
+        return PairEpochs(
             self._graph(),
             self._graph().metapaths(metapaths) if isinstance(metapaths, str) else metapaths,
             walk_length=walk_length,
@@ -273,7 +273,7 @@ class EpochCalls(GraphCalls):
         rank: int = 0,
         world: int = 1,
         version: int | None = None,
-    ) -> ClusterPasses:
+    ) -> ClusterEpochs:
         """Iterate over all clusters once per epoch, with the subgraph of q clusters per batch.
 
         Each batch has all edges among its nodes (Cluster-GCN).
@@ -313,7 +313,7 @@ class EpochCalls(GraphCalls):
 
         Returns
         -------
-        ClusterPasses
+        ClusterEpochs
             Iterate over it once per epoch; each batch is a `ClusterBatch`. ``state_dict``,
             ``load_state_dict`` and ``reshard`` resume it.
 
@@ -348,7 +348,7 @@ class EpochCalls(GraphCalls):
         }
         grouping = ClusterGrouping.from_input(self._graph(), clusters, subgraph_options, info)
         read_version = self._version(version) or info.version
-        return ClusterPasses(
+        return ClusterEpochs(
             self._graph(),
             grouping,
             read_version,

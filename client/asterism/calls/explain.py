@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from asterism.calls import decoding, replay_tokens
 from asterism.calls.all_calls import AllCalls
-from asterism.calls.argument_types import check_argument_types
 from asterism.calls.base import GraphCalls, Request
+from asterism.calls.type_checking import check_argument_types
 from asterism.records.explanation import (
     DrawShare,
     Explanation,
@@ -24,7 +24,7 @@ from asterism_model.prices import check_reply
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
-class Explainer:
+class ExplainCalls:
     """Sampling calls that return an `Explanation` of their cost instead of a sample.
 
     It has every ``sample_*`` call of a graph, and `random_walk`, with the same parameters.

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.calls import feature_columns, validation
+from asterism.calls import chunked_reads, validation
 from asterism.calls.base import CandidateTypes, GraphCalls
 from asterism.calls.edge_existence import existing_edges
-from asterism.calls.string_ids import as_string_array
+from asterism.calls.string_id_arrays import as_string_array
 from asterism.records.samples import FeatureValue, Ids
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -76,10 +76,10 @@ class FeatureCalls(GraphCalls):
         ids = self._ids("nodes", nodes, CandidateTypes([type_id]), version)
         if strict:
             head.version = self._require_nodes(nodes, ids, owner.name, type_id, head.version)
-        request = feature_columns.ColumnRequest(
+        request = chunked_reads.ColumnRequest(
             method="node_features", head=head, section="nodes", owner=owner, names=feature_names
         )
-        return feature_columns.read_columns(self._session, request, ids)
+        return chunked_reads.read_columns(self._session, request, ids)
 
     def _require_nodes(
         self, nodes: ArrayLike, ids: Ids, ntype: str, type_id: int, version: int
@@ -152,13 +152,13 @@ class FeatureCalls(GraphCalls):
         head = graphd_pb.EdgeFeaturesRequest(
             space=self.space, version=self._version(version), type_id=type_id, names=feature_names
         )
-        request = feature_columns.ColumnRequest(
+        request = chunked_reads.ColumnRequest(
             method="edge_features", head=head, section="eids", owner=owner, names=feature_names
         )
         ids = validation.ids("edge_ids", edge_ids, minimum=-1)
         if not strict:
-            return feature_columns.read_columns(self._session, request, ids)
-        columns = feature_columns.read_columns(self._session, request, ids)
+            return chunked_reads.read_columns(self._session, request, ids)
+        columns = chunked_reads.read_columns(self._session, request, ids)
         self._require_edges(ids, owner.name, head.version)
         return columns
 

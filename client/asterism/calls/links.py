@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism import hashing
+from asterism import permutations
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls
 from asterism.records.samples import EdgeRows, EdgeSample, Ids, LinkSeeds
@@ -94,7 +94,7 @@ class LinkCalls(GraphCalls):
         _, edge_type = self._session.edge_type(self.space, etype)
         src, dst, eids, version = self._positives(edges, etype, version)
         resolved_seed = validation.seed(seed)
-        keys = [hashing.key_of(resolved_seed, hashing.NEGATIVE, end) for end in (0, 1)]
+        keys = [permutations.key_of(resolved_seed, permutations.NEGATIVE, end) for end in (0, 1)]
         heads = src
         if mode == "binary":
             heads = (

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.calls import string_ids, writes
-from asterism.calls.writes import NO_FEATURES, Columns, WriteRows, column_sections
+from asterism.calls import string_id_arrays, write_encoding
+from asterism.calls.write_encoding import NO_FEATURES, Columns, WriteRows, column_sections
 from asterism.client_state import Session
 from asterism.records.samples import FeatureValue
-from asterism.transport.waiting import FairSemaphore
+from asterism.transport.synchronization import FairSemaphore
 from asterism_model import unicode_text
-from asterism_model.request_validation import PIECES_PER_CHUNK
+from asterism_model.block_validation import PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -119,7 +119,7 @@ class Load:
         Conflict
             If the chunk was registered with other content.
         """
-        rows = writes.node_upserts(self._session, self.space, ntype, ids, weights, features)
+        rows = write_encoding.node_upserts(self._session, self.space, ntype, ids, weights, features)
         self.write_rows(index, rows)
         return rows.count
 
@@ -165,7 +165,9 @@ class Load:
         Conflict
             If the chunk was registered with other content.
         """
-        rows = writes.edge_upserts(self._session, self.space, etype, src, dst, weights, features)
+        rows = write_encoding.edge_upserts(
+            self._session, self.space, etype, src, dst, weights, features
+        )
         return self.write_rows(index, rows, ends_known=ends_known).first_edge_id
 
     def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int:
@@ -190,7 +192,7 @@ class Load:
         Conflict
             If the chunk was registered with other content.
         """
-        rows = writes.node_deletes(self._session, self.space, ntype, ids)
+        rows = write_encoding.node_deletes(self._session, self.space, ntype, ids)
         self.write_rows(index, rows)
         return rows.count
 
@@ -220,7 +222,7 @@ class Load:
         Conflict
             If the chunk was registered with other content.
         """
-        rows = writes.edge_deletes(self._session, self.space, etype, src, dst, eids)
+        rows = write_encoding.edge_deletes(self._session, self.space, etype, src, dst, eids)
         self.write_rows(index, rows)
         return rows.count
 
@@ -244,7 +246,7 @@ class Load:
             self._session,
             self.space,
             type_id,
-            string_ids.ids_and_names("ids", ids, self._session.schema(self.space))[0],
+            string_id_arrays.ids_and_names("ids", ids, self._session.schema(self.space))[0],
             self.load_id,
         )
 
@@ -280,7 +282,7 @@ class Load:
     def write_rows(
         self, index: int, rows: WriteRows, *, ends_known: bool = False
     ) -> metad_pb.Chunk:
-        """Write rows that `asterism.calls.writes` has already validated, and return their chunk."""
+        """Write rows that `asterism.calls.write_encoding` has validated; return their chunk."""
         if not 0 <= index <= MAX_CHUNK_ROWS:
             raise InvalidRequest(f"index={index}: expected 0 to {MAX_CHUNK_ROWS}")
         chunk = self._register(
@@ -309,7 +311,7 @@ class Load:
                     "write", head, column_sections(_slice_columns(rows.columns, start, stop))
                 )
             except InvalidRequest as error:
-                raise writes.with_string_id(error, rows, start) from error
+                raise write_encoding.with_string_id(error, rows, start) from error
         with self._lock:
             self._unreported_chunks.append(index)
             self.written.add(index)

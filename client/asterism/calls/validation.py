@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.number_ranges import overflow_mask
+from asterism.dtype_ranges import overflow_mask
 from asterism.records.samples import (
     FeatureValue,
     Ids,
@@ -22,7 +22,7 @@ from asterism.records.samples import (
     Values,
     Weights,
 )
-from asterism_model.edge_shares import parse_share
+from asterism_model.fanout_fractions import parse_share
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
-from asterism.calls.metapaths import Metapath, parse_metapaths
-from asterism.calls.string_ids import NodeTypes
+from asterism.calls.metapath_notation import Metapath, parse_metapaths
+from asterism.calls.string_id_arrays import NodeTypes
 from asterism.records.samples import WalkSample
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
@@ -25,7 +25,8 @@ class WalkCalls(GraphCalls):
     def metapaths(self, text: str) -> tuple[Metapath, ...]:
         """Parse metapaths in PGLBox notation, using the types of this graph space.
 
-        The notation is ``u2click2i-i2click2u;i2click2u-u2click2i``; see `asterism.calls.metapaths`.
+        The notation is ``u2click2i-i2click2u;i2click2u-u2click2i``; see
+        `asterism.calls.metapath_notation`.
 
         Parameters
         ----------

@@ -1,268 +1,221 @@
-"""Validation and layout of writes, and small writes that need no load."""
+"""Writes of given nodes and edges to a graph."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.calls import string_ids as names
-from asterism.calls import validation
-from asterism.client_state import Session
-from asterism.records.samples import FeatureValue
-from asterism_model.schema import Schema
-from asterism_model.string_ids import ID_COLUMN, StringColumn, display_string
-from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
-from asterism_proto.v1 import common_pb2 as common_pb
-from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from asterism_proto.v1 import storaged_pb2 as storaged_pb
-
-Columns = dict[str, FeatureValue]
-NO_FEATURES: Mapping[str, Any] = MappingProxyType({})
-
-SMALL_WRITE_BYTES = 8 << 20
-"""Maximum bytes of a small write; a larger one is a load."""
-_ATTEMPTS = 4
-_END = re.compile(r"(?P<end>src|dst)\[(?P<at>\d+)\] ?= ?\d+")
-"""Start of an error message that refers to the end of an edge."""
+from asterism.calls import write_encoding
+from asterism.calls.base import GraphCalls
+from asterism.calls.loads import begin_load, find_nodes
+from asterism.calls.string_id_arrays import ids_and_names as written_ids
+from asterism.calls.write_encoding import NO_FEATURES, WriteRows
+from asterism.records.samples import Features
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRows:
-    """Validated rows of one kind of write and one type."""
+class WriteCalls(GraphCalls):
+    """Calls that insert, replace and delete nodes and edges, visible with the next build."""
 
-    kind: storaged_pb.BlockKind
-    element: common_pb.Element
-    type_id: int
-    count: int
-    columns: Columns
-    """Columns by section; a list column is a pair of ``indptr`` and ``values``.
-    """
-    is_idempotent: bool
-    """True if writing the rows twice has the same effect as writing them once."""
-    string_ids: Mapping[str, StringColumn] = field(default_factory=dict)
-    """Strings of the sections that were given as strings, so that errors can name them."""
+    def upsert_nodes(
+        self,
+        ids: ArrayLike,
+        ntype: str,
+        weights: ArrayLike | None = None,
+        features: Features | None = None,
+    ) -> int:
+        """Insert nodes, or replace existing ones.
 
-    @property
-    def is_small(self) -> bool:
-        """True if the rows fit into a small write."""
-        return (
-            sum(array.nbytes for array in column_sections(self.columns).values())
-            <= SMALL_WRITE_BYTES
+        The write is durable on return, and visible with the next build.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            Node ids, 0 or more; strings in a space with string ids.
+        ntype : str
+            Node type.
+        weights : array_like of float32, shape (n,), optional
+            Finite weights, 0 or more. None: 1.
+        features : dict of str to array_like, optional
+            Dense features as ``[n, *shape]``; ragged and bytes features as ``(indptr, values)``, or
+            as a list of rows. A feature that is left out is zero or empty.
+
+        Returns
+        -------
+        int
+            Commit number.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value cannot be written; the message names the row and the value.
+
+        Examples
+        --------
+        >>> graph.upsert_nodes([17, 4], "item", features={"price": [1.5, 26.79]})  # doctest: +SKIP
+        6
+        """
+        return self._write(
+            "upsert_nodes",
+            write_encoding.node_upserts(
+                self._session, self.space, ntype, ids, weights, features or NO_FEATURES
+            ),
         )
 
+    def upsert_edges(
+        self,
+        src: ArrayLike,
+        dst: ArrayLike,
+        etype: str,
+        weights: ArrayLike | None = None,
+        features: Features | None = None,
+    ) -> int:
+        """Insert edges, or replace those between the same nodes.
 
-def node_upserts(
-    session: Session,
-    space: str,
-    ntype: str,
-    ids: ArrayLike,
-    weights: ArrayLike | None,
-    features: Mapping[str, Any],
-) -> WriteRows:
-    """Return validated nodes of one type, with weights and features."""
-    type_id, owner = session.node_type(space, ntype)
-    schema = session.schema(space)
-    checked, id_strings = names.ids_and_names("ids", ids, schema)
-    features = _add_name_columns(schema, {ID_COLUMN: ("ids", id_strings)}, features)
-    columns: Columns = {"ids": checked}
-    count = len(columns["ids"])
-    _add_weights(columns, validation.weights(weights, count, owner))
-    columns |= _prefix_columns(validation.features(features, count, owner))
-    return WriteRows(
-        kind=storaged_pb.NODES,
-        element=common_pb.NODE,
-        type_id=type_id,
-        count=count,
-        columns=columns,
-        is_idempotent=True,
-    )
+        With ``edges: multi`` edges are added; with ``edges: unique`` an edge between the same nodes
+        is replaced. The write is durable on return, and visible with the next build.
 
+        Parameters
+        ----------
+        src, dst : array_like of int64, shape (n,)
+            Ids of the end nodes; strings in a space with string ids.
+        etype : str
+            Edge type.
+        weights : array_like of float32, shape (n,), optional
+            Finite weights, 0 or more. None: 1.
+        features : dict of str to array_like, optional
+            Features, as in `upsert_nodes`.
 
-def edge_upserts(
-    session: Session,
-    space: str,
-    etype: str,
-    src: ArrayLike,
-    dst: ArrayLike,
-    weights: ArrayLike | None,
-    features: Mapping[str, Any],
-) -> WriteRows:
-    """Return validated edges of one type, with weights and features."""
-    type_id, owner = session.edge_type(space, etype)
-    schema = session.schema(space)
-    (sources, src_names), (destinations, dst_names) = (
-        names.ids_and_names("src", src, schema),
-        names.ids_and_names("dst", dst, schema),
-    )
-    columns: Columns = {"src": sources, "dst": destinations}
-    count = len(sources)
-    validation.require_length("dst", destinations, count)
-    if (
-        schema.has_string_ids and owner.missing == "create"
-    ):  # Missing ends are created, and then need their names.
-        features = dict(
-            _add_name_columns(
-                schema, {"src": ("src", src_names), "dst": ("dst", dst_names)}, features
-            )
+        Returns
+        -------
+        int
+            Commit number.
+
+        Raises
+        ------
+        InvalidRequest
+            If an end is not a node, unless the edge type says ``missing: create``; or if a value
+            cannot be written.
+        Unavailable
+            If there was no reply; edges may have been written all the same.
+
+        Examples
+        --------
+        >>> graph.upsert_edges([1, 2], [17, 4], "buys", weights=[1.0, 0.5])  # doctest: +SKIP
+        7
+        """
+        return self._write(
+            "upsert_edges",
+            write_encoding.edge_upserts(
+                self._session, self.space, etype, src, dst, weights, features or NO_FEATURES
+            ),
         )
-        columns |= {
-            f"{end}_names": validation.name_column(end, features.pop(end), count)
-            for end in ("src", "dst")
-        }
-    _add_weights(columns, validation.weights(weights, count, owner))
-    columns |= _prefix_columns(validation.features(features, count, owner))
-    unique = owner.multiplicity == "unique"
-    id_strings = {
-        end: strings
-        for end, strings in (("src", src_names), ("dst", dst_names))
-        if strings is not None
-    }
-    return WriteRows(
-        kind=storaged_pb.OUT_EDGES,
-        element=common_pb.EDGE,
-        type_id=type_id,
-        count=count,
-        columns=columns,
-        is_idempotent=unique,
-        string_ids=id_strings,
-    )
 
+    def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
+        """Delete nodes, and every edge that has one of them as an end.
 
-def node_deletes(session: Session, space: str, ntype: str, ids: ArrayLike) -> WriteRows:
-    """Return validated nodes to delete."""
-    type_id, _ = session.node_type(space, ntype)
-    checked, _ = names.ids_and_names("ids", ids, session.schema(space))
-    return WriteRows(
-        kind=storaged_pb.NODE_DELETES,
-        element=common_pb.NODE,
-        type_id=type_id,
-        count=len(checked),
-        columns={"ids": checked},
-        is_idempotent=True,
-    )
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            Node ids.
+        ntype : str
+            Node type.
 
+        Returns
+        -------
+        int
+            Commit number.
 
-def edge_deletes(
-    session: Session, space: str, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None
-) -> WriteRows:
-    """Return validated edges to delete: by id, or (no id, or -1) all edges between two nodes."""
-    type_id, _ = session.edge_type(space, etype)
-    schema = session.schema(space)
-    columns: Columns = {
-        "src": names.ids_and_names("src", src, schema)[0],
-        "dst": names.ids_and_names("dst", dst, schema)[0],
-    }
-    count = len(columns["src"])
-    columns["eid"] = (
-        np.full(count, -1, np.int64)
-        if eids is None
-        else validation.ids("edge_ids", eids, minimum=-1)
-    )
-    for name in ("dst", "eid"):
-        validation.require_length(name, _values_of(columns[name]), count)
-    return WriteRows(
-        kind=storaged_pb.OUT_EDGE_DELETES,
-        element=common_pb.EDGE,
-        type_id=type_id,
-        count=count,
-        columns=columns,
-        is_idempotent=True,
-    )
+        Raises
+        ------
+        InvalidRequest
+            If a value is not an id.
+        NotFound
+            If there is no such node type.
 
+        Examples
+        --------
+        >>> graph.delete_nodes([17, 4], "item")  # doctest: +SKIP
+        9
+        """
+        return self._write(
+            "delete_nodes", write_encoding.node_deletes(self._session, self.space, ntype, ids)
+        )
 
-def write_small(session: Session, space: str, rows: WriteRows) -> int:
-    """Write small rows without a load and return the commit number.
+    def delete_edges(
+        self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None
+    ) -> int:
+        """Delete edges by id, or all edges between pairs of nodes.
 
-    Raises
-    ------
-    Unavailable
-        If there was no reply. Idempotent rows were retried; it is unknown whether other rows were
-        written.
-    """
-    head = graphd_pb.WriteOnceRequest(space=space, kind=rows.kind, type_id=rows.type_id)
-    arrays = column_sections(rows.columns)
-    for attempt in range(_ATTEMPTS):
+        Parameters
+        ----------
+        src, dst : array_like of int64, shape (n,)
+            Ends of the edges.
+        etype : str
+            Edge type.
+        edge_ids : array_like of int64, shape (n,), optional
+            Edge ids. None, or -1 in a row: every edge between the two nodes.
+
+        Returns
+        -------
+        int
+            Commit number.
+
+        Raises
+        ------
+        InvalidRequest
+            If a value is not an id, or the arrays differ in length.
+        NotFound
+            If there is no such edge type.
+
+        Examples
+        --------
+        >>> graph.delete_edges([1, 2], [17, 4], "buys")  # doctest: +SKIP
+        8
+        """
+        return self._write(
+            "delete_edges",
+            write_encoding.edge_deletes(self._session, self.space, etype, src, dst, edge_ids),
+        )
+
+    def _write(self, source: str, rows: WriteRows) -> int:
+        if rows.is_small:
+            return write_encoding.write_small(self._session, self.space, rows)
+        load = begin_load(self._session, self.space, source=source)
         try:
-            reply = session.graph("write_once", head, arrays).with_head(graphd_pb.WriteOnceReply)
-            return reply.head.commit
-        except InvalidRequest as error:
-            raise with_string_id(error, rows) from error
-        except Unavailable as error:
-            if not rows.is_idempotent:
-                raise type(error)(
-                    f"{error.message}; the edges may have been written: check before you write "
-                    "them again, or use begin_load"
-                ) from error
-            if isinstance(error, Deadline) or attempt + 1 == _ATTEMPTS:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+            load.write_rows(0, rows)
+            return load.commit()
+        except BaseException:
+            load.abandon()
+            raise
 
+    def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]:
+        """Return which nodes of a type are committed, whether published or not.
 
-def with_string_id(error: InvalidRequest, rows: WriteRows, first: int = 0) -> InvalidRequest:
-    """Return the error of a write with the string id of the node that it refers to.
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            Node ids.
+        ntype : str
+            Node type.
 
-    ``first`` is the number of the error's row 0 among ``rows``. Other errors, and those about nodes
-    given by integer id, are returned unchanged.
-    """
-    match = _END.match(error.message)
-    if match is None or match["end"] not in rows.string_ids:
-        return error
-    row = first + int(match["at"])
-    return InvalidRequest(
-        f"{match['end']}[{row}]="
-        f"{display_string(rows.string_ids[match['end']], row)}{error.message[match.end() :]}"
-    )
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            True where the node exists.
 
+        Raises
+        ------
+        InvalidRequest
+            If a value is not an id.
+        NotFound
+            If there is no such node type.
 
-def column_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
-    """Return columns as sections; a list column becomes two of them."""
-    flat: dict[str, NDArray[Any]] = {}
-    for name, array in columns.items():
-        if isinstance(array, tuple):
-            flat[f"{name}.indptr"], flat[f"{name}.values"] = array
-        else:
-            flat[name] = array
-    return flat
-
-
-def _add_name_columns(
-    schema: Schema,
-    string_columns: Mapping[str, tuple[str, StringColumn | None]],
-    features: Mapping[str, Any],
-) -> Mapping[str, Any]:
-    """Return features plus the name columns of nodes, for spaces with string ids."""
-    if not schema.has_string_ids:
-        return features
-    result = dict(features)
-    for column, (argument, strings) in string_columns.items():
-        if strings is not None and column in result:
-            raise InvalidRequest(
-                f"{argument}: expected integers, because the feature {column!r} has the names; "
-                "pass strings here or names there, not both"
-            )
-        if strings is None and column not in result:
-            raise InvalidRequest(
-                f"{argument}: expected strings, because a node of this space needs a name"
-            )
-        if strings is not None:
-            result[column] = strings
-    return result
-
-
-def _prefix_columns(columns: Mapping[str, FeatureValue]) -> Columns:
-    return {f"f:{name}": column for name, column in columns.items()}
-
-
-def _add_weights(columns: Columns, weights: NDArray[np.float32] | None) -> None:
-    if weights is not None:
-        columns["weight"] = weights
-
-
-def _values_of(column: FeatureValue) -> NDArray[Any]:
-    return column[1] if isinstance(column, tuple) else column
+        Examples
+        --------
+        >>> graph.find_nodes([1, 999], "user")  # doctest: +SKIP
+        array([ True, False])
+        """
+        type_id, _ = self._session.node_type(self.space, ntype)
+        return find_nodes(
+            self._session, self.space, type_id, written_ids("ids", ids, self.schema)[0]
+        )

@@ -32,13 +32,13 @@ from asterism.cli import (
     verify,
     warm,
 )
-from asterism.cli.argument_names import in_options, option_spellings
 from asterism.cli.console import command as consoling
 from asterism.cli.context import DEFAULT_ADDRESS, CommandContext
 from asterism.cli.error_output import print_error
+from asterism.cli.error_wording import in_options, option_spellings
 from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism.cli.global_options import hoist_global_options, is_json_requested
-from asterism.cli.interruption import Interrupted
+from asterism.cli.interruption import CommandInterrupted
 from asterism.cli.output import Output
 from asterism.cli.usage_errors import usage_message
 from asterism.extras import MissingExtra
@@ -232,7 +232,7 @@ def run(arguments: Sequence[str]) -> ExitCode:
         return exit_code
     except MissingExtra as error:
         return _fail(str(error), "MissingExtra", ExitCode.FAILED, as_json=as_json)
-    except Interrupted as error:
+    except CommandInterrupted as error:
         return _fail(str(error), "Interrupted", ExitCode.INTERRUPTED, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", "Interrupted", ExitCode.INTERRUPTED, as_json=as_json)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class Interrupted(Exception):
+class CommandInterrupted(Exception):
     """Interruption from the keyboard, with advice for the user as its message."""
 
 
 @contextmanager
 def advice_on_interrupt(advice: Callable[[], str]) -> Iterator[None]:
-    """Convert an interruption within the block into `Interrupted`.
+    """Convert an interruption within the block into `CommandInterrupted`.
 
     Parameters
     ----------
@@ -22,4 +22,4 @@ def advice_on_interrupt(advice: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(advice()) from None
+        raise CommandInterrupted(advice()) from None

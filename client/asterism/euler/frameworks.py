@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.euler.values import Framework
+from asterism.euler.tensors import Framework
 from asterism.extras import required
 from asterism.records.arrays import Ids, SparseTensor, Values
 from asterism_proto.errors import InvalidRequest

@@ -8,7 +8,7 @@ from asterism.extras import required
 
 with required("export", "asterism.export"):
     from asterism.export.assignment_export import AssignmentReport, assignment
-    from asterism.export.chunks import ChunksReport, chunks
+    from asterism.export.chunked_graph_export import ChunksReport, chunks
     from asterism.export.dgl_export import ExportReport, PartReport, dgl
     from asterism.export.dispatch import DestinationReport, DispatchReport, dispatch
     from asterism.export.pyg_export import PygReport, pyg

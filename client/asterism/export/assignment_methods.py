@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export import adjacency, assignment_files, coarsening, metis, streaming
+from asterism.export import assignment_files, coarsening, metis, metis_graph, streaming_partitioning
 from asterism.export.edge_list_file import EdgeListFile, type_offsets, write_edge_list
 from asterism.export.export_plan import TypePlan
-from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Array
+from asterism.export.run_state import ExportRun, ProgressMeter
 from asterism_io.available_memory import available_bytes
 from asterism_proto.errors import InvalidRequest, NotReady
 
 log = logging.getLogger("asterism.export")
 
-METHODS = ("random", "hash", "metis", *streaming.METHODS)
+METHODS = ("random", "hash", "metis", *streaming_partitioning.METHODS)
 MAX_PARTS = 1 << 15
 MAX_CLASSES = 256
 _STEP = 1 << 20
@@ -131,7 +131,7 @@ def assign_owners(
     NotReady
         METIS does not fit into memory.
     """
-    if options.method in ("metis", *streaming.METHODS):
+    if options.method in ("metis", *streaming_partitioning.METHODS):
         firsts = type_offsets(tables)
         classes = _classes(run, options.balance_ntypes, tables)
         if options.slots == 1:
@@ -190,7 +190,7 @@ def _by_metis(
     coarsening_bytes = coarsening.required_bytes(nodes, edges, columns) if is_coarsened else 0
     peak_bytes = max(
         coarsening_bytes,
-        adjacency.required_bytes(metis_nodes, edges)
+        metis_graph.required_bytes(metis_nodes, edges)
         + metis.required_bytes(metis_nodes, 2 * edges, columns, options.slots, options.objective),
     )
     graph_size = f"{nodes} nodes and {edges} edges"
@@ -198,7 +198,7 @@ def _by_metis(
     log.info("METIS takes up to %.1f GiB for %s", peak_bytes / 2**30, graph_size)
     meter = ProgressMeter(run, f"METIS, up to {peak_bytes / 2**30:.1f} GiB", nodes)
     levels = coarsening.CoarseningLevels(
-        adjacency.build_metis_graph(pairs.pieces(), pairs.degrees),
+        metis_graph.build_metis_graph(pairs.pieces(), pairs.degrees),
         constraints,
         parts=options.slots,
         seed=options.seed,
@@ -269,20 +269,20 @@ def _by_stream(
     tables: list[NodeIdTable],
 ) -> NDArray[np.int32]:
     meter = ProgressMeter(run, str(options.method), pairs.nodes * options.passes)
-    owners = streaming.partition_stream(
+    owners = streaming_partitioning.partition_stream(
         pairs,
         np.array([len(table) for table in tables], np.int64),
         parts=options.slots,
         groups=options.parts,
         method=str(options.method),
-        constraints=streaming.BalanceConstraints(
+        constraints=streaming_partitioning.BalanceConstraints(
             classes=classes, edges=options.balance_edges, imbalance=options.imbalance
         ),
         seed=options.seed,
         passes=options.passes,
         scratch=run.scratch,
         on_progress=meter.add,
-        block_entries=min(streaming.BLOCK_ENTRIES, max(1 << 16, run.memory // 32)),
+        block_entries=min(streaming_partitioning.BLOCK_ENTRIES, max(1 << 16, run.memory // 32)),
     )
     pairs.spool.remove()
     return owners

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.adjacency import MAX_INT32_ENTRIES, MetisGraph
+from asterism.export.metis_graph import MAX_INT32_ENTRIES, MetisGraph
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
 from asterism_graphkit.random.rng import bounded, key_of, word

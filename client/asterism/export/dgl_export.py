@@ -19,9 +19,8 @@ from asterism.export.dgl_files import row_slices
 from asterism.export.dispatch import dispatch, is_template, staging_folder
 from asterism.export.edges import PartitionedEdges, distribute_edges, remove_distributed
 from asterism.export.empty_parts import fill_empty_parts
-from asterism.export.execution import Execution, LazyExecutor, make_executor
+from asterism.export.executors import Execution, LazyExecutor, make_executor
 from asterism.export.export_plan import ExportPlan, TypePlan, check_name, make_plan
-from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import ScannableGraph
 from asterism.export.halo_parts import FORMATS
@@ -39,6 +38,7 @@ from asterism.export.nodes import (
     remove_distributed_features,
     write_id_list,
 )
+from asterism.export.run_state import ExportRun, ProgressMeter
 from asterism.export.scratch_files import Spool
 from asterism_io.remote_storage import redact
 from asterism_proto.errors import InvalidRequest

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.edges import end_ids
-from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Ids, count_rows
+from asterism.export.run_state import ExportRun, ProgressMeter
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from asterism.export.checksums import Checksums, ids_sum, rows_sum
 from asterism.export.dgl_files import ArrayStream
 from asterism.export.export_plan import TypePlan
-from asterism.export.export_run import ExportRun, ProgressMeter, spool_column
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import Array, Ids, count_rows
 from asterism.export.nodes import split_by_part, take_rows
+from asterism.export.run_state import ExportRun, ProgressMeter, spool_column
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.random.partition_choice import group_by_key
 from asterism_proto.errors import Corrupt

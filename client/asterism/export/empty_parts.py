@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from asterism.export.assignment_files import Owners
 from asterism.export.export_plan import TypePlan
-from asterism.export.export_run import ExportRun
 from asterism.export.global_ids import NodeIdTable
+from asterism.export.run_state import ExportRun
 
 _STEP = 1 << 20
 

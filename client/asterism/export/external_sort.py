@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asterism.export.export_run import ExportRun
 from asterism.export.graph_source import Ids
+from asterism.export.run_state import ExportRun
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.random.partition_choice import group_by_key
 

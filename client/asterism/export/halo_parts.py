@@ -16,10 +16,10 @@ import numpy as np
 from asterism.export.dgl_files import Array, ArrayStream, row_slices
 from asterism.export.dgl_graphs import Coo, Csr, DglGraph, GraphFile, Relation, write_graphs
 from asterism.export.edges import PartitionedEdges, end_batches
-from asterism.export.export_run import ExportRun, spool_column
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import GlobalIdRanges
 from asterism.export.graph_source import Ids
+from asterism.export.run_state import ExportRun, spool_column
 from asterism.export.scratch_files import Spool
 from asterism_proto.errors import InvalidRequest
 

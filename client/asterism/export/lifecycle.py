@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from asterism.export.execution import Execution, check_execution, memory_limit
+from asterism.export.executors import Execution, check_execution, memory_limit
 from asterism.export.export_plan import ExportPlan
-from asterism.export.export_run import ExportRun
 from asterism.export.graph_source import (
     ScannableGraph,
     pin_version,
     sample_parameters,
     version_digest,
 )
+from asterism.export.run_state import ExportRun
 from asterism_io.durable_files import make_folder
 from asterism_io.remote_storage import RemoteFolder, redact
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.adjacency import MAX_INT32_ENTRIES, MetisGraph
+from asterism.export.metis_graph import MAX_INT32_ENTRIES, MetisGraph
 from asterism_proto.errors import Internal, InvalidRequest, NotReady
 
 _OPTIONS = 40

@@ -14,9 +14,9 @@ from asterism.export.assignment_files import Owners
 from asterism.export.checksums import Checksums, ids_sum, rows_sum
 from asterism.export.dgl_files import ArrayStream
 from asterism.export.export_plan import TypePlan
-from asterism.export.export_run import ExportRun, ProgressMeter, spool_column
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import Array, Ids, ScannedNodes, count_rows
+from asterism.export.run_state import ExportRun, ProgressMeter, spool_column
 from asterism.export.scratch_files import Spool
 from asterism.export.string_ids import write_names
 from asterism_graphkit.random.partition_choice import group_by_key

@@ -17,13 +17,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from asterism.export.dgl_files import ArrayStream, read_tensors, row_slices
-from asterism.export.execution import Execution, check_execution, memory_limit
+from asterism.export.executors import Execution, check_execution, memory_limit
 from asterism.export.export_plan import ExportPlan
-from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.exported_graph import ExportedGraph, ExportedPart
 from asterism.export.global_ids import GlobalIdRanges
 from asterism.export.graph_source import Array, Ids
 from asterism.export.lifecycle import MANIFEST, ExportTarget, open_working_folder, publish
+from asterism.export.run_state import ExportRun, ProgressMeter
 from asterism.export.torch_files import Content, write_torch
 from asterism_proto.errors import InvalidRequest, NotFound
 

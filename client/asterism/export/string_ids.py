@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from asterism.export.dgl_files import ArrayStream, read_tensors
 from asterism.export.export_plan import TypePlan
-from asterism.export.export_run import ExportRun, spool_column
 from asterism.export.graph_source import Ids, NodeFeatureSource
+from asterism.export.run_state import ExportRun, spool_column
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.arrays.siphash import compute_string_ids
 from asterism_model import string_ids as contract

@@ -22,7 +22,7 @@ from asterism.formats.chunks import (
     select_rows,
 )
 from asterism.formats.schema_file import FeatureSpec
-from asterism.formats.tables import RowBatch
+from asterism.formats.table_reader import RowBatch
 from asterism_graphkit.arrays.siphash import compute_string_ids
 from asterism_model import string_ids
 from asterism_model.schema import time_columns

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asterism import arrow_types
+from asterism.dtype_ranges import overflow_mask
 from asterism.formats.chunks import Array, Ids, Mask
-from asterism.number_ranges import overflow_mask
 from asterism_model import string_ids as contract
 from asterism_model.string_ids import StringColumn
 from asterism_proto.errors import InvalidRequest

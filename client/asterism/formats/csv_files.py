@@ -19,7 +19,7 @@ from pyarrow import csv as arrow_csv
 from asterism.formats import csv_lines
 from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column, is_text
-from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
+from asterism.formats.table_reader import ColumnDescription, RowBatch, missing_column_error, spans
 from asterism.formats.text_files import UTF8_NAMES, TextFile
 from asterism_proto.errors import InvalidRequest
 

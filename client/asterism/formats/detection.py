@@ -12,7 +12,7 @@ from asterism.formats.dgl.source import ChunkedSource
 from asterism.formats.euler.source import EulerSource
 from asterism.formats.file_names import expand_home, is_file, is_folder
 from asterism.formats.pglbox.source import PglboxSource, is_config
-from asterism.formats.tabular import TabularSource
+from asterism.formats.tabular_source import TabularSource
 from asterism.formats.text_files import TextFile
 from asterism_proto.errors import InvalidRequest
 

@@ -27,7 +27,7 @@ from asterism.formats.chunks import (
 from asterism.formats.duplicate_pairs import find_repeated_pairs
 from asterism.formats.node_ids import StringIdIndex, ids_without_loops
 from asterism.formats.schema_file import EdgeSpec, FeatureSpec
-from asterism.formats.tables import RowBatch, TableReader, spans
+from asterism.formats.table_reader import RowBatch, TableReader, spans
 from asterism_proto.errors import InvalidRequest
 
 MAX_AGGREGATED = 50_000_000

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from asterism.formats.chunks import display_path
-from asterism.formats.output_folders import folder_files
+from asterism.formats.multi_file_tables import folder_files
 from asterism_proto.errors import InvalidRequest
 
 Files = tuple[tuple[Path, str], ...]

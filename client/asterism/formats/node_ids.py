@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from asterism import arrow_types
 from asterism.formats import columns
 from asterism.formats.chunks import Ids, Mask
-from asterism.formats.tables import TableReader
+from asterism.formats.table_reader import TableReader
 from asterism_proto.errors import InvalidRequest
 
 MAX_STRING_IDS = 50_000_000

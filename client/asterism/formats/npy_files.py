@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from asterism.formats.chunks import Array, mismatch_error
-from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
+from asterism.formats.table_reader import ColumnDescription, RowBatch, missing_column_error, spans
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import DTYPES
 

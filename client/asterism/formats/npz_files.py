@@ -18,7 +18,7 @@ import numpy as np
 
 from asterism.formats.chunks import Array, mismatch_error
 from asterism.formats.npy_files import ArrayFile, NpyFile, read_header
-from asterism.formats.tables import missing_column_error
+from asterism.formats.table_reader import missing_column_error
 from asterism_proto.errors import InvalidRequest
 
 _LOCAL_HEADER_BYTES = 30

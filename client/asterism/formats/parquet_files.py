@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from asterism import arrow_types
 from asterism.formats.chunks import mismatch_error
-from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error
+from asterism.formats.table_reader import ColumnDescription, RowBatch, missing_column_error
 from asterism_proto.errors import InvalidRequest
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from asterism import arrow_types
 from asterism.formats.file_names import Files
-from asterism.formats.tables import (
+from asterism.formats.table_reader import (
     ColumnDescription,
     RowBatch,
     TableReader,

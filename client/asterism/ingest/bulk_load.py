@@ -18,9 +18,9 @@ from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS, BadRow
 from asterism.formats.file_names import expand_home
-from asterism.formats.tabular import TabularSource
+from asterism.formats.tabular_source import TabularSource
 from asterism.graph import Client
-from asterism.ingest.pipeline import ReadAhead
+from asterism.ingest.read_ahead import ReadAhead
 from asterism.records.catalog import SpaceInfo
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest

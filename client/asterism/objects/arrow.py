@@ -16,7 +16,7 @@ from asterism.extras import required
 from asterism.objects.columns import AttributeReader
 from asterism.objects.read_options import ReadOptions, parse_triple
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
-from asterism.objects.typed_columns import (
+from asterism.objects.time_and_decimal_columns import (
     Values,
     fill_missing,
     missing_error,

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.dtype_ranges import number_fits
 from asterism.name_conversion import as_name
-from asterism.number_ranges import number_fits
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import ArrayColumn
-from asterism.objects.typed_columns import ForeignColumn, objects_to_numbers, times_to_integers
+from asterism.objects.time_and_decimal_columns import (
+    ForeignColumn,
+    objects_to_numbers,
+    times_to_integers,
+)
 from asterism.training.tensor_ops import is_tensor
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import DTYPES

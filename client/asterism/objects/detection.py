@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from asterism.objects import arrays, arrow, dgl, igraph, networkx, pandas, pyg, scipy
+from asterism.objects import arrow, dgl, edge_index, igraph, networkx, pandas, pyg, scipy
 from asterism.objects.columns import AttributeReader
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import GraphTables
@@ -46,7 +46,7 @@ def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
     """
     attributes = AttributeReader(options)
     reader = _reader_for(graph)
-    if options.nodes is not None and reader not in (pandas.read, arrow.read, arrays.read):
+    if options.nodes is not None and reader not in (pandas.read, arrow.read, edge_index.read):
         raise InvalidRequest(
             f"nodes: expected None, because a {type(graph).__name__} has its own nodes; pass nodes "
             "with data frames, Arrow tables or arrays of edges only"
@@ -68,7 +68,7 @@ def _reader_for(graph: Any) -> ObjectReader:
         if all(map(_is_arrow, graph.values())):
             return arrow.read
         if all(map(_is_array, graph.values())):
-            return arrays.read
+            return edge_index.read
         raise InvalidRequest(
             "graph: expected "
             f"{EXPECTED_OBJECTS}; found a mapping to "
@@ -88,7 +88,7 @@ def _reader_for(graph: Any) -> ObjectReader:
         (_is_scipy, scipy.read),
         (_is_pandas, pandas.read),
         (_is_arrow, arrow.read),
-        (_is_array, arrays.read),
+        (_is_array, edge_index.read),
     ]
     for matches, reader in readers:
         if matches(graph):

@@ -24,7 +24,7 @@ from asterism.objects.tables import (
     float_weights,
     row_spans,
 )
-from asterism.objects.type_names import TypeKey, rename_types
+from asterism.objects.type_renaming import TypeKey, rename_types
 from asterism.records.samples import FeatureValue
 from asterism.time_units import DEFAULT_UNIT, check_unit
 from asterism_model.schema import Schema

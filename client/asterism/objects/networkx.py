@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from asterism.objects.columns import AttributeReader
-from asterism.objects.labels import NodeLabels, attribute_lists
+from asterism.objects.node_labels import NodeLabels, attribute_lists
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 

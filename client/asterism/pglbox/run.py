@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from asterism import hashing
+from asterism import permutations
 from asterism.calls import validation
-from asterism.calls.epoch_iterators import PairPasses
+from asterism.calls.epoch_iterators import PairEpochs
 from asterism.formats.pglbox.config import Config, read_config
 from asterism.formats.pglbox.nodes import slots_of
 from asterism.formats.pglbox.source import read_nodes
@@ -167,7 +167,7 @@ class PGLBox:
             )
         self._state = dict(state)
 
-    def _passes(self) -> PairPasses:
+    def _passes(self) -> PairEpochs:
         config = self.config
         return self.graph.walk_pairs(
             config.metapaths,
@@ -180,7 +180,7 @@ class PGLBox:
             negatives=config["neg_num"],
             excluded=config["excluded_train_pair"],
             starts=self._listed_nodes("train_start_nodes"),
-            seed=hashing.key_of(self.seed, hashing.EPOCH, _TRAIN),
+            seed=permutations.key_of(self.seed, permutations.EPOCH, _TRAIN),
             rank=self._rank,
             world=self._world,
         )
@@ -210,7 +210,7 @@ class PGLBox:
                 ntype,
                 config["infer_batch_size"] or config["batch_size"],
                 among=listed.get(ntype, np.zeros(0, np.int64)) if listed else None,
-                seed=hashing.key_of(self.seed, hashing.EPOCH, _INFER, number),
+                seed=permutations.key_of(self.seed, permutations.EPOCH, _INFER, number),
                 rank=self._rank,
                 world=self._world,
                 version=version,
@@ -218,7 +218,9 @@ class PGLBox:
             version = passes.version
             kind = self.graph.schema.node_type_id(ntype)
             for step, ids in enumerate(passes):
-                seed = hashing.key_of(self.seed, hashing.BATCH, _INFER, number, step, self._rank)
+                seed = permutations.key_of(
+                    self.seed, permutations.BATCH, _INFER, number, step, self._rank
+                )
                 nodes, positions = self._nodes(
                     ids, np.full(len(ids), kind, np.int32), config["infer_samples"], seed, version
                 )
@@ -243,7 +245,7 @@ class PGLBox:
         if negatives is not None:
             ids.append(negatives.reshape(-1))
             kinds.append(np.repeat(types[:, 1], negatives.shape[1]))
-        seed = hashing.key_of(self.seed, hashing.BATCH, _TRAIN, step, self._rank)
+        seed = permutations.key_of(self.seed, permutations.BATCH, _TRAIN, step, self._rank)
         nodes, positions = self._nodes(
             np.concatenate(ids),
             np.concatenate(kinds),

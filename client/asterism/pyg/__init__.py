@@ -7,7 +7,7 @@ with required("pyg", "asterism.pyg"):
     from asterism.pyg.hgt import HGTSampler
     from asterism.pyg.sampler import NeighborSampler
     from asterism.pyg.stores import FeatureStore, GraphStore, nodes, stores
-    from asterism.pyg.subgraphs import SubgraphSampler
+    from asterism.pyg.subgraph_sampler import SubgraphSampler
 
 __all__ = [
     "FeatureStore",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asterism.graph import Graph
-from asterism.pyg.subgraphs import SeedNodeSampler
+from asterism.pyg.subgraph_sampler import SeedNodeSampler
 from asterism.records.samples import Ids, Subgraph
 from asterism.training.message_flow import require_in_edges
 from asterism.transport.retries import DEFAULT_PATIENCE_S

@@ -14,7 +14,7 @@ import torch
 from torch_geometric import sampler as pyg
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
-from asterism import hashing
+from asterism import permutations
 from asterism.calls import validation
 from asterism.graph import Graph
 from asterism.pyg.view import GraphView, Triple
@@ -470,7 +470,7 @@ class _GraphNegativeSampling(pyg.NegativeSampling):  # type: ignore[misc]  # PyG
     def sample(self, num_samples: int, endpoint: str, num_nodes: int | None = None) -> Any:
         """Sample nodes of the type at one end of the links."""
         node_type = self._ends[endpoint]
-        key = hashing.key_of(self._key, hashing.NEGATIVE, ("src", "dst").index(endpoint))
+        key = permutations.key_of(self._key, permutations.NEGATIVE, ("src", "dst").index(endpoint))
         node_weights = self.src_weight if endpoint == "src" else self.dst_weight
         if node_weights is None:
             graph, weight_name = self._view.graph, self._weight or ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from asterism import hashing
+from asterism import permutations
 from asterism.calls import validation
 from asterism.calls.clusters import ClusterBatch, ClusterGrouping, describe_version
 from asterism.calls.clusters import ClusterInput as GivenClusters
@@ -285,7 +285,7 @@ class EpochBatches(ABC):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _next(self, cursor: EpochCursor) -> tuple[Ids, int, dict[str, Any]]:
-        key = hashing.key_of(self.seed, hashing.BATCH, cursor.epoch, cursor.next_place())
+        key = permutations.key_of(self.seed, permutations.BATCH, cursor.epoch, cursor.next_place())
         return cursor.take(self.batch_size), key, cursor.state_dict()
 
     def _value(self, positions: Ids, key: int) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from asterism.transport.waiting import Event
+from asterism.transport.synchronization import Event
 
 _TRY_OTHER_CODES = frozenset(
     {

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.records.samples import Ids, NeighborSample
+from asterism.verification.hypothesis_tests import GTestResult, g_test
 from asterism.verification.scan_statistics import Neighborhood, match_ids
-from asterism.verification.statistics import GTestResult, g_test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

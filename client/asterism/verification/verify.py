@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from asterism.calls import validation
 from asterism.calls.pins import pin_version
 from asterism.catalog_client import CatalogClient
+from asterism.verification.hypothesis_tests import GTestResult, detectable_bias, g_test, holm
 from asterism.verification.neighbors import compare_neighbors, expected_edges
 from asterism.verification.records import CORRECTION, Check, Finding, VerificationReport
 from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
@@ -22,7 +23,6 @@ from asterism.verification.scan_statistics import (
     Neighborhood,
     TypeCensus,
 )
-from asterism.verification.statistics import GTestResult, detectable_bias, g_test, holm
 from asterism_model.elements import canonical_weight_name
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import EdgeType, NodeType, Schema

@@ -11,7 +11,7 @@ to an `inlined` function, where it costs nothing. The names of these classes are
 Numba's dispatcher identifies them by class name and field names alone.
 
 With ``ASTERISM_CHECK_BOUNDS=1`` kernels are compiled with bounds checks, and reads by address are
-checked too (`asterism_graphkit.extents`). That build has separate files in the caches.
+checked too (`asterism_graphkit.compile.bounds_checks`). That build has its own files in the caches.
 """
 
 from __future__ import annotations
@@ -40,8 +40,13 @@ from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.activity import ACTIVITY
-from asterism_graphkit.extents import CHECK_BOUNDS as CHECK_BOUNDS
-from asterism_graphkit.extents import EXTENTS, OUT_OF_BOUNDS, emit_bounds_check, emit_registration
+from asterism_graphkit.compile.bounds_checks import CHECK_BOUNDS as CHECK_BOUNDS
+from asterism_graphkit.compile.bounds_checks import (
+    EXTENTS,
+    OUT_OF_BOUNDS,
+    emit_bounds_check,
+    emit_registration,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -17,8 +17,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from asterism_graphkit.compile.bounds_checks import emit_bounds_check, emit_check
 from asterism_graphkit.compile.jit import CHECK_BOUNDS, INTERPRETED, u32_at, u64_at
-from asterism_graphkit.extents import emit_bounds_check, emit_check
 from asterism_graphkit.relabel.bitset import bit_rank
 
 LANES = 16

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.stable_order import ENTRIES_PER_PIECE
+from asterism_graphkit.arrays.stable_sort import ENTRIES_PER_PIECE
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
 from asterism_graphkit.operators import layers
 from asterism_graphkit.random.successive import neumaier_add

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.fdlibm import log
-from asterism_graphkit.arrays.stable_order import ENTRIES_PER_PIECE, stable_order
+from asterism_graphkit.arrays.stable_sort import ENTRIES_PER_PIECE, stable_order
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
 from asterism_graphkit.random import alias_build
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from asterism_model.edge_shares import parse_share
 from asterism_model.elements import EDGE
+from asterism_model.fanout_fractions import parse_share
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

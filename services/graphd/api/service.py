@@ -35,7 +35,7 @@ from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types, resolve_weight_name
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.routes import ServedVersion, SpaceRoute
-from graphd.routing.updates import RoutingTable
+from graphd.routing.routing_table import RoutingTable
 
 OPERATIONS: Mapping[str, Operation] = {
     "sample_nodes": global_draws.sample_nodes,

@@ -19,9 +19,9 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators.request_context import RequestContext
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.excluded_edges import RoutedExclusions
-from graphd.routing.filter_cache import FilterTotalsCache
+from graphd.routing.filter_totals_cache import FilterTotalsCache
 from graphd.routing.routes import Routes, ServedVersion, SpaceRoute
-from graphd.routing.updates import RoutingTable
+from graphd.routing.routing_table import RoutingTable
 
 T = TypeVar("T")
 Operation = Callable[[RequestContext, Frame[Any]], Frame[Message]]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
-from asterism_model.request_validation import MAX_ID, PIECES_PER_CHUNK
+from asterism_model.block_validation import MAX_ID, PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.transport import Transport
@@ -20,8 +20,8 @@ from graphd.api.versioned_execution import VersionRunner
 from graphd.operators.schema_checks import check_types
 from graphd.routing.routes import SpaceRoute
 from graphd.writes import row_writes, validation
+from graphd.writes.group_commit import BatchCommitter, SmallWrite, WriteBatcher, WriteChunk
 from graphd.writes.row_writes import WriteContext
-from graphd.writes.small_writes import BatchCommitter, SmallWrite, WriteBatcher, WriteChunk
 
 _MAX_SMALL_WRITE_BYTES = 16 << 20
 """Maximum bytes of arrays in one small write."""

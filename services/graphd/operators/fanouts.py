@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.edge_shares import share_count
+from asterism_model.fanout_fractions import share_count
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import neighbor_sampling, reads

@@ -24,7 +24,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators.request_context import REPLY_BYTES, RequestContext
 from graphd.operators.schema_checks import resolve_weight_name
-from graphd.routing.filter_cache import FilteredTotals, FilterKey
+from graphd.routing.filter_totals_cache import FilteredTotals, FilterKey
 from graphd.routing.totals import VersionTotals
 
 TermResults = dict[str, NDArray[Any]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asterism_graphkit.arrays.stable_order import stable_order
+from asterism_graphkit.arrays.stable_sort import stable_order
 from asterism_graphkit.relabel.bitset import is_known_distinct
 from asterism_graphkit.relabel.relabel import Relabeling, repeat_indices
 from asterism_proto.errors import InvalidRequest

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.stable_order import distinct, stable_order
+from asterism_graphkit.arrays.stable_sort import distinct, stable_order
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

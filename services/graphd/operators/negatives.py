@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.stable_order import distinct
+from asterism_graphkit.arrays.stable_sort import distinct
 from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.random.partition_choice import choose_entries_at

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.stable_order import stable_order
+from asterism_graphkit.arrays.stable_sort import stable_order
 from asterism_graphkit.operators.pagerank_push import (
     NodeEdges,
     absorb_residuals,

@@ -15,7 +15,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.excluded_edges import FOLLOWING_METHODS, RoutedExclusions
-from graphd.routing.filter_cache import FilterTotalsCache
+from graphd.routing.filter_totals_cache import FilterTotalsCache
 from graphd.routing.routes import ServedVersion, SpaceRoute
 
 Ids = NDArray[np.int64]

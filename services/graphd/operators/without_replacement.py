@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.stable_order import stable_order
+from asterism_graphkit.arrays.stable_sort import stable_order
 from asterism_graphkit.random import successive
 from asterism_graphkit.random.alias_build import neumaier_sum
 from graphd.routing.split_merge import Checkpoint, no_checkpoint

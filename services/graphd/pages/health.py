@@ -8,7 +8,7 @@ from asterism_model.readiness import HostPresence, offline_partitions, readiness
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import views
-from graphd.pages.plots import format_ranges
+from graphd.pages.plot_data import format_ranges
 
 MIN_FREE_SHARE = 0.1
 """Share of a disk that should be free; a build may need as much as the space itself."""

@@ -13,7 +13,7 @@ from asterism_model.weight_stats import compute_weight_stats
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import views
-from graphd.pages.plots import format_ranges
+from graphd.pages.plot_data import format_ranges
 from graphd.pages.rates import RateInterval, combine, quantile
 
 _MAX_CAUSE_CHARS = 2000

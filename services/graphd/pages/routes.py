@@ -20,8 +20,8 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import presenters, views
 from graphd.pages.data import METAD, PageData, schema_of
 from graphd.pages.health import cluster_health, disk_rows, memory_rows, space_usage
-from graphd.pages.nodes import MAX_OFFSET, NodeReader
-from graphd.pages.plots import histogram_bars, part_ranges
+from graphd.pages.node_inspector import MAX_OFFSET, NodeReader
+from graphd.pages.plot_data import histogram_bars, part_ranges
 from graphd.pages.rates import RateMonitor, combine, quantile
 from graphd.query.completion import SpaceNames, collect_names, complete
 

@@ -13,7 +13,7 @@ from graphd.pages import access as access_routes
 from graphd.pages import files, routes
 from graphd.pages.addresses import PageAddresses
 from graphd.pages.data import PageData, ReadHistogram
-from graphd.pages.nodes import NodeReader
+from graphd.pages.node_inspector import NodeReader
 from graphd.pages.rates import INTERVAL_S, RateMonitor
 from graphd.pages.sign_in import PageSignIn
 

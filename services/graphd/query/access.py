@@ -6,9 +6,9 @@ from asterism.graph import Client
 from asterism_access.roles import parse_role
 from asterism_proto.errors import InvalidRequest, NotFound
 from graphd.query import ast
-from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error
 from graphd.query.execute import StatementResult
+from graphd.query.parameters import ParameterBindings
 from graphd.query.table import ResultTable, table_from_rows
 
 

@@ -14,9 +14,9 @@ from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFo
 from graphd.query import ast
 from graphd.query.access import show_access
 from graphd.query.ast import quote
-from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error, syntax_error
 from graphd.query.execute import StatementResult
+from graphd.query.parameters import ParameterBindings
 from graphd.query.table import ResultTable, table_from_rows
 
 _SETTINGS = {

@@ -12,7 +12,7 @@ from lark import Token
 
 from asterism_access.roles import Role
 from asterism_model.schema import EdgeType, NodeType, Schema
-from graphd.query import euler_parser, parser
+from graphd.query import euler_parser, ngql_parser
 from graphd.query.grammar import Grammar
 
 MAX_CANDIDATES = 100
@@ -138,7 +138,7 @@ def complete(
     found = last if last is not None and last["name"] else _WORD.search(text)
     prefix = found[0] if found is not None else ""
     is_euler = language == "euler"
-    grammar: Grammar = euler_parser.euler_grammar() if is_euler else parser.ngql_grammar()
+    grammar: Grammar = euler_parser.euler_grammar() if is_euler else ngql_parser.ngql_grammar()
     tokens, terminals = grammar.accepted(text[: len(text) - len(prefix)])
     candidates: list[CompletionCandidate] = []
     add = partial(_extend, candidates, prefix)

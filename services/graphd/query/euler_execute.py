@@ -22,9 +22,9 @@ from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 from graphd.operators.call_seeds import statement_step_seed
 from graphd.query.ast import Parameter
-from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error, syntax_error
 from graphd.query.euler_parser import Argument, EulerPredicate, EulerStep
+from graphd.query.parameters import ParameterBindings
 from graphd.query.table import Array, ResultTable, TableColumn, array_column
 
 DEFAULT_ALIAS = "result"

@@ -11,7 +11,7 @@ from lark import Token, Transformer
 
 from graphd.query.ast import Parameter
 from graphd.query.grammar import Grammar, unescape
-from graphd.query.values import parameter_from_token, position_of
+from graphd.query.ngql_tree_builder import parameter_from_token, position_of
 
 _WORDS = {
     "NAME": "a name",
@@ -199,6 +199,6 @@ def build_parser() -> None:
 
 
 def parse_euler(text: str) -> tuple[EulerStep, ...]:
-    """Return the steps of a query in Euler's GQL; for errors see `graphd.query.parser.parse`."""
+    """Return the steps of a query in Euler's GQL; errors as `graphd.query.ngql_parser.parse`."""
     steps: tuple[EulerStep, ...] = euler_grammar().parse(text)
     return steps

@@ -24,8 +24,8 @@ from graphd.query.ast import (
     TypeName,
     YieldItem,
 )
-from graphd.query.binding import FilterText, ParameterBindings, build_filter_text
 from graphd.query.errors import located_error, syntax_error
+from graphd.query.parameters import FilterText, ParameterBindings, build_filter_text
 
 MAX_STEPS = 64
 """Maximum steps of a statement."""

@@ -19,11 +19,11 @@ from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.query import access, ast, catalog, euler_parser, explain
 from graphd.query.ast import DrawStatement, Statement
-from graphd.query.binding import MAX_PARAMETERS, ParameterBindings, ParameterValue
 from graphd.query.errors import located_error, syntax_error
 from graphd.query.euler_execute import EulerTraversal
 from graphd.query.execute import StatementResult, execute_draw
-from graphd.query.parser import parse
+from graphd.query.ngql_parser import parse
+from graphd.query.parameters import MAX_PARAMETERS, ParameterBindings, ParameterValue
 from graphd.query.table import ResultTable, TableColumn
 from graphd.query.transport import CallSkipped, QueryTransport
 from graphd.routing.routes import SpaceRoute

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.byte_rows import scatter_rows
-from asterism_graphkit.arrays.stable_order import stable_order
+from asterism_graphkit.arrays.gather_scatter import scatter_rows
+from asterism_graphkit.arrays.stable_sort import stable_order
 from asterism_graphkit.random import partition_choice
 from asterism_io import buffer_pool
 from graphd.routing.routes import SpaceRoute

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.siphash import compute_string_ids, first_mismatch
-from asterism_model import request_validation, string_ids
+from asterism_model import block_validation, string_ids
 from asterism_model.schema import EdgeType, NodeType, Schema, time_columns
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
@@ -53,19 +53,19 @@ def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType
 def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame[Message]) -> int:
     """Check that the sections of a write are complete and valid; return its row count."""
     schema_type = written_type(schema, kind, type_id)
-    rows = request_validation.check_ids(
+    rows = block_validation.check_ids(
         _IDS[kind], frame.arrays, deletes=kind == storaged_pb.OUT_EDGE_DELETES
     )
     known_sections = set(_IDS[kind])
     if kind in (storaged_pb.NODES, storaged_pb.OUT_EDGES):
-        known_sections.update(request_validation.check_weight(schema_type, frame.arrays, rows))
+        known_sections.update(block_validation.check_weight(schema_type, frame.arrays, rows))
         for feature in schema_type.features:
-            known_sections |= request_validation.check_feature(feature, frame.arrays, rows)
+            known_sections |= block_validation.check_feature(feature, frame.arrays, rows)
         if (time := frame.arrays.get(f"f:{schema_type.time}")) is not None:
             time_columns.check_time_values(f"time {schema_type.time!r}", time)
     if schema.has_string_ids:
         known_sections |= _check_names(schema, kind, schema_type, frame, rows)
-    request_validation.check_sections(schema_type, frame.arrays, known_sections)
+    block_validation.check_sections(schema_type, frame.arrays, known_sections)
     return rows
 
 
@@ -88,7 +88,7 @@ def _check_names(
             frame.array(f"{stem}.indptr", "int64"),
             frame.array(f"{stem}.values", "uint8"),
         )
-        request_validation.check_indptr(stem, names_column[0], len(names_column[1]), rows)
+        block_validation.check_indptr(stem, names_column[0], len(names_column[1]), rows)
         string_ids.check_strings(section, names_column)
         ids = frame.array(section, "int64")
         mismatches = np.flatnonzero(ids != compute_string_ids(*names_column, schema.salt))

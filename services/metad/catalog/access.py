@@ -20,7 +20,7 @@ from metad.model.catalog import PendingWrite
 from metad.model.ids import SpaceId
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 NO_ADMIN_NOTICE = (
     "no principal is a cluster administrator now; `asterism access bootstrap` signs a root ticket "
@@ -65,14 +65,20 @@ class AccessRecords:
         self._bounds = bounds or AccessBounds()
         self._keys = {
             key.key_id: key
-            for key in (storage.decode_api_key(value) for _, value in store.range(keys.API_KEYS))
+            for key in (
+                record_encoding.decode_api_key(value) for _, value in store.range(keys.API_KEYS)
+            )
         }
         self._grants: _BySpace[RoleGrant] = {}
         for stored_key, value in store.range(keys.GRANTS):
-            _put(self._grants, SpaceId(keys.space_number(stored_key)), storage.decode_grant(value))
+            _put(
+                self._grants,
+                SpaceId(keys.space_number(stored_key)),
+                record_encoding.decode_grant(value),
+            )
         self._limits: _BySpace[AccessLimits] = {}
         for stored_key, value in store.range(keys.ACCESS_LIMITS):
-            limits = storage.decode_access_limits(value)
+            limits = record_encoding.decode_access_limits(value)
             _put(self._limits, SpaceId(keys.space_number(stored_key)), limits)
         self._changes = 0
 
@@ -129,7 +135,7 @@ class AccessRecords:
         surplus = self._surplus_keys(now_ms)
         self._store.write(
             {
-                keys.api_key_key(key.key_id): storage.encode_api_key(key),
+                keys.api_key_key(key.key_id): record_encoding.encode_api_key(key),
                 **{keys.api_key_key(key_id): None for key_id in surplus},
             }
         )
@@ -182,7 +188,7 @@ class AccessRecords:
         if key.revoked_ms:
             return key, False
         key = replace(key, revoked_ms=now_ms)
-        self._store.write({keys.api_key_key(key_id): storage.encode_api_key(key)})
+        self._store.write({keys.api_key_key(key_id): record_encoding.encode_api_key(key)})
         self._keys[key_id] = key
         self._changes += 1
         return key, True
@@ -213,7 +219,9 @@ class AccessRecords:
                 f"role={grant.role.name}: {grant.principal!r} is the last cluster administrator; "
                 "grant another principal ADMIN in space '*' first, or revoke the role"
             )
-        self._store.write({keys.grant_key(space_id, grant.principal): storage.encode_grant(grant)})
+        self._store.write(
+            {keys.grant_key(space_id, grant.principal): record_encoding.encode_grant(grant)}
+        )
         _put(self._grants, space_id, grant)
         self._changes += 1
         return True
@@ -276,7 +284,9 @@ class AccessRecords:
         if former is None:
             _check_count("limits", self._limits, self._bounds.limits)
         key = keys.access_limits_key(space_id, limits.principal)
-        self._store.write({key: storage.encode_access_limits(new) if new is not None else None})
+        self._store.write(
+            {key: record_encoding.encode_access_limits(new) if new is not None else None}
+        )
         if new is None:
             _remove(self._limits, space_id, limits.principal)
         else:

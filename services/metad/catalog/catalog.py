@@ -8,9 +8,9 @@ from uuid import uuid4
 from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.access import AccessRecords
-from metad.catalog.history import History
 from metad.catalog.loads import Loads
 from metad.catalog.pins import PinLimits, Pins
+from metad.catalog.position_history import CatalogHistory
 from metad.catalog.removals import Removals
 from metad.catalog.restores import Restores
 from metad.catalog.spaces import Spaces, space_hosts
@@ -21,7 +21,7 @@ from metad.model.task_outcomes import TaskOutcome
 from metad.store import keys
 from metad.store.port import MetaStore
 from metad.store.revisions import RevisionedStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 _FORMAT = b"1"
 
@@ -84,15 +84,15 @@ class Catalog:
         # Stored in the catalog, because the identity in metad's folder may be lost. At least the
         # clock in seconds, because the catalog may be a restored older copy of itself.
         self.start_number = max(
-            storage.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000
+            record_encoding.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000
         )
         """Number of this start; larger at every start on this catalog."""
         self.store = store = store if isinstance(store, RevisionedStore) else RevisionedStore(store)
         # The write of the start belongs to the new term. In the previous one, a copy of the catalog
         # would pass for containing the first write that it lacks.
         first_revision = store.revision + 1
-        store.write({keys.START: storage.encode_number(self.start_number)})
-        self.history = History(store, first_revision)
+        store.write({keys.START: record_encoding.encode_number(self.start_number)})
+        self.history = CatalogHistory(store, first_revision)
         self.removals = Removals(store)
         self.spaces = Spaces(store)
         self.loads = Loads(

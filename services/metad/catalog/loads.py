@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from asterism_model.fingerprints import PartFingerprint
+from asterism_model.load_fingerprints import PartFingerprint
 from asterism_model.partition_stats import Element
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from metad.catalog.spaces import Spaces
@@ -14,7 +14,7 @@ from metad.model.catalog import Chunk, LoadRecord, LoadState, NewChunk, PendingW
 from metad.model.ids import HostId, LoadId, SpaceId
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 _SEEN_INTERVAL_MS = 60_000
 """Milliseconds between two stored times of a client's last contact.
@@ -48,7 +48,7 @@ class Loads:
         """Number of the last admission; above those of every earlier start."""
         self._admitted: dict[LoadId, dict[HostId, int]] = {}
         """Open load -> host that may have written it -> number of its last admission."""
-        self._next = storage.decode_number(store.get(keys.NEXT_LOAD), default=1)
+        self._next = record_encoding.decode_number(store.get(keys.NEXT_LOAD), default=1)
         self._open: dict[LoadId, LoadRecord] = {}
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
         self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
@@ -59,7 +59,7 @@ class Loads:
         self._by_resume_key: dict[tuple[SpaceId, str, str], LoadId] = {}
         """(space, resume key, source) -> committed load, for loads with a resume key."""
         for _, value in store.range(keys.LOADS):
-            self._index_load(storage.decode_load(value))
+            self._index_load(record_encoding.decode_load(value))
         for committed in self._committed.values():
             committed.sort()
         for load_id in self._open:
@@ -105,8 +105,8 @@ class Loads:
         )
         self._store.write(
             {
-                keys.load_key(load.load_id): storage.encode_load(load),
-                keys.NEXT_LOAD: storage.encode_number(self._next + 1),
+                keys.load_key(load.load_id): record_encoding.encode_load(load),
+                keys.NEXT_LOAD: record_encoding.encode_number(self._next + 1),
             }
         )
         self._next += 1
@@ -115,7 +115,7 @@ class Loads:
 
     def _resume(self, load: LoadRecord, source: str, now_ms: int) -> LoadRecord:
         load = replace(load, source=source, seen_ms=now_ms)
-        self._store.write({keys.load_key(load.load_id): storage.encode_load(load)})
+        self._store.write({keys.load_key(load.load_id): record_encoding.encode_load(load)})
         self._open[load.load_id] = load
         return load
 
@@ -130,12 +130,12 @@ class Loads:
             for i, (load, _) in enumerate(loads)
         ]
         changes: dict[bytes, bytes | None] = {
-            keys.NEXT_LOAD: storage.encode_number(self._next + len(adopted))
+            keys.NEXT_LOAD: record_encoding.encode_number(self._next + len(adopted))
         }
         for load, (_, chunks) in zip(adopted, loads, strict=True):
-            changes[keys.load_key(load.load_id)] = storage.encode_load(load)
+            changes[keys.load_key(load.load_id)] = record_encoding.encode_load(load)
             changes |= {
-                keys.chunk_key(load.load_id, chunk.index): storage.encode_chunk(chunk)
+                keys.chunk_key(load.load_id, chunk.index): record_encoding.encode_chunk(chunk)
                 for chunk in chunks
             }
 
@@ -160,7 +160,7 @@ class Loads:
             if value is None:
                 newest = f"the newest is {self._next - 1}" if self._next > 1 else "there are none"
                 raise NotFound(f"load {load_id} does not exist; {newest}")
-            load = storage.decode_load(value)
+            load = record_encoding.decode_load(value)
         return load
 
     def chunks(self, load: LoadRecord) -> list[Chunk]:
@@ -197,7 +197,7 @@ class Loads:
             return PendingWrite()
         load = replace(load, seen_ms=now_ms)
         return PendingWrite(
-            {keys.load_key(load.load_id): storage.encode_load(load)},
+            {keys.load_key(load.load_id): record_encoding.encode_load(load)},
             lambda: self._open.update({load.load_id: load}),
         )
 
@@ -253,7 +253,7 @@ class Loads:
             {
                 **bases_write.changes,
                 **{
-                    keys.chunk_key(load.load_id, i): storage.encode_chunk(chunk)
+                    keys.chunk_key(load.load_id, i): record_encoding.encode_chunk(chunk)
                     for i, chunk in changed_chunks.items()
                 },
             },
@@ -429,7 +429,7 @@ class Loads:
     def mark_purged(self, load_id: LoadId) -> None:
         """Record that no storaged holds blocks of an abandoned load any more."""
         load = replace(self._abandoned[load_id], is_purged=True)
-        self._store.write({keys.load_key(load_id): storage.encode_load(load)})
+        self._store.write({keys.load_key(load_id): record_encoding.encode_load(load)})
         self._abandoned[load_id] = load
 
     def forget_abandoned(self, before_ms: int) -> None:
@@ -458,7 +458,10 @@ class Loads:
 
     def _close_load(self, load: LoadRecord, pending_write: PendingWrite) -> None:
         self._store.write(
-            {**pending_write.changes, keys.load_key(load.load_id): storage.encode_load(load)}
+            {
+                **pending_write.changes,
+                keys.load_key(load.load_id): record_encoding.encode_load(load),
+            }
         )
         pending_write.apply()
         del self._open[load.load_id]
@@ -529,7 +532,7 @@ class Loads:
 
     def _stored_chunks(self, load_id: LoadId) -> list[Chunk]:
         return [
-            storage.decode_chunk(value)
+            record_encoding.decode_chunk(value)
             for _, value in self._store.range(keys.chunks_prefix(load_id))
         ]
 

@@ -10,7 +10,7 @@ from metad.model.catalog import Manifest, PendingWrite, Pin, Space
 from metad.model.ids import PinId, SpaceId
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 _DEFAULT_TERM_MS = 60_000
 _MIN_TERM_MS = 1_000
@@ -35,8 +35,8 @@ class Pins:
     def __init__(self, store: MetaStore, limits: PinLimits, *, now_ms: int) -> None:
         self._store = store
         self._limits = limits
-        self._next = storage.decode_number(store.get(keys.NEXT_PIN), default=1)
-        stored = (storage.decode_pin(value) for _, value in store.range(keys.PINS))
+        self._next = record_encoding.decode_number(store.get(keys.NEXT_PIN), default=1)
+        stored = (record_encoding.decode_pin(value) for _, value in store.range(keys.PINS))
         self._pins = {pin.pin_id: replace(pin, expires_ms=now_ms + pin.term_ms) for pin in stored}
 
     def create(
@@ -102,8 +102,8 @@ class Pins:
         )
         self._store.write(
             {
-                keys.pin_key(pin.pin_id): storage.encode_pin(pin),
-                keys.NEXT_PIN: storage.encode_number(self._next + 1),
+                keys.pin_key(pin.pin_id): record_encoding.encode_pin(pin),
+                keys.NEXT_PIN: record_encoding.encode_number(self._next + 1),
             }
         )
         self._next += 1

@@ -12,7 +12,7 @@ from metad.model.catalog import PendingRemoval, PendingWrite
 from metad.model.ids import HostId
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 
 class Removals:
@@ -26,7 +26,7 @@ class Removals:
             removal.request.removal_id: removal
             for removal in (_decode_removal(value) for _, value in store.range(keys.REMOVALS))
         }
-        self._next = storage.decode_number(store.get(keys.NEXT_REMOVAL), default=1)
+        self._next = record_encoding.decode_number(store.get(keys.NEXT_REMOVAL), default=1)
         self._cleaned = {keys.last_number(key) for key, _ in store.range(keys.CLEANED_JOBS)}
 
     def of_host(self, host: HostId) -> list[PendingRemoval]:
@@ -57,7 +57,7 @@ class Removals:
         }
         changes |= {keys.cleaned_job_key(job_id): b"1" for job_id in newly_cleaned}
         if new_removals:
-            changes[keys.NEXT_REMOVAL] = storage.encode_number(self._next)
+            changes[keys.NEXT_REMOVAL] = record_encoding.encode_number(self._next)
 
         def apply() -> None:
             self._pending |= {removal.request.removal_id: removal for removal in new_removals}

@@ -11,7 +11,7 @@ from metad.model.catalog import Manifest, PendingWrite, Space, SpaceRecord
 from metad.model.ids import HostId, SpaceId
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 
 class Restores:
@@ -20,7 +20,7 @@ class Restores:
     def __init__(self, store: MetaStore, spaces: Spaces, loads: Loads) -> None:
         self._store, self._spaces, self._loads = store, spaces, loads
         self._manifests: dict[SpaceId, Manifest] = {
-            SpaceId(keys.last_number(key)): storage.decode_manifest(value)
+            SpaceId(keys.last_number(key)): record_encoding.decode_manifest(value)
             for key, value in store.range(keys.RESTORES)
         }
 
@@ -62,7 +62,7 @@ class Restores:
             {
                 **space_write.changes,
                 **loads_write.changes,
-                keys.restore_key(space.space_id): storage.encode_manifest(record.manifest),
+                keys.restore_key(space.space_id): record_encoding.encode_manifest(record.manifest),
             }
         )
         space_write.apply()

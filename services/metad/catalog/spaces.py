@@ -12,7 +12,7 @@ from metad.model.catalog import PendingWrite, Space
 from metad.model.ids import HostId, SpaceId
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 _MAX_EDGE_ID = (1 << 62) - 1
 
@@ -24,17 +24,17 @@ class Spaces:
         self._store = store
         self._by_id = {
             space.space_id: space
-            for space in map(storage.decode_space, _values(store, keys.SPACES))
+            for space in map(record_encoding.decode_space, _values(store, keys.SPACES))
         }
         self._by_name = {space.name: space for space in self._by_id.values()}
         self._lists_names = True
-        self._next = storage.decode_number(store.get(keys.NEXT_SPACE), default=1)
+        self._next = record_encoding.decode_number(store.get(keys.NEXT_SPACE), default=1)
         self._commits = {
-            keys.last_number(key): storage.decode_number(value)
+            keys.last_number(key): record_encoding.decode_number(value)
             for key, value in store.range(keys.COMMITS)
         }
         self._bases = {
-            (int(key.split(b"/")[-2]), keys.last_number(key)): storage.decode_number(value)
+            (int(key.split(b"/")[-2]), keys.last_number(key)): record_encoding.decode_number(value)
             for key, value in store.range(keys.BASES)
         }
 
@@ -96,8 +96,8 @@ class Spaces:
         space = self._make_space(name, schema, storageds, now_ms)
         self._store.write(
             {
-                keys.space_key(space.space_id): storage.encode_space(space),
-                keys.NEXT_SPACE: storage.encode_number(self._next + 1),
+                keys.space_key(space.space_id): record_encoding.encode_space(space),
+                keys.NEXT_SPACE: record_encoding.encode_number(self._next + 1),
             }
         )
         self._next += 1
@@ -130,11 +130,13 @@ class Spaces:
             (space.space_id, type_id): base for type_id, base in enumerate(next_edge_ids) if base
         }
         changes: dict[bytes, bytes | None] = {
-            keys.space_key(space.space_id): storage.encode_space(space),
-            keys.NEXT_SPACE: storage.encode_number(self._next + 1),
-            keys.commit_key(space.space_id): storage.encode_number(last_commit),
+            keys.space_key(space.space_id): record_encoding.encode_space(space),
+            keys.NEXT_SPACE: record_encoding.encode_number(self._next + 1),
+            keys.commit_key(space.space_id): record_encoding.encode_number(last_commit),
         }
-        changes |= {keys.base_key(*key): storage.encode_number(base) for key, base in bases.items()}
+        changes |= {
+            keys.base_key(*key): record_encoding.encode_number(base) for key, base in bases.items()
+        }
 
         def apply() -> None:
             self._next += 1
@@ -191,7 +193,8 @@ class Spaces:
         """Return the write that sets the current version of a space."""
         space = replace(space, version=version)
         return PendingWrite(
-            {keys.space_key(space.space_id): storage.encode_space(space)}, lambda: self._put(space)
+            {keys.space_key(space.space_id): record_encoding.encode_space(space)},
+            lambda: self._put(space),
         )
 
     def last_commit(self, space_id: SpaceId) -> int:
@@ -209,7 +212,7 @@ class Spaces:
         """Return the next commit number of a space, and the write that takes it."""
         number = self.last_commit(space_id) + 1
         return number, PendingWrite(
-            {keys.commit_key(space_id): storage.encode_number(number)},
+            {keys.commit_key(space_id): record_encoding.encode_number(number)},
             lambda: self._commits.update({space_id: number}),
         )
 
@@ -229,7 +232,7 @@ class Spaces:
                 )
             first_ids.append(base)
             bases[space_id, type_id] = base + rows
-            changes[keys.base_key(space_id, type_id)] = storage.encode_number(base + rows)
+            changes[keys.base_key(space_id, type_id)] = record_encoding.encode_number(base + rows)
 
         def apply() -> None:
             self._bases = bases

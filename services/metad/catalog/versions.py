@@ -12,7 +12,7 @@ from metad.model.jobs import Job
 from metad.model.task_outcomes import TaskOutcome
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import catalog, storage
+from metad.wire import catalog, record_encoding
 
 
 class Versions:
@@ -22,7 +22,7 @@ class Versions:
         self._spaces = spaces
         self._served: dict[SpaceId, tuple[Manifest, ...]] = {}
         for _, value in store.range(keys.VERSIONS):
-            manifest = storage.decode_manifest(value)
+            manifest = record_encoding.decode_manifest(value)
             self._served[manifest.space_id] = (*self._served.get(manifest.space_id, ()), manifest)
 
     def served_versions(self, space_id: SpaceId) -> tuple[Manifest, ...]:
@@ -91,7 +91,9 @@ class Versions:
         return PendingWrite(
             {
                 **space_write.changes,
-                keys.version_key(space.space_id, job.version): storage.encode_manifest(manifest),
+                keys.version_key(space.space_id, job.version): record_encoding.encode_manifest(
+                    manifest
+                ),
             },
             apply,
         )

@@ -1,7 +1,7 @@
 """Driver of the job machine: applies events, stores the commands, adopts the state.
 
 One event is one write, so a crash always leaves a state that the machine was in. Called under
-the lock of the change feed by `metad.service`, `metad.heartbeats` and `metad.maintenance`."""
+the lock of the change feed by `metad.service`, `metad.host_registry` and `metad.maintenance`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metad.catalog.spaces import parts_by_host
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
 from metad.jobs import state_machine
-from metad.jobs.retention import leftover_removals
+from metad.jobs.build_data_retention import leftover_removals
 from metad.model import jobs
 from metad.model.catalog import Manifest, PendingWrite, Space
 from metad.model.hosts import DaemonRole, Host
@@ -25,7 +25,7 @@ from metad.model.job_kinds import find_kind, normalize_options
 from metad.model.jobs import Job, JobPolicy, JobState, MachineState, Task
 from metad.store import keys
 from metad.store.port import MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 logger = logging.getLogger(__name__)
 
@@ -198,8 +198,8 @@ class Driver:
             callbacks.append(pending_write.apply)
         if (state.next_job, state.next_task) != (self._state.next_job, self._state.next_task):
             changes |= {
-                keys.NEXT_JOB: storage.encode_number(state.next_job),
-                keys.NEXT_TASK: storage.encode_number(state.next_task),
+                keys.NEXT_JOB: record_encoding.encode_number(state.next_job),
+                keys.NEXT_TASK: record_encoding.encode_number(state.next_task),
             }
         if changes:
             self._store.write(changes)
@@ -216,10 +216,10 @@ class Driver:
     def _command_write(self, command: jobs.Command) -> PendingWrite:
         match command:
             case jobs.SaveJob(job=job):
-                return PendingWrite({keys.job_key(job.job_id): storage.encode_job(job)})
+                return PendingWrite({keys.job_key(job.job_id): record_encoding.encode_job(job)})
             case jobs.SaveOutcome(job_id=job_id, task_id=task_id, outcome=outcome):
                 return PendingWrite(
-                    {keys.result_key(job_id, task_id): storage.encode_outcome(outcome)}
+                    {keys.result_key(job_id, task_id): record_encoding.encode_outcome(outcome)}
                 )
             case jobs.PublishVersion(job=job, outcome=outcome):
                 space = self._catalog.spaces.get(job.space_id)
@@ -274,7 +274,7 @@ def _load_state(
     Hosts that were online count as online until their lease ends."""
     jobs_by_id = {}
     for _, value in store.range(keys.JOBS):
-        job = storage.decode_job(value)
+        job = record_encoding.decode_job(value)
         jobs_by_id[job.job_id] = replace(
             job, tasks=tuple(_restore_outcome(store, job, task) for task in job.tasks)
         )
@@ -300,8 +300,8 @@ def _load_state(
             if host.role is DaemonRole.STORAGED
         },
         published=current_versions,
-        next_job=storage.decode_number(store.get(keys.NEXT_JOB), default=1),
-        next_task=storage.decode_number(store.get(keys.NEXT_TASK), default=1),
+        next_job=record_encoding.decode_number(store.get(keys.NEXT_JOB), default=1),
+        next_task=record_encoding.decode_number(store.get(keys.NEXT_TASK), default=1),
     )
 
 
@@ -309,7 +309,7 @@ def _restore_outcome(store: MetaStore, job: Job, task: Task) -> Task:
     if task.state is not JobState.FINISHED:
         return task
     value = store.get(keys.result_key(job.job_id, task.task_id))
-    return task if value is None else replace(task, outcome=storage.decode_outcome(value))
+    return task if value is None else replace(task, outcome=record_encoding.decode_outcome(value))
 
 
 def _log_changes(before: MachineState, after: MachineState) -> None:

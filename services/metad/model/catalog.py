@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from asterism_model.fingerprints import PartFingerprint
 from asterism_model.indexes import Index
+from asterism_model.load_fingerprints import PartFingerprint
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.removals import RemovalRequest
 from asterism_model.schema import Schema

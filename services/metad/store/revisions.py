@@ -1,8 +1,8 @@
 """A store that numbers its writes: the revision of the catalog, which only grows.
 
 The number of a write is stored with it, so a copy of the store has the number of the moment when
-it was taken. It is never below an assigned identifier. `metad.catalog.history` relies on that
-when it skips the identifiers of a branch that was given up."""
+it was taken. It is never below an assigned identifier. `metad.catalog.position_history` relies on
+that when it skips the identifiers of a branch that was given up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 
 from metad.store import keys
 from metad.store.port import Changes, MetaStore
-from metad.wire import storage
+from metad.wire import record_encoding
 
 
 class RevisionedStore:
@@ -26,9 +26,10 @@ class RevisionedStore:
     def __init__(self, store: MetaStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        stored_revision = storage.decode_number(store.get(keys.REVISION))
+        stored_revision = record_encoding.decode_number(store.get(keys.REVISION))
         self._revision = max(
-            stored_revision, *(storage.decode_number(store.get(key)) for key in keys.COUNTERS)
+            stored_revision,
+            *(record_encoding.decode_number(store.get(key)) for key in keys.COUNTERS),
         )
 
     @property
@@ -55,7 +56,7 @@ class RevisionedStore:
         ]
         with self._lock:
             revision = max(self._revision + 1, minimum, *assigned_ids)
-            self._store.write({**changes, keys.REVISION: storage.encode_number(revision)})
+            self._store.write({**changes, keys.REVISION: record_encoding.encode_number(revision)})
             self._revision = revision
 
     def close(self) -> None:

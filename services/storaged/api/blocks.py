@@ -10,7 +10,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import write_requests
-from storaged.admission import Admissions
+from storaged.load_admission import Admissions
 from storaged.local_spaces import LocalSpaces
 
 

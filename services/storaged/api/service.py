@@ -15,7 +15,6 @@ from asterism_proto.errors import Conflict
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from storaged.admission import Admissions
 from storaged.api import (
     features,
     filters,
@@ -28,6 +27,7 @@ from storaged.api import (
 )
 from storaged.api.blocks import BlockHandlers
 from storaged.api.version_resolution import FILTER_CACHE_BYTES, RequestVersions
+from storaged.load_admission import Admissions
 from storaged.local_spaces import LocalSpaces
 
 Operation = Callable[[RequestVersions, Frame[Any], CallContext], Frame[Message]]

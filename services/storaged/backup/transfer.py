@@ -17,7 +17,7 @@ from typing import Any
 from asterism_io.durable_files import make_folder, sync_folder, write_durably
 from asterism_io.remote_storage import PIECE_BYTES, RemoteFolder, StoredFile
 from asterism_model.backup_manifest import MANIFEST_FILE, BackupManifest, PartManifest, part_folder
-from asterism_model.fingerprints import LoadFingerprint
+from asterism_model.load_fingerprints import LoadFingerprint
 from asterism_proto.errors import AsterismError, Corrupt, NotFound, Unavailable
 from storaged.backup.blocks import decode_stream, encode_stream
 from storaged.store.block_store import BlockStore, StoredValue

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from asterism_io.durable_files import make_folder, write_durably
-from asterism_model.fingerprints import FingerprintMismatch
+from asterism_model.load_fingerprints import FingerprintMismatch
 from asterism_proto.errors import Conflict, Corrupt
 from storaged import subprocesses
 from storaged.build.build_task import MIB, RESULT_FILE, BuildTask, PartResult, task_result
 from storaged.build.completion import part_folder, remove_completions
 from storaged.build.partition import build_part, completed_result, expected_rows
 from storaged.build.progress import ProgressReporter
-from storaged.store.alias_table_store import STAT_FOLDER, StatStore
+from storaged.store.alias_table_store import STAT_FOLDER, AliasTableStore
 from storaged.store.block_store import BlockStore, InvalidContent
 from storaged.store.huge_pages import reload_images
 
@@ -57,14 +57,14 @@ def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
     return results
 
 
-def _open_stat_store(task: BuildTask) -> StatStore:
+def _open_stat_store(task: BuildTask) -> AliasTableStore:
     """Open the stat database; if it is damaged, create a new one and rebuild all partitions."""
     try:
-        return StatStore.open(task.output, task.memory_limit_mib * MIB)
+        return AliasTableStore.open(task.output, task.memory_limit_mib * MIB)
     except Corrupt:
         remove_completions(task.output)
         shutil.rmtree(task.output / STAT_FOLDER)
-        return StatStore.open(task.output, task.memory_limit_mib * MIB)
+        return AliasTableStore.open(task.output, task.memory_limit_mib * MIB)
 
 
 def run(path: Path, progress: ProgressReporter) -> dict[str, Any]:

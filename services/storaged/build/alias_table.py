@@ -17,9 +17,9 @@ from asterism_proto.errors import Internal
 from storaged.build.alias_sweep import AliasSweep, SweepPosition
 from storaged.build.block_reader import BuildContext
 from storaged.build.build_kernels import audit_table, threshold_block
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.store import keys
-from storaged.store.alias_table_store import SCRATCH_ROWS, Columns, TableExtent, TableWriter
+from storaged.store.alias_table_store import SCRATCH_ROWS, AliasTableWriter, Columns, TableExtent
 from storaged.store.image import interleave_ids
 
 F32 = NDArray[np.float32]
@@ -162,7 +162,7 @@ class _TablePasses:
 
     def _writer(
         self, table: int, *, final: bool = False, resume: TableExtent | None = None
-    ) -> TableWriter:
+    ) -> AliasTableWriter:
         return self._work.tables.writer(
             self._work.part,
             self._kind | table,

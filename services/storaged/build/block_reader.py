@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.random.partition_choice import part_of
+from storaged.build.build_steps import PartSteps
 from storaged.build.build_task import BuildTask
-from storaged.build.checkpoints import PartSteps
 from storaged.build.external_partitioning import Records, split_into_buckets
 from storaged.build.progress import ProgressReporter
 from storaged.build.unit_cache import InputDigest, PartUnitCache
-from storaged.store.alias_table_store import StatStore
+from storaged.store.alias_table_store import AliasTableStore
 from storaged.store.block_store import NODE_DELETES, NODE_REVIVALS, NODE_TIMES, BlockRef, BlockStore
 from storaged.store.image_writer import ArrayFiles, ImageWriter
 
@@ -253,7 +253,7 @@ class BuildContext:
     reader: BlockReader
     image: ImageWriter
     scratch: ArrayFiles
-    tables: StatStore
+    tables: AliasTableStore
     progress: ProgressReporter
     steps: PartSteps
     units: PartUnitCache

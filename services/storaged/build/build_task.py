@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import Index
+from asterism_model.load_fingerprints import LoadFingerprint
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import Schema
 from asterism_model.task_results import PartUnits

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storaged.build.block_reader import BuildContext
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.build.external_partitioning import split_into_buckets
 from storaged.build.feature_columns import build_columns
 from storaged.build.node_rows import RowMap
-from storaged.build.unit_cache import Unit
+from storaged.build.unit_cache import BuildUnit
 from storaged.store import keys
 from storaged.store.block_store import EDGE_FEATURES, BlockRef
 
@@ -56,7 +56,7 @@ def build_features(context: BuildContext, type_id: int) -> int:
         .add_blocks(columns)
         .digest()
     )
-    unit = Unit(
+    unit = BuildUnit(
         name=f"{name}.features", digest=digest, files=(f"{name}.feature_eids", f"{name}.c[0-9]*")
     )
     return int(

@@ -19,11 +19,11 @@ from asterism_model.elements import EDGE
 from asterism_model.indexes import RANGE
 from asterism_model.schema import EdgeType
 from storaged.build.block_reader import BuildContext, Sections
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.build.indexes import IndexBuild, IndexWeights, build_index, column_place
 from storaged.build.node_rows import RowMap
 from storaged.build.time_index import sort_row_slots, time_bits
-from storaged.build.unit_cache import Unit
+from storaged.build.unit_cache import BuildUnit
 from storaged.build.weights import COLUMN_PREFIX
 from storaged.store.column_index import OWN_WEIGHT_NAME
 
@@ -128,7 +128,7 @@ def _build_sorted_edges(
     """
     context = index_build.work
     rows = context.image.map(f"{side}.eid").size
-    order_unit = Unit(
+    order_unit = BuildUnit(
         name=prefix,
         digest=context.unit_input("neighbors in order", asdict(index_build.index), digest).digest(),
         files=(f"{prefix}.order", f"{prefix}.keys"),
@@ -144,7 +144,7 @@ def _build_sorted_edges(
         weights = (
             f"{side}.weights" if table.name == OWN_WEIGHT_NAME else f"{side}.{table.suffix}.weights"
         )
-        unit = Unit(
+        unit = BuildUnit(
             name=table_prefix,
             digest=context.unit_input(
                 "trees of neighbors", order_unit.digest, table.digest

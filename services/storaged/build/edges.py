@@ -28,7 +28,7 @@ from storaged.build.build_kernels import (
     sort_rows,
     weight_bits,
 )
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.build.edge_features import build_features
 from storaged.build.edge_indexes import (
     build_edge_indexes,
@@ -42,7 +42,7 @@ from storaged.build.node_rows import RowMap
 from storaged.build.nodes import CHUNK, MAX_ROWS
 from storaged.build.packed_rows import build_packed_rows, narrow_ids
 from storaged.build.time_index import build_time_order, build_time_sums, edge_times, time_bits
-from storaged.build.unit_cache import Unit
+from storaged.build.unit_cache import BuildUnit
 from storaged.build.weights import (
     InvalidWeights,
     WeightResult,
@@ -209,7 +209,7 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
     return EdgesResult(totals=tuple(totals), description=description)
 
 
-def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> Unit:
+def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> BuildUnit:
     """Return the unit of an adjacency.
 
     Its input is its blocks, the deletes of both ends, and the rows of the local ends.
@@ -242,7 +242,7 @@ def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> Unit
     if remote_time := neighbor_time(context.task.schema, type_id, incoming=side.incoming):
         tables.append({"far time": remote_time[1].name, "dtype": remote_time[1].dtype})
         deletes += context.reader.time_refs(remote_time[0])
-    return Unit(
+    return BuildUnit(
         name=side.name,
         digest=context.unit_input(*components, tables).add_blocks([*side.refs, *deletes]).digest(),
         files=files,
@@ -250,7 +250,11 @@ def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> Unit
 
 
 def _table(
-    context: BuildContext, type_id: int, out_counts: _EdgeCounts, unit: Unit, i: int | None = None
+    context: BuildContext,
+    type_id: int,
+    out_counts: _EdgeCounts,
+    unit: BuildUnit,
+    i: int | None = None,
 ) -> WeightResult:
     """Build the table over all edges of a type, by their own weights or the i-th further ones.
 
@@ -287,7 +291,7 @@ def _table(
             weight_name=weight_name,
         )
 
-    table_unit = Unit(
+    table_unit = BuildUnit(
         name=f"{name}.table",
         digest=context.unit_input("edge table", unit.digest, weight_name).digest(),
         files=(f"{name}.table.*",),

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from asterism_graphkit.operators import graph_labels
 from asterism_proto.errors import Internal
 from storaged.build.block_reader import BuildContext
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.build.external_partitioning import Records, split_into_buckets
-from storaged.build.unit_cache import Unit
+from storaged.build.unit_cache import BuildUnit
 
 _CHUNK = 1 << 18
 _RECORD_BYTES = 64
@@ -48,7 +48,7 @@ def build_labels(context: BuildContext, type_id: int, rows: int, features: str) 
         return
     column = [feature.name for feature in node_type.features].index(node_type.graph_label)
     context.progress.phase(f"graph labels {node_type.name}")
-    unit = Unit(
+    unit = BuildUnit(
         name=f"{name}.labels",
         digest=context.unit_input("graph labels", features, column).digest(),
         files=(f"{name}.label_*",),

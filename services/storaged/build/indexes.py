@@ -24,10 +24,10 @@ from asterism_model.indexes import HASH, Index
 from asterism_proto.errors import Internal
 from storaged.build.alias_table import MAX_DISTANCE
 from storaged.build.block_reader import BuildContext
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.build.external_partitioning import Records, split_into_buckets
 from storaged.build.node_rows import RowMap
-from storaged.build.unit_cache import Unit
+from storaged.build.unit_cache import BuildUnit
 from storaged.build.weights import weight_inputs
 from storaged.store.column_index import (
     BLOCK_SIZES,
@@ -173,7 +173,7 @@ def build_index(
     """
     context, index, prefix = index_build.work, index_build.index, index_build.prefix
     context.progress.phase(f"index {index.describe(context.task.schema)}")
-    order_unit = Unit(
+    order_unit = BuildUnit(
         name=prefix,
         digest=context.unit_input("index", asdict(index), *inputs).digest(),
         files=tuple(f"{prefix}.{file}" for file in ("rows", "values", "bounds")),
@@ -184,7 +184,7 @@ def build_index(
     )
     for table in tables:
         table_prefix = f"{prefix}.{table.suffix}"
-        unit = Unit(
+        unit = BuildUnit(
             name=table_prefix,
             digest=context.unit_input(
                 "index tables", order_unit.digest, table.digest, *table_inputs

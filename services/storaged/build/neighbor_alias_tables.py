@@ -17,7 +17,7 @@ from storaged.build.alias_sweep import AliasSweep
 from storaged.build.alias_table import BlockSums
 from storaged.build.block_reader import BuildContext
 from storaged.build.build_kernels import threshold_block
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.store.alias_table_store import SCRATCH_ROWS, Columns
 
 F32 = NDArray[np.float32]

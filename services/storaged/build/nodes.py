@@ -17,13 +17,13 @@ from asterism_proto.errors import Conflict, Internal, InvalidRequest
 from storaged.build.alias_table import WEIGHT
 from storaged.build.block_reader import BuildContext
 from storaged.build.build_kernels import audit_nodes, fold_nodes, scatter_nodes
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.build.external_partitioning import Records, split_into_buckets
 from storaged.build.feature_columns import build_columns, read_located
 from storaged.build.graph_labels import build_labels
 from storaged.build.indexes import build_indexes
 from storaged.build.node_rows import RowMap
-from storaged.build.unit_cache import InputDigest, Unit
+from storaged.build.unit_cache import BuildUnit, InputDigest
 from storaged.build.weights import (
     InvalidWeights,
     WeightResult,
@@ -71,7 +71,7 @@ def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
     row_count = sum(ref.rows for ref in refs)
     context.progress.phase(f"nodes {node_type.name}")
     state = context.units.make(
-        Unit(
+        BuildUnit(
             name=name,
             digest=context.node_input(type_id, refs, "nodes", node_type.weighted).digest(),
             files=tuple(
@@ -87,7 +87,7 @@ def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
     weights = context.image.map(f"{name}.weights") if node_type.weighted else None
     own_weights = WeightResult.from_state(
         context.units.make(
-            Unit(
+            BuildUnit(
                 name=f"{name}.table",
                 digest=context.unit_input("node table", rows.digest, state["weights"]).digest(),
                 files=(f"{name}.table.*",),
@@ -182,7 +182,7 @@ def _features(context: BuildContext, type_id: int, rows: RowMap) -> str:
         return {}
 
     context.progress.phase(f"features {node_type.name}")
-    unit = Unit(
+    unit = BuildUnit(
         name=f"{name}.features",
         digest=context.node_input(
             type_id,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from storaged.build.block_reader import BuildContext
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 from storaged.store.image import NO_NEIGHBOR, pack_pairs
 
 F64 = NDArray[np.float64]

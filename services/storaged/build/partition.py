@@ -10,8 +10,8 @@ import shutil
 from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Corrupt, Internal, NotFound
 from storaged.build.block_reader import BlockReader, BuildContext
+from storaged.build.build_steps import PartSteps
 from storaged.build.build_task import BuildTask, PartResult
-from storaged.build.checkpoints import PartSteps
 from storaged.build.completion import (
     CompletedPart,
     part_folder,
@@ -23,7 +23,7 @@ from storaged.build.indexes import expected_rows as indexed_rows
 from storaged.build.nodes import build_node_tables, build_nodes
 from storaged.build.progress import ProgressReporter
 from storaged.build.unit_cache import PartUnitCache, count_units
-from storaged.store.alias_table_store import StatStore
+from storaged.store.alias_table_store import AliasTableStore
 from storaged.store.block_store import IN_EDGES, NODES, OUT_EDGES, BlockStore
 from storaged.store.image import open_part
 from storaged.store.image_writer import ArrayFiles
@@ -46,7 +46,11 @@ def completed_result(task: BuildTask, part: int) -> PartResult | None:
 
 
 def build_part(
-    task: BuildTask, part: int, store: BlockStore, tables: StatStore, progress: ProgressReporter
+    task: BuildTask,
+    part: int,
+    store: BlockStore,
+    tables: AliasTableStore,
+    progress: ProgressReporter,
 ) -> PartResult:
     """Build one partition, resuming after the last step of an earlier attempt.
 

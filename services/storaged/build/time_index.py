@@ -15,7 +15,7 @@ from asterism_graphkit.arrays.time_keys import encode_times, running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from asterism_model.schema import EdgeType
 from storaged.build.block_reader import COLUMN_PREFIX, BuildContext, Sections
-from storaged.build.checkpoints import StepState
+from storaged.build.build_steps import StepState
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]

@@ -16,7 +16,7 @@ makes them and returns its state:
 The state consists of plain JSON values: everything that statistics, the manifest and later units
 need. The code of a unit must not read anything that its digest leaves out. It reads the outputs of
 earlier units only from the image and from their states, since those units may have been linked.
-``make`` consists of steps (`storaged.build.checkpoints`): steps let an attempt resume an earlier
+``make`` consists of steps (`storaged.build.build_steps`): steps let an attempt resume an earlier
 attempt of the same build, and units are shared between builds.
 """
 
@@ -36,11 +36,11 @@ from numpy.typing import NDArray
 
 from asterism_model.task_results import PartUnits
 from asterism_proto.errors import AsterismError, Internal
+from storaged.build.build_steps import StepState
 from storaged.build.build_task import FORMAT
-from storaged.build.checkpoints import StepState
 from storaged.build.completion import CompletedPart, part_folder
 from storaged.build.progress import ProgressReporter
-from storaged.store.alias_table_store import StatStore, TableExtent
+from storaged.store.alias_table_store import AliasTableStore, TableExtent
 from storaged.store.block_store import BlockRef
 from storaged.store.image import FORMAT as IMAGE_FORMAT
 from storaged.store.image_writer import ImageWriter
@@ -120,7 +120,7 @@ class InputDigest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class BuildUnit:
     """A piece of a partition's build that can be shared between builds."""
 
     name: str
@@ -144,7 +144,7 @@ class PartUnitCache:
     ----------
     part : int
     image : ImageWriter
-    tables : StatStore
+    tables : AliasTableStore
     sources : sequence of Path
         Outputs of finished builds of the same graph space, in order of preference. They may
         disappear at any time.
@@ -156,7 +156,7 @@ class PartUnitCache:
         *,
         part: int,
         image: ImageWriter,
-        tables: StatStore,
+        tables: AliasTableStore,
         sources: Sequence[Path],
         progress: ProgressReporter,
     ) -> None:
@@ -166,10 +166,10 @@ class PartUnitCache:
             for source in sources
             if (completed := CompletedPart.read(source, part)) is not None
         ]
-        self._done: dict[str, tuple[Unit, dict[str, Any]]] = {}
+        self._done: dict[str, tuple[BuildUnit, dict[str, Any]]] = {}
         self._records: dict[str, dict[str, Any]] | None = None
 
-    def make(self, unit: Unit, make: Callable[[], StepState]) -> StepState:
+    def make(self, unit: BuildUnit, make: Callable[[], StepState]) -> StepState:
         """Return the state of a unit: link it from an earlier build, or make it now.
 
         A unit is linked if an earlier build made it from the same input.
@@ -225,7 +225,7 @@ class PartUnitCache:
             }
         return records
 
-    def _link(self, unit: Unit, record: Mapping[str, Any], source: CompletedPart) -> bool:
+    def _link(self, unit: BuildUnit, record: Mapping[str, Any], source: CompletedPart) -> bool:
         """Link the outputs of a unit of an earlier build.
 
         Returns False, and links nothing, if they are no longer complete.
@@ -253,7 +253,7 @@ class PartUnitCache:
             return False
         return True
 
-    def _extents(self, unit: Unit) -> list[TableExtent]:
+    def _extents(self, unit: BuildUnit) -> list[TableExtent]:
         return [
             TableExtent(part=self._part, kind=kind, type_id=type_id, weight_name=name, final=True)
             for kind, type_id, name in unit.tables

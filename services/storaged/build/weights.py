@@ -18,8 +18,8 @@ from asterism_model.schema.weight_tables import WeightTable
 from asterism_proto.errors import InvalidRequest
 from storaged.build.alias_table import WEIGHT, BlockSums, TableResult, build_table
 from storaged.build.block_reader import BuildContext, Sections
-from storaged.build.checkpoints import StepState
-from storaged.build.unit_cache import InputDigest, Unit
+from storaged.build.build_steps import StepState
+from storaged.build.unit_cache import BuildUnit, InputDigest
 from storaged.store import keys
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def build_node_weights(
     node_type = context.task.schema.node_types[type_id]
     for i, table in enumerate(node_type.tables):
         context.progress.phase(f"weights {node_type.name} {table.name}")
-        unit = Unit(
+        unit = BuildUnit(
             name=f"n{type_id}.w{i}",
             digest=context.unit_input(
                 "node weights", weight_inputs(context, type_id, table), *inputs

@@ -9,7 +9,7 @@ from storaged.sampling.excluded_edges import RejectionParams, exclude_edges
 from storaged.sampling.features import edge_features, node_features
 from storaged.sampling.filters.cache import FilterCache, RowFilter
 from storaged.sampling.filters.scan import RemoteMatches, evaluate_term
-from storaged.sampling.global_draws.by_index import sample_nodes_by_index
+from storaged.sampling.global_draws.by_draw_number import sample_nodes_by_index
 from storaged.sampling.global_draws.edges import (
     DistinctEdgeDraws,
     EdgeDraws,

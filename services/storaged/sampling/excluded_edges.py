@@ -25,6 +25,7 @@ from storaged.kernels import adjacency
 from storaged.kernels import excluded_edges as kernel
 from storaged.kernels.node_rows import measure_nodes
 from storaged.sampling.cancellation import Checkpoint, StopFlag, no_checkpoint
+from storaged.sampling.excluded_edge_rejection import RejectedEdges, RejectedTypeEdges, slot_keys
 from storaged.sampling.node_lookup import (
     OUT,
     LocatedNodes,
@@ -32,7 +33,6 @@ from storaged.sampling.node_lookup import (
     end_types,
     locate_nodes,
 )
-from storaged.sampling.rejected_edges import RejectedEdges, RejectedTypeEdges, slot_keys
 from storaged.sampling.version import LocalVersion
 from storaged.store.image import (
     EMPTY_I64,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.byte_rows import gather_rows
+from asterism_graphkit.arrays.gather_scatter import gather_rows
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice
 from asterism_model.elements import EDGE, NODE

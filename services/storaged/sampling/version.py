@@ -15,7 +15,7 @@ from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
 from asterism_proto.errors import Internal, InvalidRequest, NotFound, Unavailable
 from asterism_proto.transport import MAX_MESSAGE_BYTES
-from storaged.sampling.rejected_edges import RejectedEdges
+from storaged.sampling.excluded_edge_rejection import RejectedEdges
 from storaged.store.image import PartImage, with_weights
 
 T = TypeVar("T")

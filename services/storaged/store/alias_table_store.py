@@ -30,16 +30,16 @@ from numpy.typing import NDArray
 from asterism_io.durable_files import make_folder, sync_folder
 from asterism_proto.errors import Corrupt, NotFound
 from storaged.store import keys
-from storaged.store.engine import BulkWriter, Engine, Family, RocksEngine
+from storaged.store.engine import BulkWriter, ColumnFamily, Engine, RocksEngine
 from storaged.store.keys import SCRATCH, STEPS, TABLES
 
 Columns = tuple[NDArray[Any], ...]
 
 _UNKNOWN_BYTES = 1 << 62
 FAMILIES = (
-    Family(name=TABLES, cached=False),
-    Family(name=SCRATCH, cached=False),
-    Family(name=STEPS, cached=False),
+    ColumnFamily(name=TABLES, cached=False),
+    ColumnFamily(name=SCRATCH, cached=False),
+    ColumnFamily(name=STEPS, cached=False),
 )
 
 FINAL_DTYPES = tuple(
@@ -93,10 +93,10 @@ class TableExtent:
         )
 
 
-class TableWriter:
+class AliasTableWriter:
     """Appends rows to a table, in blocks of a fixed number of rows."""
 
-    def __init__(self, store: StatStore, extent: TableExtent) -> None:
+    def __init__(self, store: AliasTableStore, extent: TableExtent) -> None:
         self._store, self._extent = store, extent
         self._writer = store.bulk_writer(extent)
         self._prefix, self._dtypes = extent.prefix, _dtypes(extent.kind, final=extent.final)
@@ -165,7 +165,7 @@ class TableWriter:
             self._store.scratch_bytes += sum(len(piece) for piece in pieces)
 
 
-class StatStore:
+class AliasTableStore:
     """The stat database of a build.
 
     Parameters
@@ -188,7 +188,9 @@ class StatStore:
         """
 
     @classmethod
-    def open(cls, output: Path, memory_bytes: int = 0, *, read_only: bool = False) -> StatStore:
+    def open(
+        cls, output: Path, memory_bytes: int = 0, *, read_only: bool = False
+    ) -> AliasTableStore:
         """Open the database of the build in a folder.
 
         It is created if missing. With ``read_only``, it must exist and does not change.
@@ -256,7 +258,7 @@ class StatStore:
         *,
         final: bool = False,
         resume: TableExtent | None = None,
-    ) -> TableWriter:
+    ) -> AliasTableWriter:
         """Return a writer of a table; ``final`` tables stay, others go with `forget_scratch`.
 
         With ``resume``, it appends to the rows written so far and deletes any rows that an earlier
@@ -271,7 +273,7 @@ class StatStore:
         )
         if next(self.engine.scan(extent.family, start, stop), None) is not None:
             self.engine.delete_range(extent.family, start, stop)
-        return TableWriter(self, extent)
+        return AliasTableWriter(self, extent)
 
     def blocks(
         self,

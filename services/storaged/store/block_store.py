@@ -23,22 +23,29 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.random.partition_choice import part_of
 from asterism_io.durable_files import sync_folder
-from asterism_model import fingerprints, request_validation
-from asterism_model.fingerprints import FingerprintAccumulator, LoadFingerprint, PartFingerprint
+from asterism_model import block_validation, load_fingerprints
+from asterism_model.load_fingerprints import (
+    FingerprintAccumulator,
+    LoadFingerprint,
+    PartFingerprint,
+)
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
 from storaged.store import keys
-from storaged.store.engine import Family, Put
+from storaged.store.engine import ColumnFamily, Put
 from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
 from storaged.store.live_ids import LiveIds
 from storaged.store.recovering_engine import EngineHandle, open_engine
 
 Arrays = Mapping[str, NDArray[Any]]
 
-FAMILIES = (Family(name=BLOCKS, compressed=True, blobs=True, cached=False), Family(name=INDEX))
+FAMILIES = (
+    ColumnFamily(name=BLOCKS, compressed=True, blobs=True, cached=False),
+    ColumnFamily(name=INDEX),
+)
 VALUE_BYTES = 768 << 10
 """Target size of a value in bytes. With its head and its last rows it stays below 1 MiB."""
 
@@ -350,7 +357,7 @@ class BlockStore:
                 accumulators.setdefault(key.load_id, FingerprintAccumulator()).add(
                     keys.strip_load(raw), record, rows, size
                 )
-        return fingerprints.check_fingerprints(
+        return load_fingerprints.check_fingerprints(
             part,
             {
                 load_id: accumulator.fingerprint(part)
@@ -622,10 +629,10 @@ def unpack_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int
             f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}"
         )
     rows, size, crc, lowest, highest = _RECORD.unpack(record)
-    if rows and not 0 <= lowest <= highest <= request_validation.MAX_ID:
+    if rows and not 0 <= lowest <= highest <= block_validation.MAX_ID:
         raise Corrupt(
             f"{key}: it has ids from {lowest} to {highest}: expected 0 to "
-            f"{request_validation.MAX_ID}; {_REMEDY}"
+            f"{block_validation.MAX_ID}; {_REMEDY}"
         )
     return rows, size, crc, lowest, highest
 
@@ -637,7 +644,7 @@ def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> N
     """
     columns = bool(key.kind & COLUMNS)
     try:
-        request_validation.check_stored(
+        block_validation.check_stored(
             schema,
             key.kind & ~COLUMNS,
             key.type_id,

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 import rocksdict
 
-from asterism_daemonkit import rocksdb_files
+from asterism_daemonkit import rocksdb_checks
 from asterism_io.durable_files import make_folder
 from asterism_proto.errors import (
     AsterismError,
@@ -50,7 +50,7 @@ Put = tuple[str, bytes, bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class ColumnFamily:
     """Configuration of a column family."""
 
     name: str
@@ -234,7 +234,7 @@ def _shared_buffers(memory_bytes: int) -> _SharedBuffers:
     )
 
 
-def _options(family: Family | None, memory: _SharedBuffers) -> Any:
+def _options(family: ColumnFamily | None, memory: _SharedBuffers) -> Any:
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
@@ -299,7 +299,7 @@ class RocksEngine:
     def __init__(
         self,
         path: Path,
-        families: Sequence[Family],
+        families: Sequence[ColumnFamily],
         *,
         read_only: bool = False,
         memory_bytes: int = 0,
@@ -317,7 +317,7 @@ class RocksEngine:
         self._run = 0
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
-        if damage := rocksdb_files.damage_fault(path, writable=not read_only):
+        if damage := rocksdb_checks.damage_fault(path, writable=not read_only):
             raise Corrupt(f"{damage}; {_REMEDY}")
         family_options = {name: self.options(family) for name, family in self._families.items()}
         try:
@@ -334,7 +334,7 @@ class RocksEngine:
         # A property, although its stub declares a method.
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
 
-    def options(self, family: Family | None) -> Any:
+    def options(self, family: ColumnFamily | None) -> Any:
         """Return RocksDB's options of a family, or of the database for None."""
         return _options(family, self._buffers)
 

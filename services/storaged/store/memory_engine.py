@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asterism_proto.errors import Conflict, InvalidRequest, Unavailable
-from storaged.store.engine import Family, Put
+from storaged.store.engine import ColumnFamily, Put
 
 
 class MemoryEngine:
     """An engine of sorted lists without a disk. A checkpoint is a copy, stored by its path."""
 
-    def __init__(self, families: Sequence[Family]) -> None:
+    def __init__(self, families: Sequence[ColumnFamily]) -> None:
         self._values: dict[str, dict[bytes, bytes]] = {family.name: {} for family in families}
         self._keys: dict[str, list[bytes]] = {family.name: [] for family in families}
         self.checkpoints: dict[Path, Mapping[str, Mapping[bytes, bytes]]] = {}

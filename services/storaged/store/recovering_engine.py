@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from asterism_proto.errors import Unavailable
-from storaged.store.engine import Family, Put, RocksEngine
+from storaged.store.engine import ColumnFamily, Put, RocksEngine
 
 MIN_FREE_BYTES = 8 << 20
 """Free disk space in bytes below which a reopening is not attempted."""
@@ -186,7 +186,7 @@ class RecoveringEngine:
 
 
 def open_engine(
-    path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0
+    path: Path, families: Sequence[ColumnFamily], *, read_only: bool = False, memory_bytes: int = 0
 ) -> EngineHandle:
     """Open a RocksDB folder.
 

@@ -19,7 +19,7 @@ from asterism_proto.errors import Corrupt, NotReady
 from storaged.build.alias_table import BlockSums
 from storaged.build.progress import ProgressReporter
 from storaged.store import keys
-from storaged.store.alias_table_store import Columns, StatStore
+from storaged.store.alias_table_store import AliasTableStore, Columns
 from storaged.version_tasks.version_task import ResultLine, VersionTask
 
 COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
@@ -98,7 +98,7 @@ def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
     formats = task.options.get("format", "parquet").split(",")
     totals = sorted(task.totals, key=lambda t: (t.part, t.element.number, t.type_id, t.weight_name))
     progress.add_total(sum(total.positive for total in totals) * len(formats))
-    tables = StatStore.open(task.build, read_only=True)
+    tables = AliasTableStore.open(task.build, read_only=True)
     files = []
     try:
         for total in totals:
@@ -125,7 +125,7 @@ def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
 
 def _write_table(
     task: VersionTask,
-    tables: StatStore,
+    tables: AliasTableStore,
     total: PartitionStats,
     file_format: str,
     remote: RemoteFolder,

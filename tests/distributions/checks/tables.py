@@ -14,7 +14,7 @@ from tests.kit.reference import key_with_word, parent_key
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import alias_build
 from storaged.kernels import adjacency
-from storaged.kernels.global_draws import rows
+from storaged.kernels.global_draws import row_sampling
 from storaged.kernels.neighbors import with_replacement
 
 WEIGHTS: Mapping[str, tuple[float, ...]] = {
@@ -77,12 +77,19 @@ def _draw_row(
 ) -> int:
     """Return the row that a random word selects from one table."""
     out, tags = np.empty(1, np.int64), np.empty(1, np.int32)
-    table = np.zeros((rows.ENTRY_ROWS, 1), np.int64)
-    table[[rows.LOCAL, rows.SIZE, rows.SHIFT, rows.SCALE], 0] = 1, n, 3, 1
-    table[[rows.THRESHOLDS, rows.FRACTIONS], 0] = addresses_of([alias_thresholds, alias_fractions])
-    rows.draw_rows(
+    table = np.zeros((row_sampling.ENTRY_ROWS, 1), np.int64)
+    table[[row_sampling.LOCAL, row_sampling.SIZE, row_sampling.SHIFT, row_sampling.SCALE], 0] = (
+        1,
+        n,
+        3,
+        1,
+    )
+    table[[row_sampling.THRESHOLDS, row_sampling.FRACTIONS], 0] = addresses_of(
+        [alias_thresholds, alias_fractions]
+    )
+    row_sampling.draw_rows(
         as_kernel_array(table),
-        rows.GlobalDrawParams(
+        row_sampling.GlobalDrawParams(
             part_key=np.uint64(0),
             row_key=np.uint64(key_with_word(word)),
             start=np.uint64(0),

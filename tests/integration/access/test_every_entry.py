@@ -26,7 +26,7 @@ from asterism_proto.errors import AsterismError, Forbidden, Unauthenticated
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from graphd.http.sampling import OPERATIONS
-from graphd.query.parser import ngql_grammar
+from graphd.query.ngql_parser import ngql_grammar
 
 GHOST = "ghost"
 """Name of a space that does not exist: allowed changes of it fail without effect."""

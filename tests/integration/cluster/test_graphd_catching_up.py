@@ -14,7 +14,7 @@ import pytest
 from tests.kit.waiting import HANG_S
 
 import asterism
-from graphd.routing.updates import RoutingTable
+from graphd.routing.routing_table import RoutingTable
 from storaged import version_loader
 
 GRACE_S = 0.5

@@ -25,7 +25,7 @@ from asterism.records.versions import VersionInfo
 from asterism.transport.grpc import GrpcTransport
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from asterism_standalone import published_file
+from asterism_standalone import published_versions_file
 
 FLAGS = {
     "metad": [
@@ -302,13 +302,15 @@ def test_reader_keeps_its_version_on_disk_until_closed(
 def test_reader_sees_published_build_on_slow_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    update = published_file.PublishedFile.update
+    update = published_versions_file.PublishedFile.update
 
-    def slow_update(record: published_file.PublishedFile, reply: metad_pb.PollReply) -> None:
+    def slow_update(
+        record: published_versions_file.PublishedFile, reply: metad_pb.PollReply
+    ) -> None:
         let_pass(0.5)
         update(record, reply)
 
-    monkeypatch.setattr(published_file.PublishedFile, "update", slow_update)
+    monkeypatch.setattr(published_versions_file.PublishedFile, "update", slow_update)
     with asterism.open(tmp_path / "data") as client:
         create_graph(client, "mine")
         with asterism.open(tmp_path / "data", mode="r") as reader:

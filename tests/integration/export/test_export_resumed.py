@@ -175,9 +175,9 @@ def test_files_written_before_a_reboot_are_not_resumed(
 def test_workers_and_memory_limit_do_not_change_bytes(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    for name, execution in (("one", {"workers": 1}), ("other", options)):
+    for name, executors in (("one", {"workers": 1}), ("other", options)):
         export.dgl(
-            graph(), tmp_path / name, parts=4, halo_hops=2, formats=("coo", "csc"), **execution
+            graph(), tmp_path / name, parts=4, halo_hops=2, formats=("coo", "csc"), **executors
         )
     assert manifest(tmp_path / "one") == manifest(tmp_path / "other")
 
@@ -210,9 +210,9 @@ def test_missing_dask_scheduler_is_unavailable(tmp_path: Path) -> None:
 def test_worker_death_fails_export_that_can_then_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from asterism.export import execution
+    from asterism.export import executors
 
-    original = execution._WorkerProcess.run_task
+    original = executors._WorkerProcess.run_task
     calls: list[int] = []
 
     def die(self: Any, scratch: Path, step: str, part: int) -> Any:
@@ -221,7 +221,7 @@ def test_worker_death_fails_export_that_can_then_resume(
             self._process.kill()
         return original(self, scratch, step, part)
 
-    monkeypatch.setattr(execution._WorkerProcess, "run_task", die)
+    monkeypatch.setattr(executors._WorkerProcess, "run_task", die)
     with pytest.raises(Unavailable, match="ended with status -9"):
         export.dgl(graph(), tmp_path / "out", parts=4, workers=2, resume=True)
     monkeypatch.undo()
@@ -231,7 +231,7 @@ def test_worker_death_fails_export_that_can_then_resume(
 
 
 def test_task_reports_an_unreachable_scratch_folder(tmp_path: Path) -> None:
-    from asterism.export.execution import run_task
+    from asterism.export.executors import run_task
 
     with pytest.raises(NotFound, match="this worker cannot read it"):
         run_task(str(tmp_path / "elsewhere"), "part", 0)

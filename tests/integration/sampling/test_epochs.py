@@ -15,7 +15,7 @@ from tests.kit.cases_clusters import cases_cluster
 
 import asterism
 from asterism import Graph
-from asterism.calls.epoch_iterators import NodePasses, PairPasses
+from asterism.calls.epoch_iterators import NodeEpochs, PairEpochs
 from asterism.records.samples import PairBatch
 
 PATHS = "person2writes2paper-paper2by2person;paper2cites2paper-paper2by2person-person2writes2paper"
@@ -173,7 +173,7 @@ def test_negatives_follow_weights_of_second_node_type(graph: Graph) -> None:
 
 
 def test_pairs_resume_byte_for_byte(graph: Graph) -> None:
-    def pair_epochs() -> PairPasses:
+    def pair_epochs() -> PairEpochs:
         return graph.walk_pairs(PATHS, 4, walks=2, window=2, negatives=1, batch_size=40, seed=6)
 
     uninterrupted = pair_epochs()
@@ -191,7 +191,7 @@ def test_pairs_resume_byte_for_byte(graph: Graph) -> None:
 
 
 def test_resharded_ranks_walk_only_remaining_starts(graph: Graph) -> None:
-    def pair_epochs(world: int) -> list[PairPasses]:
+    def pair_epochs(world: int) -> list[PairEpochs]:
         return [
             graph.walk_pairs(PATHS, 2, batch_size=16, seed=6, rank=rank, world=world)
             for rank in range(world)
@@ -262,7 +262,7 @@ def test_invalid_arguments_are_refused(graph: Graph) -> None:
 
 
 def test_state_is_bound_to_its_list_of_nodes(graph: Graph) -> None:
-    def node_epochs(among: list[int] | None) -> NodePasses:
+    def node_epochs(among: list[int] | None) -> NodeEpochs:
         return graph.node_batches("paper", 4, among=among, seed=1)
 
     ids = [5, 1, 9, 3, 7, 2]

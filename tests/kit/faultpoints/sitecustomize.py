@@ -83,7 +83,7 @@ def _patch_build(module: Any) -> None:
     module.ProgressReporter.phase = phase
     module.ProgressReporter.step = _wait_after(module.ProgressReporter.step)
     for owner, names in (
-        (alias_table_store.TableWriter, ("append",)),
+        (alias_table_store.AliasTableWriter, ("append",)),
         (image_writer.AppendFile, ("append",)),
         (image_writer.ArrayFiles, ("create", "map")),
         (image_writer, ("_sync_file",)),

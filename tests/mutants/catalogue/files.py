@@ -351,7 +351,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "errors of readers end the load",
         "tempting",
-        "asterism.ingest.pipeline",
+        "asterism.ingest.read_ahead",
         ("self._put(error)", "self._put(None)"),
         test=f"{UNIT}/test_formats_pipeline.py::test_an_error_is_raised_where_its_item_would_come",
         reason="DID NOT RAISE",

@@ -9,10 +9,10 @@ from tests.mutants.mutant import Mutant, change
 
 UNIT = "tests/unit/graphd"
 ROUTING_TOTALS = "graphd.routing.totals"
-ROUTING_UPDATES = "graphd.routing.updates"
+ROUTING_UPDATES = "graphd.routing.routing_table"
 ROUTING_DISPATCH = "graphd.routing.dispatch"
 ROUTING_COMMITS = "graphd.routing.commits"
-WRITES_SMALL_WRITES = "graphd.writes.small_writes"
+WRITES_SMALL_WRITES = "graphd.writes.group_commit"
 WRITES_ROW_WRITES = "graphd.writes.row_writes"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -295,7 +295,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "filters evicted in the order of their entry",
         "tempting",
-        "graphd.routing.filter_cache",
+        "graphd.routing.filter_totals_cache",
         ("entry = self._entries.pop(key, None)", "entry = self._entries.get(key)"),
         test=f"{UNIT}/test_filter_cache.py::test_least_recently_used_filter_is_evicted",
         reason="assert ['b', 'c', 'd'] == ['a', 'c', 'd']",
@@ -303,7 +303,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "the newest filter evicted",
         "tempting",
-        "graphd.routing.filter_cache",
+        "graphd.routing.filter_totals_cache",
         ("next(iter(self._entries))", "next(reversed(self._entries))"),
         test=f"{UNIT}/test_filter_cache.py::test_least_recently_used_filter_is_evicted",
         reason="== ['a', 'c', 'd']",
@@ -322,13 +322,13 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "shares of edges rounded down",
         "tempting",
-        "asterism_model.edge_shares",
+        "asterism_model.fanout_fractions",
         (
             "-(-share.numerator * edges // share.denominator)",
             "share.numerator * edges // share.denominator",
         ),
         test=(
-            "tests/unit/asterism_model/test_edge_shares.py"
+            "tests/unit/asterism_model/test_fanout_fractions.py"
             "::test_a_share_is_exact_and_rounded_up[0.1-11-2]"
         ),
         reason="assert 1 == 2",
@@ -336,13 +336,13 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "shares of edges in floats",
         "tempting",
-        "asterism_model.edge_shares",
+        "asterism_model.fanout_fractions",
         (
             "-(-share.numerator * edges // share.denominator)",
             "int(-(-float(share) * edges // 1))",
         ),
         test=(
-            "tests/unit/asterism_model/test_edge_shares.py"
+            "tests/unit/asterism_model/test_fanout_fractions.py"
             "::test_a_share_is_exact_and_rounded_up[0.07-100-7]"
         ),
         reason="assert 8 == 7",

@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant, change
 
 UNIT = "tests/unit/metad"
 HOSTS = "metad.membership"
-MACHINE_ATTEMPTS = "metad.jobs.state_machine.attempts"
+MACHINE_ATTEMPTS = "metad.jobs.state_machine.host_events"
 MACHINE_REQUESTS = "metad.jobs.state_machine.requests"
 MACHINE_SCHEDULING = "metad.jobs.state_machine.scheduling"
 JOBS_PROGRESS = "metad.jobs.progress"
@@ -378,10 +378,10 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "keys sent to clients with their routes",
         "tempting",
-        "graphd.routing.updates",
+        "graphd.routing.routing_table",
         ("reply.ClearField('access')", "pass"),
         test=(
-            "tests/unit/graphd/test_routing_updates.py"
+            "tests/unit/graphd/test_routing_table.py"
             "::test_clients_get_no_keys_and_grants_with_their_routes"
         ),
         reason="HasField",

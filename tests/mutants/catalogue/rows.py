@@ -18,7 +18,7 @@ NEIGHBOR = "storaged.sampling.neighbors.sample_neighbors"
 NODE = "storaged.sampling.global_draws.nodes"
 NUMBERED = "graphd.operators.negatives"
 POSITIVES = "graphd.operators.negative_exclusions"
-DRAW_NUMBERED = "storaged.sampling.global_draws.by_index"
+DRAW_NUMBERED = "storaged.sampling.global_draws.by_draw_number"
 LAYERS = "asterism_graphkit.operators.layers"
 LABELS = "graphd.operators.graph_labels"
 UNION = "storaged.kernels.neighbors.edge_type_union_sampling"
@@ -34,7 +34,7 @@ SAMPLE = "graphd.operators.neighbor_sampling"
 WITHOUT = "graphd.operators.without_replacement"
 SUBGRAPHS = "graphd.operators.subgraphs"
 EXCLUDED = "storaged.sampling.excluded_edges"
-REJECTED = "storaged.sampling.rejected_edges"
+REJECTED = "storaged.sampling.excluded_edge_rejection"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(

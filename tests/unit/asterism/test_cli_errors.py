@@ -11,10 +11,10 @@ import pytest
 import typer.main
 
 from asterism.cli.app import app, run
-from asterism.cli.argument_names import in_options, option_spellings
 from asterism.cli.context import CommandContext
+from asterism.cli.error_wording import in_options, option_spellings
 from asterism.cli.exit_codes import ExitCode
-from asterism.cli.interruption import Interrupted, advice_on_interrupt
+from asterism.cli.interruption import CommandInterrupted, advice_on_interrupt
 from asterism_proto.errors import Corrupt, InvalidRequest, NotFound, SourceLocation
 
 
@@ -44,7 +44,7 @@ def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
             ExitCode.USAGE,
             {"error": "InvalidRequest", "message": "line 1, column 3: a > ^", "column": 3},
         ),
-        (["status", "--json"], Interrupted("interrupted; go on"), ExitCode.INTERRUPTED, {}),
+        (["status", "--json"], CommandInterrupted("interrupted; go on"), ExitCode.INTERRUPTED, {}),
         (["status", "--json"], KeyboardInterrupt(), ExitCode.INTERRUPTED, {"error": "Interrupted"}),
         (
             ["status", "--json"],
@@ -190,7 +190,7 @@ def test_an_interruption_says_how_to_resume(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (
-        pytest.raises(Interrupted, match="go on"),
+        pytest.raises(CommandInterrupted, match="go on"),
         advice_on_interrupt(lambda: "interrupted; go on"),
     ):
         raise KeyboardInterrupt

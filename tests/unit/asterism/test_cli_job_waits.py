@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asterism.cli.context import CommandContext
-from asterism.cli.interruption import Interrupted
+from asterism.cli.interruption import CommandInterrupted
 from asterism.cli.job_waits import JobWatch, wait_for_job
 from asterism.cli.output import Output
 from asterism_proto.errors import Deadline, NotFound, Unavailable
@@ -117,14 +117,14 @@ def test_a_lost_connection_says_that_the_job_continues() -> None:
 def test_an_interrupted_wait_says_how_to_resume(tmp_path: Path) -> None:
     service = Service()
     service.ending = KeyboardInterrupt()
-    with pytest.raises(Interrupted) as raised:
+    with pytest.raises(CommandInterrupted) as raised:
         wait_for_job(command(), service, 7, 60.0)  # type: ignore[arg-type]
     assert str(raised.value) == (
         "interrupted; job 7 continues: `asterism job wait 7` waits for it, "
         "`asterism job stop 7` stops it"
     )
     with pytest.raises(
-        Interrupted, match=r"continues when the folder is open again: `asterism --path"
+        CommandInterrupted, match=r"continues when the folder is open again: `asterism --path"
     ):
         wait_for_job(command(path=tmp_path), service, 7, 60.0)  # type: ignore[arg-type]
 

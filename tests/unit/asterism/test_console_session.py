@@ -21,13 +21,13 @@ from asterism.cli.console.session import (
     HELP,
     STATEMENTS,
     Console,
-    Declined,
+    StatementDeclined,
     dropped_space,
     suggestion,
 )
 from asterism.records.query_result import QueryResult
 from asterism_proto.errors import InvalidRequest, NotFound, SourceLocation
-from graphd.query.parser import parse
+from graphd.query.ngql_parser import parse
 
 PRICES = np.array([26.79, 16.1], np.float32)
 
@@ -87,7 +87,7 @@ def test_a_statement_that_drops_a_space_is_recognized(text: str, space: str) -> 
 
 def test_drop_asks_and_a_no_keeps_the_space() -> None:
     made, client, questions = console(answer=False)
-    with pytest.raises(Declined, match="space big2 is not dropped"):
+    with pytest.raises(StatementDeclined, match="space big2 is not dropped"):
         made.run("DROP SPACE big2")
     assert client.statements == []
     assert questions == ["Drop the space 'big2' with all its data?"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import asterism
-from asterism import hashing
+from asterism import permutations
 from asterism.calls.epoch_cursor import EpochCursor
 from asterism_graphkit.random import rng
 
@@ -121,7 +121,7 @@ def test_many_numbers_come_once_in_another_order_each_epoch() -> None:
 @settings(deadline=None)
 @given(st.integers(1, 300), st.integers(0, 2**64 - 1))
 def test_permute_gives_a_permutation(size: int, key: int) -> None:
-    assert sorted(hashing.permute(np.arange(size), size, key).tolist()) == list(range(size))
+    assert sorted(permutations.permute(np.arange(size), size, key).tolist()) == list(range(size))
 
 
 def test_a_large_size_takes_no_memory() -> None:
@@ -165,17 +165,17 @@ def test_a_state_of_another_size_is_refused() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**32), max_size=3))
 def test_keys_and_streams_match_those_of_the_services(seed: int, tags: list[int]) -> None:
-    assert hashing.key_of(seed, *tags) == int(rng.key_of(seed, *tags))
-    key = np.uint64(hashing.key_of(seed, *tags))
-    assert hashing.key_stream(int(key), 3).tolist() == [
+    assert permutations.key_of(seed, *tags) == int(rng.key_of(seed, *tags))
+    key = np.uint64(permutations.key_of(seed, *tags))
+    assert permutations.key_stream(int(key), 3).tolist() == [
         int(rng.word(key, np.uint64(i))) for i in range(3)
     ]
 
 
 def test_shuffles_are_uniform_permutations() -> None:
-    assert sorted(hashing.shuffled_range(1000, 5).tolist()) == list(range(1000))
-    assert hashing.shuffled_range(0, 5).size == 0
-    orders = Counter(tuple(hashing.shuffled_range(4, seed).tolist()) for seed in range(6000))
+    assert sorted(permutations.shuffled_range(1000, 5).tolist()) == list(range(1000))
+    assert permutations.shuffled_range(0, 5).size == 0
+    orders = Counter(tuple(permutations.shuffled_range(4, seed).tolist()) for seed in range(6000))
     assert len(orders) == 24
     assert stats.chisquare(list(orders.values())).pvalue > 1e-4
 

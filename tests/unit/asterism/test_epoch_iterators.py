@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asterism.calls.epoch_iterators import EdgePasses, PairPasses
-from asterism.calls.metapaths import parse_metapaths
+from asterism.calls.epoch_iterators import EdgeEpochs, PairEpochs
+from asterism.calls.metapath_notation import parse_metapaths
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 
@@ -32,7 +32,7 @@ class FakeReader:
         return SimpleNamespace(version=3), 90
 
 
-def pair_passes(**changes: Any) -> PairPasses:
+def pair_passes(**changes: Any) -> PairEpochs:
     options: dict[str, Any] = {
         "walk_length": 4,
         "walks": 1,
@@ -51,10 +51,10 @@ def pair_passes(**changes: Any) -> PairPasses:
         "starts": {},
     }
     reader: Any = FakeReader()
-    return PairPasses(reader, parse_metapaths(SCHEMA, "u2i-i2u"), **options | changes)
+    return PairEpochs(reader, parse_metapaths(SCHEMA, "u2i-i2u"), **options | changes)
 
 
-def edge_passes(**changes: Any) -> EdgePasses:
+def edge_passes(**changes: Any) -> EdgeEpochs:
     options: dict[str, Any] = {
         "batch_size": 8,
         "weight": "",
@@ -65,7 +65,7 @@ def edge_passes(**changes: Any) -> EdgePasses:
         "version": None,
     }
     reader: Any = FakeReader()
-    return EdgePasses(reader, "buys", **options | changes)
+    return EdgeEpochs(reader, "buys", **options | changes)
 
 
 @pytest.mark.parametrize(

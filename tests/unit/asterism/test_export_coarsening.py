@@ -15,8 +15,8 @@ from tests.kit.waiting import HANG_S
 from tests.unit.asterism.test_export_metis import adjacency, ring
 
 from asterism.export import metis
-from asterism.export.adjacency import MetisGraph
 from asterism.export.coarsening import CoarseningLevels
+from asterism.export.metis_graph import MetisGraph
 
 
 def make_levels(

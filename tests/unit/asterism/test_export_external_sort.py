@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from asterism.export.export_plan import ExportPlan
-from asterism.export.export_run import ExportRun
 from asterism.export.external_sort import sorted_positions
+from asterism.export.run_state import ExportRun
 from asterism.export.scratch_files import Spool
 
 GENERATOR = np.random.default_rng(4)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from asterism.export.export_plan import ExportPlan, TypePlan
-from asterism.export.export_run import ExportRun
 from asterism.export.nodes import _order
+from asterism.export.run_state import ExportRun
 from asterism.export.scratch_files import Spool
 from asterism_proto.errors import Corrupt
 

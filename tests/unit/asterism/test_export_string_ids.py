@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.export_plan import ExportPlan, TypePlan
-from asterism.export.export_run import ExportRun
+from asterism.export.run_state import ExportRun
 from asterism.export.scratch_files import Spool
 from asterism.export.string_ids import write_name_list
 from asterism_model.string_ids import ID_COLUMN, decode_strings, encode_strings

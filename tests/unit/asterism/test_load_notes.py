@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.formats.tabular import TabularSource
+from asterism.formats.tabular_source import TabularSource
 from asterism.ingest.bulk_load import _space_notes
 from asterism.records.catalog import SpaceInfo
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from asterism.verification import statistics
+from asterism.verification import hypothesis_tests
 from asterism.verification.scan_statistics import ZERO_CLASS, EdgeEnds, Neighborhood, TypeCensus
 from asterism_model.partition_stats import Element, PartitionStats
 
@@ -19,20 +19,20 @@ from asterism_model.partition_stats import Element, PartitionStats
 @pytest.mark.parametrize("freedom", [0.5, 1, 2, 3, 10, 63, 1000, 20_000])
 def test_tails_and_bounds_are_those_of_chi_square(freedom: float) -> None:
     for p in (1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.9, 0.9999):
-        assert statistics.survival(stats.chi2.isf(p, freedom), freedom) == pytest.approx(
+        assert hypothesis_tests.survival(stats.chi2.isf(p, freedom), freedom) == pytest.approx(
             p, rel=1e-9
         )
-        assert statistics.critical_value(p, freedom) == pytest.approx(
+        assert hypothesis_tests.critical_value(p, freedom) == pytest.approx(
             stats.chi2.isf(p, freedom), rel=1e-6
         )
-    assert statistics.survival(0.0, freedom) == 1.0
+    assert hypothesis_tests.survival(0.0, freedom) == 1.0
 
 
 @pytest.mark.parametrize("freedom", [1, 5, 63, 5000])
 @pytest.mark.parametrize("noncentrality", [0.0, 0.5, 20.0, 500.0])
 def test_powers_are_those_of_noncentral_chi_square(freedom: int, noncentrality: float) -> None:
-    bound = statistics.critical_value(1e-4, freedom)
-    assert statistics.power_of(noncentrality, bound, freedom) == pytest.approx(
+    bound = hypothesis_tests.critical_value(1e-4, freedom)
+    assert hypothesis_tests.power_of(noncentrality, bound, freedom) == pytest.approx(
         stats.ncx2.sf(bound, freedom, noncentrality), rel=1e-6
     )
 
@@ -51,7 +51,7 @@ def test_false_alarms_are_as_rare_as_stated(name: str) -> None:
     shares, rng = SHARES[name] / SHARES[name].sum(), np.random.default_rng(11)
     p = np.array(
         [
-            statistics.g_test(rng.multinomial(20_000, shares).astype(float), shares).p
+            hypothesis_tests.g_test(rng.multinomial(20_000, shares).astype(float), shares).p
             for _ in range(2000)
         ]
     )
@@ -62,14 +62,14 @@ def test_false_alarms_are_as_rare_as_stated(name: str) -> None:
 
 def test_bias_of_stated_size_is_detected_with_stated_power() -> None:
     shares, draws, alpha, power = np.full(8, 1 / 8), 20_000, 1e-4, 0.9
-    size = statistics.detectable_bias(draws, 7, alpha, power)
+    size = hypothesis_tests.detectable_bias(draws, 7, alpha, power)
     # The bias for which the bound is sharp: half of the mass gains what the other half loses.
     biased = shares * (1 + np.repeat([2 * size, -2 * size], 4))
     assert np.abs(biased - shares).sum() / 2 == pytest.approx(size)
     rng = np.random.default_rng(3)
     detected = np.mean(
         [
-            statistics.g_test(rng.multinomial(draws, biased).astype(float), shares).p < alpha
+            hypothesis_tests.g_test(rng.multinomial(draws, biased).astype(float), shares).p < alpha
             for _ in range(1500)
         ]
     )
@@ -79,7 +79,7 @@ def test_bias_of_stated_size_is_detected_with_stated_power() -> None:
     assert (
         np.mean(
             [
-                statistics.g_test(rng.multinomial(draws, other_bias).astype(float), shares).p
+                hypothesis_tests.g_test(rng.multinomial(draws, other_bias).astype(float), shares).p
                 < alpha
                 for _ in range(300)
             ]
@@ -93,38 +93,42 @@ def test_strata_are_tested_separately_and_evidence_adds_up() -> None:
     even = np.tile([300.0, 100.0], 50) * np.repeat(
         np.arange(1, 51), 2
     )  # any number of draws in each
-    fair = statistics.g_test(even, shares, strata)
+    fair = hypothesis_tests.g_test(even, shares, strata)
     assert (fair.statistic, fair.freedom, fair.cells, fair.p) == (
         pytest.approx(0.0, abs=1e-9),
         50,
         100,
         pytest.approx(1.0),
     )
-    slanted = statistics.g_test(np.tile([280.0, 120.0], 50), shares, strata)
+    slanted = hypothesis_tests.g_test(np.tile([280.0, 120.0], 50), shares, strata)
     assert slanted.p < 1e-12
-    assert statistics.g_test(np.tile([280.0, 120.0], 1), shares[:2]).p > 0.01
-    one_stratum = statistics.g_test(np.r_[300.0, 100.0, np.zeros(98)], shares, strata)
+    assert hypothesis_tests.g_test(np.tile([280.0, 120.0], 1), shares[:2]).p > 0.01
+    one_stratum = hypothesis_tests.g_test(np.r_[300.0, 100.0, np.zeros(98)], shares, strata)
     assert (one_stratum.freedom, one_stratum.cells) == (1, 2)
 
 
 def test_single_draw_of_an_impossible_cell_is_rejected() -> None:
-    outcome = statistics.g_test(np.array([5000.0, 5000.0, 1.0]), np.array([1.0, 1.0, 0.0]))
+    outcome = hypothesis_tests.g_test(np.array([5000.0, 5000.0, 1.0]), np.array([1.0, 1.0, 0.0]))
     assert (outcome.p, outcome.impossible) == (0.0, 1)
-    alone = statistics.g_test(np.array([10.0, 0.0]), np.array([1.0, 0.0]))
+    alone = hypothesis_tests.g_test(np.array([10.0, 0.0]), np.array([1.0, 0.0]))
     assert (alone.p, alone.freedom, alone.cells) == (1.0, 0, 1)
 
 
 def test_cells_too_light_to_stand_alone_are_counted_together() -> None:
-    outcome = statistics.g_test(np.array([1000.0, *[2.0] * 50]), np.array([1000.0, *[2.0] * 50]))
-    assert 3 <= outcome.cells <= 1 + 100 / statistics.MIN_EXPECTED
-    lost = statistics.g_test(np.array([1100.0, *[0.0] * 50]), np.array([1000.0, *[2.0] * 50]))
+    outcome = hypothesis_tests.g_test(
+        np.array([1000.0, *[2.0] * 50]), np.array([1000.0, *[2.0] * 50])
+    )
+    assert 3 <= outcome.cells <= 1 + 100 / hypothesis_tests.MIN_EXPECTED
+    lost = hypothesis_tests.g_test(np.array([1100.0, *[0.0] * 50]), np.array([1000.0, *[2.0] * 50]))
     assert lost.p < 1e-20
 
 
 def test_holms_correction_is_that_of_the_paper() -> None:
-    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert statistics.holm([0.9, 0.8]) == [1.0, 1.0]
-    assert statistics.holm([]) == []
+    assert hypothesis_tests.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx(
+        [0.03, 0.06, 0.06, 0.02]
+    )
+    assert hypothesis_tests.holm([0.9, 0.8]) == [1.0, 1.0]
+    assert hypothesis_tests.holm([]) == []
 
 
 def part_stats(part: int, weights: np.ndarray) -> PartitionStats:

@@ -19,7 +19,7 @@ from tests.kit.issuer import (
     running_issuer,
 )
 
-from asterism_access.issuer_keys import KeyUrl
+from asterism_access.jwks import KeyUrl
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_access.tokens import TokenVerifier

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.kit.waiting import HANG_S, let_pass, wait_until
 
+from asterism_daemonkit.catalog_position import CatalogPositionStore
 from asterism_daemonkit.daemon_identity import Identity
-from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_proto.methods import HEARTBEATS, Method
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -53,7 +53,7 @@ def test_a_state_of_an_adopted_copy_is_taken_over_under_the_same_revision() -> N
     """A catalog copy that is restored and adopted twice uses its revisions twice."""
     metad, taken = Metad(), list[str]()
     metad.name("first", REVISION, continues=True)
-    followed = FollowedCatalog(None)
+    followed = CatalogPositionStore(None)
 
     def take_over(reply: metad_pb.PollReply) -> None:
         followed.follow(reply.position)

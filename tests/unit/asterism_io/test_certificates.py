@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.kit.certificates import Authority, Certificate
 
-from asterism_io.certificates import ReloadedFiles, check_certificate, subject_name
+from asterism_io.certificates import FileReloader, check_certificate, subject_name
 from asterism_io.tls import TlsClient
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import InvalidRequest
@@ -123,7 +123,7 @@ def test_files_are_loaded_again_after_a_change_only(tmp_path: Path) -> None:
         loads.append(file.read_text())
         return loads[-1]
 
-    files = ReloadedFiles([str(file), ""], load)
+    files = FileReloader([str(file), ""], load)
     assert [files.current(), files.current()] == [("one", 0), ("one", 0)]
     replace(file, "two")
     assert [files.current(), files.current()] == [("two", 1), ("two", 1)]
@@ -133,7 +133,7 @@ def test_files_are_loaded_again_after_a_change_only(tmp_path: Path) -> None:
 def test_files_are_looked_at_after_an_interval(tmp_path: Path) -> None:
     file, now = tmp_path / "file", [100.0]
     file.write_text("one")
-    files = ReloadedFiles([str(file)], file.read_text, interval_s=5, clock=lambda: now[0])
+    files = FileReloader([str(file)], file.read_text, interval_s=5, clock=lambda: now[0])
     replace(file, "two")
     for now_s, content in ((104.9, "one"), (105.0, "two")):
         now[0] = now_s
@@ -146,7 +146,7 @@ def test_files_are_looked_at_after_an_interval(tmp_path: Path) -> None:
 def test_changed_rights_of_a_file_are_noticed(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("one")
-    files = ReloadedFiles([str(file)], lambda: file.stat().st_mode & 0o777)
+    files = FileReloader([str(file)], lambda: file.stat().st_mode & 0o777)
     for mode in (0o600, 0o640):
         file.chmod(mode)
         assert files.current()[0] == mode
@@ -157,7 +157,7 @@ def test_an_unusable_new_file_is_logged_once(
 ) -> None:
     file = tmp_path / "file"
     file.write_text("one")
-    files = ReloadedFiles([str(file)], refuse_bad(file))
+    files = FileReloader([str(file)], refuse_bad(file))
     with caplog.at_level(logging.WARNING):
         replace(file, "bad")
         assert [files.current() for _ in range(3)] == [("one", 0)] * 3

@@ -30,10 +30,10 @@ from graphd.query.ast import (
     SubmitJobStatement,
     UseStatement,
 )
-from graphd.query.binding import ParameterBindings, build_filter_text
 from graphd.query.errors import located_error
-from graphd.query.parser import parse as parse_statements
-from graphd.query.values import ALLOWED_OPTIONS
+from graphd.query.ngql_parser import parse as parse_statements
+from graphd.query.ngql_tree_builder import ALLOWED_OPTIONS
+from graphd.query.parameters import ParameterBindings, build_filter_text
 
 STATEMENTS = [
     "USE shop",

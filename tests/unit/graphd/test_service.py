@@ -13,7 +13,7 @@ from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.service import REQUEST_CHECKS, GraphService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
-from graphd.routing.updates import RoutingTable
+from graphd.routing.routing_table import RoutingTable
 
 
 def refuse(*_: Any) -> Any:

@@ -16,7 +16,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.model.jobs import JobState
 from metad.store import keys
-from metad.wire import storage
+from metad.wire import record_encoding
 
 ALICE = Principal(name="alice", kind=PrincipalKind.API_KEY)
 BOB = Principal(name="bob", kind=PrincipalKind.TOKEN)
@@ -235,12 +235,12 @@ def test_all_spaces_of_their_maximum_size_take_no_writes(metad: InProcessMetad) 
 def test_pins_and_jobs_of_earlier_releases_count_for_none(metad: InProcessMetad) -> None:
     pin(metad, LOCAL)
     ((pin_key, stored_pin),) = metad.store.range(keys.PINS)
-    assert storage.decode_pin(stored_pin).principal == ""
+    assert record_encoding.decode_pin(stored_pin).principal == ""
     job_key, stored_job = metad.store.range(keys.JOBS)[0]
     old_job = stored_job.replace(b'"principal":"",', b"")
     assert old_job != stored_job
     metad.store.write({job_key: old_job})
-    assert storage.decode_job(old_job) == storage.decode_job(stored_job)
-    assert storage.decode_job(old_job).state is JobState.FINISHED
+    assert record_encoding.decode_job(old_job) == record_encoding.decode_job(stored_job)
+    assert record_encoding.decode_job(old_job).state is JobState.FINISHED
     assert restarted(metad).job(1).state == common_pb.FINISHED
     assert metad.store.get(pin_key) == stored_pin

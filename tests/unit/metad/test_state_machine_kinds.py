@@ -17,7 +17,7 @@ from metad.model.ids import SpaceId
 from metad.model.job_kinds import KINDS, find_kind, normalize_options
 from metad.model.jobs import Job, JobPolicy, JobState
 from metad.model.task_outcomes import TaskOutcome
-from metad.wire import storage
+from metad.wire import record_encoding
 
 
 def publish_build(scenario: Scenario) -> Job:
@@ -154,10 +154,11 @@ def test_audit_publishes_no_version_and_keeps_its_findings() -> None:
         for command in scenario.commands
         if isinstance(command, model.SaveOutcome)
     }
-    assert {storage.decode_outcome(storage.encode_outcome(stored)) for stored in last.values()} == {
-        TaskOutcome(result=output)
-    }
-    assert storage.decode_job(storage.encode_job(ended)).identity == ended.identity
+    assert {
+        record_encoding.decode_outcome(record_encoding.encode_outcome(stored))
+        for stored in last.values()
+    } == {TaskOutcome(result=output)}
+    assert record_encoding.decode_job(record_encoding.encode_job(ended)).identity == ended.identity
 
 
 def test_unit_counts_but_not_totals_are_kept_after_publication() -> None:
@@ -180,9 +181,10 @@ def test_unit_counts_but_not_totals_are_kept_after_publication() -> None:
     assert (ended.state, ended.version) == (JobState.FINISHED, 1)
     assert [task.outcome for task in ended.tasks] == [TaskOutcome(result=output)] * 2
     saves = [command for command in scenario.commands if isinstance(command, model.SaveOutcome)]
-    assert [storage.decode_outcome(storage.encode_outcome(command.outcome)) for command in saves][
-        -2:
-    ] == [TaskOutcome(result=output)] * 2
+    assert [
+        record_encoding.decode_outcome(record_encoding.encode_outcome(command.outcome))
+        for command in saves
+    ][-2:] == [TaskOutcome(result=output)] * 2
     last_index = {type(command): i for i, command in enumerate(scenario.commands)}
     assert (
         last_index[model.PublishVersion] < last_index[model.SaveOutcome]
@@ -221,7 +223,7 @@ def test_index_jobs_extend_indexes_and_builds_keep_them() -> None:
         ended = scenario.job(job.job_id)
         assert (ended.state, ended.indexes) == (JobState.FINISHED, expected)
         assert scenario.state.published[ended.space_id].indexes == expected
-        assert storage.decode_job(storage.encode_job(ended)).indexes == expected
+        assert record_encoding.decode_job(record_encoding.encode_job(ended)).indexes == expected
     assert [scenario.job(job.job_id).version for job in jobs] == [2, 3, 4, 5]
 
 
@@ -441,7 +443,7 @@ def test_exported_files_survive_a_storage_round_trip() -> None:
         sha256="ab" * 32,
     )
     stored = TaskOutcome(result=TaskResult(folder="exports/a", files=(file,)))
-    assert storage.decode_outcome(storage.encode_outcome(stored)) == stored
+    assert record_encoding.decode_outcome(record_encoding.encode_outcome(stored)) == stored
 
 
 def test_declared_indexes_are_in_every_version() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from asterism_proto.errors import Corrupt
 from storaged.store import keys
-from storaged.store.alias_table_store import FAMILIES, SCRATCH_ROWS, StatStore
+from storaged.store.alias_table_store import FAMILIES, SCRATCH_ROWS, AliasTableStore
 from storaged.store.memory_engine import MemoryEngine
 
 
@@ -18,7 +18,9 @@ def engine() -> MemoryEngine:
     return MemoryEngine(FAMILIES)
 
 
-def write(store: StatStore, rows: int, pieces: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def write(
+    store: AliasTableStore, rows: int, pieces: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     columns = (
         np.arange(rows, dtype=np.uint32),
         np.arange(rows, dtype=np.int64) * 3,
@@ -34,7 +36,7 @@ def write(store: StatStore, rows: int, pieces: int) -> tuple[np.ndarray, np.ndar
 @pytest.mark.parametrize("rows", [0, 1, SCRATCH_ROWS - 1, SCRATCH_ROWS, 3 * SCRATCH_ROWS + 5])
 @pytest.mark.parametrize("pieces", [1, 7])
 def test_columns_come_back_in_order(engine: MemoryEngine, rows: int, pieces: int) -> None:
-    store = StatStore(engine, Path("out"))
+    store = AliasTableStore(engine, Path("out"))
     columns = write(store, rows, pieces)
     blocks = list(store.blocks(1, keys.B2, 0, "weight", rows))
     assert [len(block[0]) for block in blocks[:-1]] == [SCRATCH_ROWS] * (len(blocks) - 1)
@@ -43,14 +45,14 @@ def test_columns_come_back_in_order(engine: MemoryEngine, rows: int, pieces: int
 
 
 def test_values_are_a_quarter_to_one_mebibyte(engine: MemoryEngine) -> None:
-    write(StatStore(engine, Path("out")), 2 * SCRATCH_ROWS, 1)
+    write(AliasTableStore(engine, Path("out")), 2 * SCRATCH_ROWS, 1)
     assert all(
         1 << 18 <= len(value) <= 1 << 20 for _, value in engine.scan(keys.SCRATCH, b"", None)
     )
 
 
 def test_a_missing_block_is_corrupt(engine: MemoryEngine) -> None:
-    store = StatStore(engine, Path("out"))
+    store = AliasTableStore(engine, Path("out"))
     write(store, 2 * SCRATCH_ROWS, 1)
     engine.write(
         [(keys.SCRATCH, keys.table_key(keys.table_prefix(1, keys.B2, 0, "weight"), 1), None)]
@@ -60,7 +62,7 @@ def test_a_missing_block_is_corrupt(engine: MemoryEngine) -> None:
 
 
 def test_an_altered_block_is_corrupt(engine: MemoryEngine) -> None:
-    store = StatStore(engine, Path("out"))
+    store = AliasTableStore(engine, Path("out"))
     write(store, 100, 1)
     [(key, value)] = engine.scan(keys.SCRATCH, b"", None)
     engine.write([(keys.SCRATCH, key, value[:50] + bytes([value[50] ^ 1]) + value[51:])])
@@ -69,7 +71,7 @@ def test_an_altered_block_is_corrupt(engine: MemoryEngine) -> None:
 
 
 def test_forgetting_scratch_leaves_final_tables(engine: MemoryEngine) -> None:
-    store = StatStore(engine, Path("out"))
+    store = AliasTableStore(engine, Path("out"))
     write(store, 10, 1)
     row = np.zeros(1, np.uint32)
     final = store.writer(1, keys.B1, 0, "weight", final=True)

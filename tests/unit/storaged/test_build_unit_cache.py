@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storaged.build.unit_cache import InputDigest, Unit
+from storaged.build.unit_cache import BuildUnit, InputDigest
 from storaged.store.block_store import NODES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
 from storaged.store.keys import BlockKey
 
@@ -127,7 +127,7 @@ def test_a_delete_matters_by_the_writes_that_it_follows() -> None:
 
 
 def test_unit_owns_files_by_their_full_names() -> None:
-    unit = Unit(name="n1.features", digest="", files=("n1.c[0-9]*", "n1.live"))
+    unit = BuildUnit(name="n1.features", digest="", files=("n1.c[0-9]*", "n1.live"))
     assert [
         unit.owns(file)
         for file in (

@@ -24,7 +24,7 @@ from tests.kit.waiting import HANG_S
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from storaged import sampling
-from storaged.kernels.exponential_race import log
+from storaged.kernels.exponential_keys import log
 from storaged.sampling import features
 
 FORMS = ["mod", "mix64", "holes"]

@@ -32,8 +32,8 @@ from asterism.cli.console.scripts import ScriptError
 from asterism.cli.console.session import (
     LANGUAGES,
     Console,
-    Declined,
     QuitConsole,
+    StatementDeclined,
     suggestion,
 )
 from asterism.cli.console.tokens import is_blank, statement_spans, tokenize
@@ -247,7 +247,7 @@ def _run_statements(console: Console, text: str) -> str:
         except KeyboardInterrupt:
             _print_error(console, "cancelled")
             return ""
-        except Declined as declined:
+        except StatementDeclined as declined:
             _print_error(console, str(declined))
             return ""
         except Unavailable as error:

@@ -71,7 +71,7 @@ class QuitConsole(Exception):
     """Raised to leave the console."""
 
 
-class Declined(Exception):
+class StatementDeclined(Exception):
     """Raised if the user does not confirm a statement; the message says what did not happen."""
 
 
@@ -126,7 +126,7 @@ class Console:
         if space and self.confirm is not None:
             question = f"Drop the space {space!r} with all its data?"
             if not self.confirm(question):
-                raise Declined(f"space {space} is not dropped")
+                raise StatementDeclined(f"space {space} is not dropped")
         started = time.perf_counter()
         result = self.client.query(
             text, self.parameters or None, space=self.space or None, language=self.language

@@ -19,7 +19,7 @@ from asterism.formats.npy_files import NpyFile, NpyTable, describe_file
 from asterism.formats.parquet_files import ParquetTable, open_parquet, read_batches
 from asterism.formats.parquet_files import describe_field as described_parquet
 from asterism.formats.schema_file import FeatureSpec
-from asterism.formats.tables import ColumnDescription, RowBatch, TableReader
+from asterism.formats.table_reader import ColumnDescription, RowBatch, TableReader
 from asterism.formats.text_files import TextFile
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest

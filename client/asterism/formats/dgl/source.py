@@ -30,8 +30,8 @@ from asterism.formats.dgl.column_files import ColumnFiles, ColumnPiece, ColumnRe
 from asterism.formats.dgl.metadata import DataFiles, Metadata, read_metadata
 from asterism.formats.npy_files import NpyFile, NpyTable, edge_columns
 from asterism.formats.parquet_files import ParquetTable, open_parquet
-from asterism.formats.tables import RowBatch, TableReader, spans
-from asterism.formats.tabular import row_bytes
+from asterism.formats.table_reader import RowBatch, TableReader, spans
+from asterism.formats.tabular_source import row_bytes
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.schema.features import RESERVED_NAMES
 from asterism_proto.errors import InvalidRequest

@@ -23,8 +23,8 @@ from asterism.formats.chunks import (
     filter_chunk,
     split_to_limit,
 )
-from asterism.formats.euler.blocks import COLUMN_NAMES, EulerBlocks
 from asterism.formats.euler.json_arrays import ArrayElement, JsonArrays
+from asterism.formats.euler.json_v1 import COLUMN_NAMES, EulerBlocks
 from asterism.formats.euler.metadata import read_meta
 from asterism.formats.euler.rows import BadRowError, RowBuffer, parse_features, parse_head
 from asterism.name_conversion import as_name

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from asterism.calls.metapaths import Metapath
+from asterism.calls.metapath_notation import Metapath
 from asterism.formats.file_names import expand_home
 from asterism.yaml_files import read_yaml
 from asterism_model.validation import FLAG_WORDS, validate_name

@@ -17,7 +17,7 @@ import pyarrow as pa
 from asterism.formats import columns
 from asterism.formats.chunks import Ids, Mask
 from asterism.formats.csv_files import CsvTable
-from asterism.formats.tables import ColumnDescription, RowBatch
+from asterism.formats.table_reader import ColumnDescription, RowBatch
 
 _PART = re.compile(r"part-0*(\d+)$")
 _PROBED_ROWS = 4096

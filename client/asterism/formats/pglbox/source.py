@@ -35,7 +35,7 @@ from asterism.formats.pglbox.config import DONE_MARKER, Config, read_config
 from asterism.formats.pglbox.edge_parts import PartFilesTable
 from asterism.formats.pglbox.nodes import NodeLines, Slot, slots_of
 from asterism.formats.schema_file import EdgeSpec, FeatureSpec, TableSpec
-from asterism.formats.tables import TableReader
+from asterism.formats.table_reader import TableReader
 from asterism.formats.text_files import TextFile
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest

@@ -8,7 +8,7 @@ watermarks. Only a recovery leads back from an end, and never from FINISHED."""
 
 from __future__ import annotations
 
-from metad.jobs.state_machine.attempts import on_host_lost, on_host_seen, on_tasks_reported
+from metad.jobs.state_machine.host_events import on_host_lost, on_host_seen, on_tasks_reported
 from metad.jobs.state_machine.requests import on_space_dropped, recover, stop, submit
 from metad.jobs.state_machine.scheduling import advance_jobs, tick
 from metad.jobs.state_machine.transition import Transition, assigned_tasks, find_job

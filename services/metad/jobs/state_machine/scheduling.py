@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from asterism_model.indexes import Index
 from metad.jobs.progress import without_rate
-from metad.jobs.state_machine.attempts import backoff_ms
+from metad.jobs.state_machine.host_events import backoff_ms
 from metad.jobs.state_machine.transition import Transition
 from metad.model import jobs
 from metad.model.job_kinds import find_kind

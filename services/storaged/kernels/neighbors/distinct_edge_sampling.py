@@ -21,7 +21,7 @@ from asterism_graphkit.compile.jit import (
     kernel,
     prefetch_at,
 )
-from asterism_graphkit.compile.records import kernel_record
+from asterism_graphkit.compile.kernel_records import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, derive_mixed, word
 from storaged.kernels.adjacency import (
@@ -33,7 +33,7 @@ from storaged.kernels.adjacency import (
     WEIGHTS,
     prefetch_row_bounds,
 )
-from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
+from storaged.kernels.exponential_keys import exponential_key, keep_smallest, sort_heap
 from storaged.kernels.neighbors.fisher_yates import (
     MAX_DIRECT_DEGREE,
     DistinctScratch,

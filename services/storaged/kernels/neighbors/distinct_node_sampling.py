@@ -28,7 +28,7 @@ from storaged.kernels.adjacency import (
     SUMS,
     WEIGHTS,
 )
-from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
+from storaged.kernels.exponential_keys import exponential_key, keep_smallest, sort_heap
 from storaged.kernels.neighbors.distinct_edge_sampling import REJECTIONS, DistinctParams
 from storaged.kernels.neighbors.fisher_yates import find_hash_slot, hash_table_bits
 

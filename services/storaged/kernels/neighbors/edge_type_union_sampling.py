@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, f32_at, i64_at, inlined, is_set, kernel
 from asterism_graphkit.random.rng import word
 from storaged.kernels.adjacency import INDPTR, NBR, WEIGHTS
-from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
+from storaged.kernels.exponential_keys import exponential_key, keep_smallest, sort_heap
 
 
 @inlined

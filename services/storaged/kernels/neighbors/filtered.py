@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel, u32_at
-from asterism_graphkit.compile.records import kernel_record
+from asterism_graphkit.compile.kernel_records import kernel_record
 from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from asterism_graphkit.random.successive import neumaier_add
 from storaged.kernels.adjacency import ORDER

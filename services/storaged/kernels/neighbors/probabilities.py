@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, is_set, kernel, prefetch
-from asterism_graphkit.compile.records import kernel_record
+from asterism_graphkit.compile.kernel_records import kernel_record
 from asterism_graphkit.random.successive import MIN_REMAINING_SHARE, neumaier_add
 from asterism_graphkit.relabel.hash_index import slot_of
 
@@ -282,7 +282,7 @@ def sum_remaining_rows(
     ----------
     params : RowRange
     ids, live, weights, excluded_index
-        As in `storaged.kernels.exponential_race.select_rows`.
+        As in `storaged.kernels.exponential_keys.select_rows`.
     sums : ndarray of float64, shape (2,), inout
         The sum so far and its compensation.
     """

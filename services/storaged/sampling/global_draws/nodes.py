@@ -14,7 +14,7 @@ from asterism_graphkit.random import rng
 from asterism_model.elements import NODE
 from storaged.kernels.neighbors.probabilities import write_row_shares
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
-from storaged.sampling.global_draws.partitions import (
+from storaged.sampling.global_draws.draw_entries import (
     DrawEntries,
     build_entries,
     draw_ids,

@@ -15,7 +15,7 @@ from asterism_graphkit.random import rng
 from asterism_graphkit.relabel import hash_index
 from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
-from storaged.kernels import exponential_race
+from storaged.kernels import exponential_keys
 from storaged.kernels.neighbors import probabilities
 from storaged.sampling.cancellation import Checkpoint, StopFlag, blocks, no_checkpoint
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
@@ -93,8 +93,8 @@ class ExponentialSelection:
         with StopFlag(self._checkpoint) as stop:
             for block in blocks(rows, _ROWS, self._checkpoint):
                 self._size = int(
-                    exponential_race.select_rows(
-                        exponential_race.SelectionParams(
+                    exponential_keys.select_rows(
+                        exponential_keys.SelectionParams(
                             key=key,
                             tag=np.int32(type_id),
                             first=np.int64(block.start),
@@ -123,7 +123,7 @@ class ExponentialSelection:
         with StopFlag(self._checkpoint) as stop:
             for block in blocks(self._size, _SORTED, self._checkpoint):
                 first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
-                exponential_race.sort_selection(
+                exponential_keys.sort_selection(
                     self.keys, self.tags, self.items, self.payloads, first, last, stop.flag
                 )
                 stop.check()

@@ -27,6 +27,7 @@ from storaged.sampling.cancellation import (
     no_checkpoint,
     nodes_per_block,
 )
+from storaged.sampling.excluded_edge_rejection import REJECTION_MARGIN, skipped_draws
 from storaged.sampling.neighbors.degrees import degrees
 from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities
 from storaged.sampling.node_lookup import (
@@ -39,7 +40,6 @@ from storaged.sampling.node_lookup import (
     select_adjacency,
     stack_tables,
 )
-from storaged.sampling.rejected_edges import REJECTION_MARGIN, skipped_draws
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.image import (
     EMPTY_F32,

@@ -23,10 +23,10 @@ from storaged.sampling.cancellation import (
     no_checkpoint,
     nodes_per_block,
 )
+from storaged.sampling.excluded_edge_rejection import REJECTION_MARGIN, skipped_draws
 from storaged.sampling.neighbors.sample_neighbors import NEIGHBOR_ELEMENT
 from storaged.sampling.neighbors.temporal import TemporalFilter, expand_temporal
 from storaged.sampling.node_lookup import IN, address_table, end_types
-from storaged.sampling.rejected_edges import REJECTION_MARGIN, skipped_draws
 from storaged.sampling.subgraphs.labor import LaborOptions, keep_neighbors
 from storaged.sampling.version import LocalVersion, check_length, check_row_count
 

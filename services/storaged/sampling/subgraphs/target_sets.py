@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.arrays.stable_order import stable_order
+from asterism_graphkit.arrays.stable_sort import stable_order
 from asterism_graphkit.compile.jit import as_kernel_array
 from storaged.kernels.induced.bitset import TargetBitset
 from storaged.kernels.induced.bitset_join import groups_ascend, join_by_bitset

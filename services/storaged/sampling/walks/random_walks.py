@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.ragged_paths import flatten_prefixes, pad_ends
-from asterism_graphkit.arrays.stable_order import stable_order
+from asterism_graphkit.arrays.stable_sort import stable_order
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice, rng
 from asterism_proto.errors import InvalidRequest

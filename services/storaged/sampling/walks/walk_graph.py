@@ -15,8 +15,8 @@ from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from storaged.kernels import adjacency
 from storaged.kernels.walks import bloom_filter
 from storaged.kernels.walks.state import LOCAL, REJECTED_COUNT, REJECTED_SLOTS, REMOTE
+from storaged.sampling.excluded_edge_rejection import RejectedEdges
 from storaged.sampling.node_lookup import address_table, end_types
-from storaged.sampling.rejected_edges import RejectedEdges
 from storaged.sampling.version import LocalVersion
 from storaged.sampling.walks.bloom_filters import (
     build_bloom_filter,
