@@ -198,6 +198,21 @@ PAGES = {
     "POST /ui/api/jobs": Row(Needs.BUILDER, body={"space": GHOST}),
     "POST /ui/api/jobs/{job_id}/stop": Row(Needs.BUILDER, "/ui/api/jobs/JOB/stop"),
     "POST /ui/api/jobs/{job_id}/recover": Row(Needs.BUILDER, "/ui/api/jobs/JOB/recover"),
+    "GET /ui/sign-in": Row(Needs.NOTHING),
+    "POST /ui/api/sign-in": Row(Needs.NOTHING, body={}),
+    "POST /ui/api/sign-out": Row(Needs.PRINCIPAL, body={}),
+    "GET /ui/api/session": Row(Needs.PRINCIPAL),
+    "GET /ui/api/access": Row(Needs.PRINCIPAL),
+    "POST /ui/api/access/grants": Row(
+        Needs.ADMIN, body={"principal": "eve", "space": GHOST, "role": "reader"}
+    ),
+    "POST /ui/api/access/grants/revoke": Row(
+        Needs.ADMIN, body={"principal": "eve", "space": GHOST}
+    ),
+    "POST /ui/api/access/keys": Row(Needs.CLUSTER_ADMIN, body={"principal": "e v e"}),
+    "POST /ui/api/access/keys/{key_id}/revoke": Row(
+        Needs.CLUSTER_ADMIN, "/ui/api/access/keys/abcdefghijkl/revoke"
+    ),
 }
 FIELDS: Mapping[str, Any] = {
     **dict.fromkeys(("n", "k", "walks"), 1),

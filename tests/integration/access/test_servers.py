@@ -290,14 +290,14 @@ def test_a_full_space_takes_no_writes_until_its_limit_is_raised(cluster: AccessC
 
 def test_calls_that_compute_are_bounded_except_at_metad(cluster: AccessCluster) -> None:
     """Calls of metad wait for each other and for changes, and compute little."""
-    pools: dict[str, Any] = {
-        "graphd": cluster.graphd._grpc._pool,
-        "storaged": cluster.storaged._grpc._pool,
+    held: dict[str, Any] = {
+        "graphd": cluster.graphd._grpc._pool._slots,
+        "storaged": cluster.storaged._grpc._pool._slots,
         "binary endpoint": cluster.storaged._stream._slots,
-        "metad": cluster.metad._grpc._pool,
+        "metad": cluster.metad._grpc._pool._slots,
     }
-    bounds = {name: pool._queue._cores for name, pool in pools.items()}
-    assert bounds == {**dict.fromkeys(pools, available_cores()), "metad": 0}
+    bounds = {name: slots._queue._cores for name, slots in held.items()}
+    assert bounds == {**dict.fromkeys(held, available_cores()), "metad": 0}
 
 
 def test_a_new_role_holds_for_the_next_call(cluster: AccessCluster) -> None:

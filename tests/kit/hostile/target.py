@@ -28,6 +28,9 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 from tests.kit.access import AccessCluster, KeyedTransport
 from tests.kit.waiting import HANG_S, wait_until
 
+_CREDENTIALS_S = 24 * 3600
+"""Life of the credentials in seconds: longer than any attack takes, also on a busy machine."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
@@ -187,8 +190,13 @@ def _addresses(cluster: AccessCluster) -> Addresses:
         binary=f"127.0.0.1:{stream.port}",
         handshake_key=stream.key,
         reader=reader,
-        ticket=routes.head.ticket,
-        root=cluster.key.root_ticket(24 * 3600),
+        ticket=cluster.key.sign(
+            dataclasses.replace(
+                cluster.key.verify(routes.head.ticket),
+                expires_s=int(time.time()) + _CREDENTIALS_S,
+            )
+        ),
+        root=cluster.key.root_ticket(_CREDENTIALS_S),
         space_ids={name: cluster.space_id(name) for name in ("shop", "bank")},
         digest=digest,
     )
