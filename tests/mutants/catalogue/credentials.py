@@ -140,7 +140,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         SESSIONS,
         ("if hmac.compare_digest(signature(signed, key).encode(), found.encode())", "if key"),
-        test=f"{UNIT}/test_sessions.py::test_a_session_is_read_as_it_was_signed",
+        test=f"{UNIT}/test_session_tokens.py::test_a_session_is_read_as_it_was_signed",
         reason=NOT_REFUSED,
     ),
     change(
@@ -219,7 +219,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ISSUER_KEYS,
         ("[key for key in fitting if key.key_id == key_id]", "fitting"),
-        test=f"{UNIT}/test_issuer_keys.py::test_an_id_names_the_keys_that_fit_the_algorithm",
+        test=f"{UNIT}/test_jwks.py::test_an_id_names_the_keys_that_fit_the_algorithm",
         reason="== ['two']",
     ),
     change(
@@ -227,7 +227,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         ISSUER_KEYS,
         ("fitting &= {str(jwk['alg'])}", "fitting |= {str(jwk['alg'])}"),
-        test=f"{UNIT}/test_issuer_keys.py::test_other_keys_are_refused",
+        test=f"{UNIT}/test_jwks.py::test_other_keys_are_refused",
         reason=NOT_REFUSED,
     ),
     change(
@@ -235,7 +235,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ISSUER_KEYS,
         ("self._clock() - self._tried_s < _MIN_INTERVAL_S", "self._clock() < self._tried_s"),
-        test=f"{UNIT}/test_issuer_keys.py::test_keys_are_fetched_again_for_an_unknown_id",
+        test=f"{UNIT}/test_jwks.py::test_keys_are_fetched_again_for_an_unknown_id",
         reason="assert ['two'] == []",
     ),
     change(
@@ -246,7 +246,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "urllib.request.HTTPSHandler(context=context)",
             "urllib.request.HTTPSHandler(context=ssl._create_unverified_context())",
         ),
-        test=f"{UNIT}/test_issuer_keys.py::test_the_certificate_of_an_issuer_is_verified",
+        test=f"{UNIT}/test_jwks.py::test_the_certificate_of_an_issuer_is_verified",
         reason=NOT_REFUSED,
     ),
     change(
@@ -254,7 +254,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ISSUER_KEYS,
         ("if configuration.get('issuer') != self._issuer:", "if not configuration.get('issuer'):"),
-        test=f"{UNIT}/test_issuer_keys.py::test_an_unfitting_configuration_is_refused",
+        test=f"{UNIT}/test_jwks.py::test_an_unfitting_configuration_is_refused",
         reason=NOT_REFUSED,
     ),
     change(

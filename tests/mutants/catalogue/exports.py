@@ -15,7 +15,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "the last chunk of one row lost",
         "tempting",
-        f"{MODULE}.chunks",
+        f"{MODULE}.chunked_graph_export",
         (
             "range(0, max(count, 1), chunk_rows)",
             "range(0, max(count - 1, 1), chunk_rows)",
@@ -26,7 +26,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "chunks of one row too many",
         "tempting",
-        f"{MODULE}.chunks",
+        f"{MODULE}.chunked_graph_export",
         (
             "min(count, low + chunk_rows)",
             "min(count, low + chunk_rows + 1)",
@@ -37,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "types of chunks in the order of names",
         "tempting",
-        f"{MODULE}.chunks",
+        f"{MODULE}.chunked_graph_export",
         (
             "(sorted(kinds, key=lambda kind: kind.type_id) for kinds in",
             "(list(kinds) for kinds in",
@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "columns of chunks widened as for DGL",
         "tempting",
-        f"{MODULE}.chunks",
+        f"{MODULE}.chunked_graph_export",
         (
             "replace(c, dtype=dtypes[c.feature])",
             "c",
@@ -62,7 +62,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "features of chunks in the order of the scan",
         "tempting",
-        f"{MODULE}.chunks",
+        f"{MODULE}.chunked_graph_export",
         (
             "rank = table.rank(batch.ids)",
             "rank = np.arange(len(batch.ids))",
@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "edge features of chunks in the order of the scan",
         "tempting",
-        f"{MODULE}.chunks",
+        f"{MODULE}.chunked_graph_export",
         (
             "spool, chunk_rows, order)\n    for spool in (src",
             "spool, chunk_rows)\n    for spool in (src",
@@ -285,7 +285,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "finished steps done again",
         "tempting",
-        f"{MODULE}.export_run",
+        f"{MODULE}.run_state",
         (
             "if result is None:\n            self.warnings",
             "if True:\n            self.warnings",
@@ -298,7 +298,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "digests of files of the first bytes",
         "tempting",
-        f"{MODULE}.export_run",
+        f"{MODULE}.run_state",
         (
             "file.seek(0)\n",
             "file.seek(min(size, 16))\n",

@@ -18,7 +18,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.chunks",
         ("_slice_chunk(chunk, middle, len(chunk))", "_slice_chunk(chunk, middle, len(chunk) - 1)"),
-        test=f"{UNIT}/test_formats_tabular.py::test_large_rows_make_smaller_chunks",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_large_rows_make_smaller_chunks",
         reason="assert [0, 1, 2, 3, 5, 6,",
     ),
     change(
@@ -42,7 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.chunks",
         ("return (window - window[0], values", "return (window, values"),
-        test=f"{UNIT}/test_formats_tabular.py::test_large_rows_make_smaller_chunks",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_large_rows_make_smaller_chunks",
         reason="assert 5 <= 4",
     ),
     change(
@@ -50,7 +50,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.bad_rows",
         ("np.flatnonzero(mask & ~self.bad)", "np.flatnonzero(mask)"),
-        test=f"{UNIT}/test_formats_tabular.py::test_a_row_is_bad_once_even_if_two_columns_are",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_a_row_is_bad_once_even_if_two_columns_are",
         reason="[(2, 'id', '-1'), (2, 'w', '-1'),",
     ),
     change(
@@ -58,7 +58,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.bad_rows",
         ("tuple(sorted(bad_rows, key=lambda bad_row: bad_row.row))", "tuple(bad_rows)"),
-        test=f"{UNIT}/test_formats_tabular.py::test_names_become_ids_in_the_order_of_their_first_row",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_names_become_ids_in_the_order_of_their_first_row",
         reason="assert [(4, 'Mars', 'no n'), (6, '', 'the '), (5,",
     ),
     change(
@@ -118,7 +118,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "(row_numbers, np.minimum(src, dst), np.maximum(src, dst)) if edge.symmetry",
             "(row_numbers, src, dst) if edge.symmetry",
         ),
-        test=f"{UNIT}/test_formats_tabular.py::test_repeats_of_unique_edges_are_bad_across_files",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_repeats_of_unique_edges_are_bad_across_files",
         reason="assert [(1, 2), (2, 1), (2, 1), (1, 2),",
     ),
     change(
@@ -126,7 +126,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.edges",
         ("reversed_chunk.src != reversed_chunk.dst", "reversed_chunk.src >= 0"),
-        test=f"{UNIT}/test_formats_tabular.py::test_weights_of_equal_rows_add_up_and_symmetry_goes_before",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_weights_of_equal_rows_add_up_and_symmetry_goes_before",
         reason="([2, 3], [1, 3], [2.5, 1.0])] ==",
     ),
     change(
@@ -167,7 +167,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "files of a folder as the disk lists them",
         "tempting",
-        f"{FORMATS}.output_folders",
+        f"{FORMATS}.multi_file_tables",
         ("entries = sorted(folder.iterdir())", "entries = list(folder.iterdir())"),
         test=f"{UNIT}/test_formats_file_names.py::test_files_are_read_in_the_order_of_names[folder]",
         reason="== [[0], [1], [2],",
@@ -191,40 +191,40 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.node_ids",
         ("self._seen[ids[rows]] = True", "pass"),
-        test=f"{UNIT}/test_formats_tabular.py::test_names_become_ids_in_the_order_of_their_first_row",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_names_become_ids_in_the_order_of_their_first_row",
         reason="assert ([0, 1], [2, 1]) == ([0, 1], [2])",
     ),
     change(
         "nodes of each file numbered from 0",
         "tempting",
-        f"{FORMATS}.tabular",
+        f"{FORMATS}.tabular_source",
         (
             "yield from split_to_limit(chunk)\n            row += batch.size",
             "yield from split_to_limit(chunk)\n            row = batch.first_row",
         ),
-        test=f"{UNIT}/test_formats_tabular.py::test_nodes_without_ids_are_numbered_over_all_files",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_nodes_without_ids_are_numbered_over_all_files",
         reason="assert [[0, 2], [2, 3]] == [[0, 2], [4, 5]]",
     ),
     change(
         "nodes of each batch numbered from 0",
         "tempting",
-        f"{FORMATS}.tabular",
+        f"{FORMATS}.tabular_source",
         (
             "yield from split_to_limit(chunk)\n            row += batch.size",
             "yield from split_to_limit(chunk)",
         ),
-        test=f"{UNIT}/test_formats_tabular.py::test_nodes_without_ids_are_numbered_over_all_files",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_nodes_without_ids_are_numbered_over_all_files",
         reason="assert [[0, 2], [0, 1]] == [[0, 2], [4, 5]]",
     ),
     change(
         "misshapen rows get no number",
         "tempting",
-        f"{FORMATS}.tabular",
+        f"{FORMATS}.tabular_source",
         (
             "yield from split_to_limit(chunk)\n            row += batch.size",
             "yield from split_to_limit(chunk)\n            row += batch.rows",
         ),
-        test=f"{UNIT}/test_formats_tabular.py::test_nodes_without_ids_are_numbered_over_all_files",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_nodes_without_ids_are_numbered_over_all_files",
         reason="assert [[0, 2], [3, 4]] == [[0, 2], [4, 5]]",
     ),
     change(
@@ -235,7 +235,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "overflow = np.isinf(numbers) & ~np.asarray(written)",
             "overflow = np.zeros(len(numbers), np.bool_)",
         ),
-        test=f"{UNIT}/test_formats_number_ranges.py::test_a_number_beyond_its_dtype_is_a_bad_row[float32]",
+        test=f"{UNIT}/test_dtype_ranges.py::test_a_number_beyond_its_dtype_is_a_bad_row[float32]",
         reason="assert [1, 2, 3] == [1]",
     ),
     change(
@@ -246,7 +246,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "(values < float(limits.max) + (1 if limits.bits < 64 else 0))",
             "(values <= float(limits.max) + (1 if limits.bits < 64 else 0))",
         ),
-        test=f"{UNIT}/test_formats_number_ranges.py::test_floats_at_the_ends_of_integers_are_exact[int8-fits0-exceeds0]",
+        test=f"{UNIT}/test_dtype_ranges.py::test_floats_at_the_ends_of_integers_are_exact[int8-fits0-exceeds0]",
         reason="assert [-128, 127, -128] == [-128, 127]",
     ),
     change(
@@ -254,7 +254,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.columns",
         ("& (values == np.floor(values))", "& (values == values)"),
-        test=f"{UNIT}/test_formats_number_ranges.py::test_floats_at_the_ends_of_integers_are_exact[int8-fits0-exceeds0]",
+        test=f"{UNIT}/test_dtype_ranges.py::test_floats_at_the_ends_of_integers_are_exact[int8-fits0-exceeds0]",
         reason="assert [-128, 127, 1] == [-128, 127]",
     ),
     change(
@@ -270,7 +270,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.csv_files",
         ("data = incomplete + new_data if incomplete else new_data", "data = new_data"),
-        test=f"{UNIT}/test_formats_tabular.py::test_blocks_and_chunks_end_at_rows_and_count_lines",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_blocks_and_chunks_end_at_rows_and_count_lines",
         reason="assert [1, 2, 3, 4, 5, 6, 7, 8, 9, 12,",
     ),
     change(
@@ -281,7 +281,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "end = _row_end(data, self._options) if new_data else len(data)",
             "end = _row_end(data, self._options)",
         ),
-        test=f"{UNIT}/test_formats_tabular.py::test_blocks_and_chunks_end_at_rows_and_count_lines",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_blocks_and_chunks_end_at_rows_and_count_lines",
         reason="(101, 'id', 'x100')",
     ),
     change(
@@ -289,7 +289,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.csv_files",
         ("line += block.count(b'\\n')", "pass"),
-        test=f"{UNIT}/test_formats_tabular.py::test_blocks_and_chunks_end_at_rows_and_count_lines",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_blocks_and_chunks_end_at_rows_and_count_lines",
         reason="assert [(11, 'id', 'x10'), (3, 'id', 'x20'),",
     ),
     change(
@@ -297,7 +297,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.csv_files",
         ("return text[0][index]", "return text[0][0]"),
-        test=f"{UNIT}/test_formats_tabular.py::test_rejects_of_a_later_batch_are_its_own",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_rejects_of_a_later_batch_are_its_own",
         reason="assert ([1, 2], [1, 2]) == ([1, 2], [4])",
     ),
     change(
@@ -305,7 +305,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.parquet_files",
         ("                row = next_row", "                pass"),
-        test=f"{UNIT}/test_formats_tabular.py::test_parquet_columns_bring_their_own_types",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_parquet_columns_bring_their_own_types",
         reason="assert [(0, 'id', '-1'), (1, 'id', '')] ==",
     ),
     change(
@@ -321,7 +321,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.edges",
         ("missing: Mask = ids >= count", "missing: Mask = ids > count"),
-        test=f"{UNIT}/test_formats_tabular.py::test_self_loops_come_once_per_node_with_weight_one",
+        test=f"{UNIT}/test_formats_tabular_source.py::test_self_loops_come_once_per_node_with_weight_one",
         reason="assert [] == [(3, 'b', '3')]",
     ),
     change(
@@ -337,7 +337,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         BULK_LOAD,
         ("self.count += len(rows)", "self.count += 1"),
-        test=f"{UNIT}/test_formats_pipeline.py::test_rejects_are_counted_and_listed_and_none_leave_no_file",
+        test=f"{UNIT}/test_read_ahead.py::test_rejects_are_counted_and_listed_and_none_leave_no_file",
         reason="assert 2 == 3",
     ),
     change(
@@ -345,7 +345,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         BULK_LOAD,
         ("for row in rows))\n        self.count", "for row in rows[:1]))\n        self.count"),
-        test=f"{UNIT}/test_formats_pipeline.py::test_rejects_are_counted_and_listed_and_none_leave_no_file",
+        test=f"{UNIT}/test_read_ahead.py::test_rejects_are_counted_and_listed_and_none_leave_no_file",
         reason="== [['file', 'row',",
     ),
     change(
@@ -353,7 +353,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         "asterism.ingest.read_ahead",
         ("self._put(error)", "self._put(None)"),
-        test=f"{UNIT}/test_formats_pipeline.py::test_an_error_is_raised_where_its_item_would_come",
+        test=f"{UNIT}/test_read_ahead.py::test_an_error_is_raised_where_its_item_would_come",
         reason="DID NOT RAISE",
     ),
     change(

@@ -65,7 +65,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "if known_version is not None and known_version.digest == manifest.digest else",
             "if known_version is not None else",
         ),
-        test=f"{UNIT}/test_routing_updates.py::test_version_with_another_digest_is_another_version",
+        test=f"{UNIT}/test_routing_table.py::test_version_with_another_digest_is_another_version",
         reason="assert ('d1', 'd1') == ('d1', 'rebuilt')",
     ),
     change(
@@ -77,7 +77,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "request.head.known_revision >= reply.revision",
         ),
         test=(
-            f"{UNIT}/test_routing_updates.py"
+            f"{UNIT}/test_routing_table.py"
             "::test_routes_are_left_out_at_their_own_revision_only[4-True]"
         ),
         reason="assert (3, False) == (3, True)",
@@ -157,7 +157,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         WRITES_SMALL_WRITES,
         ("queue.remove(small_write)", "pass"),
-        test=f"{UNIT}/test_small_writes.py::test_write_that_expires_in_the_queue_is_not_written",
+        test=f"{UNIT}/test_group_commit.py::test_write_that_expires_in_the_queue_is_not_written",
         reason="assert [[[1]], [[2]]] == [[[1]]]",
     ),
     change(
@@ -171,7 +171,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "except AsterismError as error:",
         ),
-        test=f"{UNIT}/test_small_writes.py::test_group_with_uncertain_commit_is_not_written_again",
+        test=f"{UNIT}/test_group_commit.py::test_group_with_uncertain_commit_is_not_written_again",
         reason="assert [[[1]], [[2], [3]], [[2]]] == [[[1]], [[2], [3]]]",
     ),
     change(
@@ -182,7 +182,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "CallContext(max((small_write.call.deadline for small_write in group)))",
             "CallContext(min((small_write.call.deadline for small_write in group)))",
         ),
-        test=f"{UNIT}/test_small_writes.py::test_group_has_the_time_of_its_most_patient_writer",
+        test=f"{UNIT}/test_group_commit.py::test_group_has_the_time_of_its_most_patient_writer",
         reason="assert [",
     ),
     change(
@@ -190,7 +190,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         WRITES_SMALL_WRITES,
         ("if group and size > MAX_BATCH_BYTES:", "if not group and size > MAX_BATCH_BYTES:"),
-        test=f"{UNIT}/test_small_writes.py::test_groups_are_bounded_and_large_writes_go_alone",
+        test=f"{UNIT}/test_group_commit.py::test_groups_are_bounded_and_large_writes_go_alone",
         reason="assert [[[1]], [[2, 0], [3], [4], [5, 0, 0, 0, 0]]] == [[[1]",
     ),
     change(
@@ -199,7 +199,7 @@ MUTANTS: tuple[Mutant, ...] = (
         WRITES_SMALL_WRITES,
         ("array[1:] + end for", "array[1:] for"),
         test=(
-            f"{UNIT}/test_small_writes.py::test_adjacent_writes_of_one_kind_are_one_chunk_in_order"
+            f"{UNIT}/test_group_commit.py::test_adjacent_writes_of_one_kind_are_one_chunk_in_order"
         ),
         reason="assert [0, 2, 0, 1] == [0, 2, 2, 3]",
     ),
@@ -212,7 +212,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "all((write_chunk.kind == storaged_pb.NODE_DELETES for write_chunk in write_chunks))",
         ),
         test=(
-            f"{UNIT}/test_small_writes.py"
+            f"{UNIT}/test_group_commit.py"
             "::test_group_that_deletes_nodes_is_resolved_first[kinds1-5]"
         ),
         reason="assert (0, False) == (5, True)",
@@ -223,7 +223,7 @@ MUTANTS: tuple[Mutant, ...] = (
         WRITES_SMALL_WRITES,
         ("kind in (storaged_pb.NODES, storaged_pb.NODE_DELETES)", "kind == storaged_pb.NODES"),
         test=(
-            f"{UNIT}/test_small_writes.py"
+            f"{UNIT}/test_group_commit.py"
             "::test_group_that_deletes_nodes_is_resolved_first[kinds1-5]"
         ),
         reason="assert [1, 2] == [1, 1]",
@@ -233,7 +233,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         WRITES_SMALL_WRITES,
         ("self._abandon(load.load_id)", "pass"),
-        test=f"{UNIT}/test_small_writes.py::test_load_of_a_group_that_fails_is_abandoned",
+        test=f"{UNIT}/test_group_commit.py::test_load_of_a_group_that_fails_is_abandoned",
         reason="assert [<class 'asterism_proto.v1.metad_pb2.BeginLoadRequest",
     ),
     change(
@@ -297,7 +297,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         "graphd.routing.filter_totals_cache",
         ("entry = self._entries.pop(key, None)", "entry = self._entries.get(key)"),
-        test=f"{UNIT}/test_filter_cache.py::test_least_recently_used_filter_is_evicted",
+        test=f"{UNIT}/test_filter_totals_cache.py::test_least_recently_used_filter_is_evicted",
         reason="assert ['b', 'c', 'd'] == ['a', 'c', 'd']",
     ),
     change(
@@ -305,7 +305,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         "graphd.routing.filter_totals_cache",
         ("next(iter(self._entries))", "next(reversed(self._entries))"),
-        test=f"{UNIT}/test_filter_cache.py::test_least_recently_used_filter_is_evicted",
+        test=f"{UNIT}/test_filter_totals_cache.py::test_least_recently_used_filter_is_evicted",
         reason="== ['a', 'c', 'd']",
     ),
     change(

@@ -57,7 +57,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "task.state is JobState.FINISHED",
         ),
         test=(
-            f"{UNIT}/test_state_machine_attempts.py"
+            f"{UNIT}/test_state_machine_host_events.py"
             "::test_finished_task_stays_if_its_host_returns_unrestarted"
         ),
         reason="assert <JobState.RUNNING: 2> is <JobState.FINISHED: 3>",
@@ -67,7 +67,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MACHINE_REQUESTS,
         ("failures=0, losses=0,", "losses=0,"),
-        test=f"{UNIT}/test_state_machine_attempts.py::test_failures_before_a_recovery_do_not_count",
+        test=f"{UNIT}/test_state_machine_host_events.py::test_failures_before_a_recovery_do_not_count",
         reason="assert (<JobState.FAILED: 4>, 2) == (<JobState.RUNNING: 2>,",
     ),
     change(
@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MACHINE_REQUESTS,
         ("finished_ms=0, outcome=None)", "finished_ms=0)"),
-        test=f"{UNIT}/test_state_machine_attempts.py::test_recovered_task_has_no_outcome",
+        test=f"{UNIT}/test_state_machine_host_events.py::test_recovered_task_has_no_outcome",
         reason="assert TaskOutcome(totals=(PartitionStats(part=0, element='E",
     ),
     change(
@@ -121,7 +121,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "max(job.started_ms, host_status.since_ms if host_status else 0)",
             "(host_status.since_ms if host_status else 0)",
         ),
-        test=f"{UNIT}/test_state_machine_attempts.py::test_absence_of_a_host_counts_from_the_job_start",
+        test=f"{UNIT}/test_state_machine_host_events.py::test_absence_of_a_host_counts_from_the_job_start",
         reason="assert (<JobState.RUNNING: 2>, <JobState.FAILED: 4>) == (<Jo",
     ),
     change(
@@ -133,7 +133,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "elif job.state is JobState.RUNNING:",
         ),
         test=(
-            f"{UNIT}/test_state_machine_attempts.py"
+            f"{UNIT}/test_state_machine_host_events.py"
             "::test_timeout_of_a_host_does_not_change_a_requested_stop"
         ),
         reason="assert <JobState.FAILED: 4> is <JobState.STOPPED: 5>",
@@ -233,7 +233,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "was_given_up(adoptions, 'load_id', load)",
             "was_given_up(adoptions, 'job_id', load)",
         ),
-        test=f"{UNIT}/test_history.py::test_loads_before_an_adoption_may_be_dead",
+        test=f"{UNIT}/test_position_history.py::test_loads_before_an_adoption_may_be_dead",
         reason="assert [] == [1]",
     ),
     change(
@@ -249,7 +249,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         CATALOG_REMOVALS,
         ("is not None and host in r.hosts", "is not None"),
-        test=f"{UNIT}/test_history.py::test_removals_are_confirmed_by_their_own_hosts_only",
+        test=f"{UNIT}/test_position_history.py::test_removals_are_confirmed_by_their_own_hosts_only",
         reason="== []",
     ),
     change(
@@ -263,7 +263,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             "            pass\n        return PendingWrite(changes, apply)",
         ),
-        test=f"{UNIT}/test_history.py::test_leftovers_of_a_recovered_job_are_removed_after_its_end",
+        test=f"{UNIT}/test_position_history.py::test_leftovers_of_a_recovered_job_are_removed_after_its_end",
         reason="assert 0 == 2",
     ),
     change(
@@ -433,8 +433,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a term that begins after its first write",
         "tempting",
         "metad.catalog.catalog",
-        ("self.history = History(store, first_revision)", "self.history = History(store)"),
-        test=f"{UNIT}/test_history.py::test_a_copy_that_lacks_one_write_is_older",
+        ("self.history = CatalogHistory(store, first_revision)", "self.history = CatalogHistory(store)"),
+        test=f"{UNIT}/test_position_history.py::test_a_copy_that_lacks_one_write_is_older",
         reason="assert not True",
     ),
 )

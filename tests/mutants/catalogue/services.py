@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant, change
 UNIT = "tests/unit"
 CLIENT_REQUESTS = "tests/integration/requests/test_client_requests.py"
 SMALL_WRITES = "graphd.writes.group_commit"
-SMALL_WRITE_TESTS = f"{UNIT}/graphd/test_small_writes.py"
+SMALL_WRITE_TESTS = f"{UNIT}/graphd/test_group_commit.py"
 ROW_WRITES = "graphd.writes.row_writes"
 ROW_WRITE_TESTS = f"{UNIT}/graphd/test_row_writes.py"
 
