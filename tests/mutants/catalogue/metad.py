@@ -433,7 +433,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "a term that begins after its first write",
         "tempting",
         "metad.catalog.catalog",
-        ("self.history = CatalogHistory(store, first_revision)", "self.history = CatalogHistory(store)"),
+        (
+            "self.history = CatalogHistory(store, first_revision)",
+            "self.history = CatalogHistory(store)",
+        ),
         test=f"{UNIT}/test_position_history.py::test_a_copy_that_lacks_one_write_is_older",
         reason="assert not True",
     ),
