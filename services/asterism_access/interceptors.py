@@ -22,6 +22,7 @@ from asterism_proto.errors import AsterismError, Forbidden, Internal, Unauthenti
 from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _MIN_RECORD_WAIT_S = 1.0
 """Seconds that a record of an executed call may wait, even if the call's time is up."""
@@ -150,8 +151,10 @@ class AuditInterceptor:
 
 
 def space_of(request: Content, space_name: SpaceNames = no_names) -> str:
-    """Return the name of the space in a request; empty if it contains none."""
+    """Return the name of the space that a request is for or creates; empty if it has none."""
     head: Any = request.head if isinstance(request, Frame) else request
+    if isinstance(head, metad_pb.CreateSpaceRequest | metad_pb.ImportSpaceRequest):
+        return head.name
     fields = head.DESCRIPTOR.fields_by_name
     if "space" in fields and isinstance(head.space, str):
         return head.space

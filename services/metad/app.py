@@ -338,10 +338,8 @@ class Metad:
         from asterism_daemonkit.job_routes import job_router
         from metad.http.routes import router
 
-        return [
-            job_router(LocalTransport(self.handlers, current_principal)),
-            router(self.components.service, self._guard),
-        ]
+        catalog = LocalTransport(self.handlers, current_principal)
+        return [job_router(catalog), router(self.components.service, catalog, self._guard)]
 
     def ready(self) -> list[str]:
         """Return the reasons why metad is not ready; empty if it is."""

@@ -1,6 +1,7 @@
-"""Routes under ``/api/v1``: each calls one operation of `metad.service`.
+"""Routes under ``/api/v1``: each reads from `metad.service`, or calls a handler of metad.
 
-Those of jobs are in `asterism_daemonkit.job_routes`."""
+Changes go through the handlers, which check roles and limits and record what is done. The routes of
+jobs are in `asterism_daemonkit.job_routes`."""
 
 from __future__ import annotations
 
@@ -13,9 +14,12 @@ from asterism_access.principals import LOCAL
 from asterism_access.roles import Role
 from asterism_daemonkit.calls import current_principal
 from asterism_daemonkit.http_models import refusals
-from asterism_daemonkit.job_routes import parse_id
+from asterism_daemonkit.job_routes import TIMEOUT_S, parse_id
 from asterism_daemonkit.weight_stats_views import WeightStatsView, weight_stats_views
 from asterism_model.schema import Schema
+from asterism_proto.methods import CATALOG
+from asterism_proto.transport import Transport
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.http.views import (
     HostView,
     NewSpace,
@@ -39,17 +43,21 @@ _REFUSED = {
 }
 
 
-def router(service: CatalogService, guard: AccessGuard | None = None) -> APIRouter:
+def router(
+    service: CatalogService, catalog: Transport, guard: AccessGuard | None = None
+) -> APIRouter:
     """Return the routes of spaces, versions and hosts.
 
     Parameters
     ----------
     service : CatalogService
+    catalog : Transport
+        Carries calls of the Catalog service with the rights of the caller of a route.
     guard : AccessGuard, optional
         Checks the roles of the caller of a route. Default: every caller may do everything.
     """
     api = APIRouter(prefix="/api/v1", responses=refusals(_NOT_FOUND))
-    api.include_router(_space_routes(service, guard))
+    api.include_router(_space_routes(service, catalog, guard))
 
     @api.get("/hosts", tags=["hosts"])
     def list_hosts() -> list[HostView]:
@@ -59,7 +67,9 @@ def router(service: CatalogService, guard: AccessGuard | None = None) -> APIRout
     return api
 
 
-def _space_routes(service: CatalogService, guard: AccessGuard | None) -> APIRouter:
+def _space_routes(
+    service: CatalogService, catalog: Transport, guard: AccessGuard | None
+) -> APIRouter:
     api = APIRouter(tags=["spaces"])
 
     def require(space: str, role: Role = Role.READER) -> None:
@@ -87,10 +97,13 @@ def _space_routes(service: CatalogService, guard: AccessGuard | None) -> APIRout
         """Create a space; its partitions are assigned to the storageds that are online."""
         if guard is not None:
             guard.require_cluster_admin(current_principal(), "POST /spaces")
-        space = service.create_space(
-            new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists
+        request = metad_pb.CreateSpaceRequest(
+            name=new.name,
+            schema=Schema.from_dict(new.schema_).to_proto(),
+            if_not_exists=new.if_not_exists,
         )
-        return space_view(*service.describe_spaces(space.name)[0])
+        catalog.call(CATALOG["create_space"], request, TIMEOUT_S)
+        return space_view(*service.describe_spaces(new.name)[0])
 
     @api.delete("/spaces/{name}", status_code=204)
     def drop_space(
@@ -100,8 +113,8 @@ def _space_routes(service: CatalogService, guard: AccessGuard | None) -> APIRout
         ] = False,
     ) -> None:
         """Delete a space with everything in it: loads, versions, data. Its jobs are stopped."""
-        require(name, Role.ADMIN)
-        service.drop_space(name, if_exists=if_exists)
+        request = metad_pb.DropSpaceRequest(space=name, if_exists=if_exists)
+        catalog.call(CATALOG["drop_space"], request, TIMEOUT_S)
 
     @api.get("/spaces/{name}/versions")
     def list_versions(name: SpaceName) -> list[VersionView]:

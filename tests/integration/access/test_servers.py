@@ -338,3 +338,17 @@ def test_limits_and_the_audit_log_hold_for_every_handler(cluster: AccessCluster)
     assert audited()["BeginLoad", "shop"] == "OK"
     assert audited()["DropSpace", "bank"] == "Forbidden"
     assert ("SampleNodes", "shop") not in audited()
+
+
+def test_changes_over_http_pass_the_same_checks(cluster: AccessCluster) -> None:
+    url = f"http://127.0.0.1:{cluster.metad.http_port}"
+    ticket = cluster.key.root_ticket(HANG_S)
+    body = {"name": "by_http", "schema": {"nodes": {"n": {}}}}
+    assert _get(url, ticket, "/api/v1/spaces", body)[0] == 201
+    assert _get(url, ticket, "/api/v1/spaces/by_http", method="DELETE")[0] == 204
+    changes = {
+        record.method: (record.space, record.outcome, record.peer.startswith("ipv4:127.0.0.1:"))
+        for record in read_audit_log(cluster.folder / "metad.jsonl")
+        if isinstance(record, AuditRecord) and record.space == "by_http"
+    }
+    assert changes == dict.fromkeys(("CreateSpace", "DropSpace"), ("by_http", "OK", True))
