@@ -22,7 +22,7 @@ BLOCKWISE_MODULES = [
     for name in [
         "global_draws.edges",
         "global_draws.nodes",
-        "global_draws.by_index",
+        "global_draws.by_draw_number",
         "global_draws.without_replacement",
         "has_edge",
         "node_lookup",
