@@ -63,7 +63,7 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["frobnicate"], "frobnicate"),
         (["space", "list", "--frob"], "--frob"),
         (["space", "create", "shop", "no-such-file.yaml"], "no-such-file.yaml"),
-        (["job", "show", "seven"], "job='seven'"),
+        (["job", "show", "seven"], "JOB='seven'"),
         (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop='user:buys:item'"),
         (
             ["sample", "negatives", "shop", "17,3", "23"],
