@@ -70,8 +70,8 @@ class DaemonSettings(BaseSettings):
     access control on; all daemons need the same file. The first key signs, and all keys verify. A
     changed file is used at once. Empty: every caller may do everything."""
     insecure: bool = False
-    """Open ports on other addresses than loopback ones even without `tls_cert` or
-    `cluster_key_file`: everyone who reaches such a port may do everything. If false, the daemon
+    """Open ports on other addresses than loopback ones even without `tls_cert`, not encrypted, or
+    without `cluster_key_file`: everyone who reaches them may do everything. If false, the daemon
     refuses to start then. The variable `ASTERISM_INSECURE` sets it for all daemons."""
     token_issuer: str = ""
     """Issuer of tokens (OpenID Connect) that callers may send. Empty: tokens are not accepted."""
@@ -95,9 +95,9 @@ class DaemonSettings(BaseSettings):
     poll_wait_s: float = Field(default=10.0, gt=0, le=60)
     """Seconds that a poll may wait at metad before it is repeated."""
     grpc_workers: int = Field(default=16, ge=1, le=1024)
-    """Threads that serve gRPC calls."""
+    """gRPC calls that run at a time."""
     grpc_queue: int = Field(default=256, ge=0, le=65536)
-    """Calls that may wait for a thread; further calls are refused as Busy."""
+    """gRPC calls that may wait for their turn; further calls are refused as Busy."""
     grpc_connections: int = Field(default=16384, ge=1, le=1 << 20)
     """Connections that the gRPC port accepts at a time, up to three quarters of the open files that
     the process may have. Further ones are closed."""
@@ -112,8 +112,8 @@ class DaemonSettings(BaseSettings):
     reply_timeout_s: float = Field(default=60.0, ge=0.1, le=3600)
     """Seconds that a caller may take to accept a reply."""
     idle_timeout_s: float = Field(default=600.0, ge=1, le=86400)
-    """Seconds after which a connection without calls is closed; clients open another when they
-    need one."""
+    """Seconds after which a connection of gRPC or of the binary endpoint without calls is closed;
+    clients open another when they need one."""
     message_memory_mib: int = Field(default=1024, ge=64, le=1 << 20)
     """MiB that requests above 1 MiB may take while they wait or are served, on the gRPC port and on
     the binary endpoint each. A further one is refused as Busy."""

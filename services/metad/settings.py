@@ -26,7 +26,7 @@ class MetadSettings(AuditSettings, DaemonSettings):
     http_listen: str = "127.0.0.1:19559"
     """host:port of the HTTP server; port 0 picks a free one."""
     grpc_workers: int = Field(default=128, ge=4, le=4096)
-    """Threads that serve gRPC calls. The parked poll of each storaged and graphd occupies one."""
+    """gRPC calls that run at a time. The parked poll of each storaged and graphd is one of them."""
     stop_grace_s: float = Field(default=5.0, ge=0, le=600)
     """Seconds that running calls get to finish at shutdown. Parked polls return at once."""
 
