@@ -23,7 +23,7 @@ class ConnectionLimits:
     reply_timeout_s: float = 60.0
     """Seconds that a caller may take to accept a reply."""
     idle_timeout_s: float = 600.0
-    """Seconds after which a connection of gRPC or of the binary endpoint without calls is closed."""
+    """Seconds after which an unused connection of gRPC or of the binary endpoint is closed."""
     message_memory_mib: int = 1024
     """MiB that the requests in progress may take, those of gRPC and of the binary endpoint each."""
 

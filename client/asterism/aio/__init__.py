@@ -3,6 +3,8 @@
 No call is implemented here. No other package imports this one, because it imports greenlet.
 """
 
+from typing import Any
+
 from asterism.aio.clients import PendingClient, connect, open
 from asterism.aio.wrappers import (
     AsyncClient,
@@ -30,3 +32,18 @@ __all__ = [
     "connect",
     "open",
 ]
+_OLD_NAMES = {
+    "AsyncClusterPasses": "AsyncClusterEpochs",
+    "AsyncEdgePasses": "AsyncEdgeEpochs",
+    "AsyncExplainer": "AsyncExplainCalls",
+    "AsyncNodePasses": "AsyncNodeEpochs",
+    "AsyncPairPasses": "AsyncPairEpochs",
+    "Opening": "PendingClient",
+}
+"""Names of earlier releases, which keep working."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OLD_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[_OLD_NAMES[name]]

@@ -36,7 +36,8 @@ def sample_neighbors(
         request, schema, decode_edge_types(schema, head.edge_types)
     )
     hop = decode_hop(schema, head, head, 0, temporal_filter)
-    sections = fanouts.sample_hop(
+    sample = neighbor_sampling.sample_neighbors if hop.share is None else fanouts.sample_hop
+    sections = sample(
         with_filter(context, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types
     )
     return sample_reply(context, graphd_pb.SampleNeighborsReply, sections)

@@ -29,3 +29,11 @@ def test_dir_lists_optional_modules_once_imported() -> None:
 
     assert "saint" in dir(asterism)
     assert all(hasattr(asterism, name) for name in dir(asterism))
+
+
+def test_old_names_of_asynchronous_classes_keep_working() -> None:
+    from asterism import aio
+
+    for old, current in aio._OLD_NAMES.items():
+        assert getattr(aio, old) is getattr(aio, current)
+        assert current in aio.__all__
