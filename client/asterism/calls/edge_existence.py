@@ -18,6 +18,7 @@ _LISTED_IDS = 700
 """Edge ids that one filter lists; it has at most 16,384 characters."""
 _RANGE = 1 << 20
 """Largest range of edge ids that one filter covers if it would list too many."""
+_MAX_ID = (1 << 63) - 1
 
 
 def existing_edges(
@@ -58,7 +59,8 @@ def _filters(wanted: Ids) -> Iterator[str]:
     """Yield filters that together match all of some ascending ids."""
     start = 0
     while start < len(wanted):
-        stop = int(np.searchsorted(wanted, wanted[start] + (_RANGE - 1), side="right"))
+        last = min(int(wanted[start]) + _RANGE - 1, _MAX_ID)
+        stop = int(np.searchsorted(wanted, last, side="right"))
         if stop - start > _LISTED_IDS:
             yield f"id between {wanted[start]} and {wanted[stop - 1]}"
         else:
