@@ -461,10 +461,8 @@ def read_audit_log(path: Path) -> Iterator[AuditRecord | TornLine]:
     InvalidRequest
         If the file of the log cannot be read.
     """
-    older = list(
-        itertools.takewhile(Path.exists, (_numbered(path, number) for number in itertools.count(1)))
-    )
-    for file in [*reversed(older), path]:
+    older = _rotated_files(path)
+    for file in [*older, path]:
         try:
             with file.open("rb") as lines:
                 for number, line in enumerate(lines, 1):
@@ -475,6 +473,24 @@ def read_audit_log(path: Path) -> Iterator[AuditRecord | TornLine]:
             raise InvalidRequest(
                 f"path={str(file)!r}: {_reason(error)}; expected the file of an audit log"
             ) from error
+
+
+def _rotated_files(path: Path) -> list[Path]:
+    """Return the numbered files of a log, oldest first.
+
+    A number is missing if a process ended while it rotated the files."""
+    prefix = f"{path.name}."
+    try:
+        names = os.listdir(path.parent)
+    except OSError:  # the file of the log cannot be read either
+        return []
+    numbers = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    return [
+        _numbered(path, number)
+        for number in sorted(
+            (int(text) for text in numbers if text.isdecimal() and int(text)), reverse=True
+        )
+    ]
 
 
 def _parse(line: bytes) -> AuditRecord | None:

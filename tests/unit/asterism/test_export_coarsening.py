@@ -181,7 +181,7 @@ import json, sys, tempfile
 from pathlib import Path
 import numpy as np
 from tests.kit.communities import communities
-from asterism.export import adjacency, coarsening, metis
+from asterism.export import coarsening, metis, metis_graph
 
 def resident(field):
     return next(
@@ -199,7 +199,7 @@ def taken(nodes, pairs, parts, few, objective):
         before = begin()
         columns = np.ones((nodes, 1), np.int64)
         levels = coarsening.CoarseningLevels(
-            adjacency.build_metis_graph([pairs], degrees),
+            metis_graph.build_metis_graph([pairs], degrees),
             columns,
             parts=parts,
             seed=0,
@@ -209,7 +209,7 @@ def taken(nodes, pairs, parts, few, objective):
         first = (
             coarsening.required_bytes(nodes, len(pairs), 1)
             if levels.depth
-            else adjacency.required_bytes(nodes, len(pairs))
+            else metis_graph.required_bytes(nodes, len(pairs))
         )
         found.append((resident("VmHWM") - before, first))
         before = begin()

@@ -197,6 +197,16 @@ def test_a_torn_line_is_reported_and_harms_no_other(tmp_path: Path) -> None:
     assert (before.detail, after.detail) == ("before", "after")
 
 
+def test_a_number_that_a_rotation_left_out_hides_no_records(tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    for suffix in ("", ".1", ".3", ".10"):  # a kill between two renames leaves such a gap
+        with audit_log(tmp_path / f"of{suffix}") as (log, _):
+            record(log, f"audit{suffix}")
+        (tmp_path / f"of{suffix}").rename(tmp_path / f"audit{suffix}")
+    (tmp_path / "audit.old").write_text("not of the log")
+    assert details(path) == ["audit.10", "audit.3", "audit.1", "audit"]
+
+
 WRITER = """
 import sys, threading, time
 from pathlib import Path
