@@ -37,7 +37,10 @@ class MetadEndpoints:
         self.metad.start()
         self.metad.open_ports()
         self.http = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.metad.http_port}", timeout=HANG_S
+            base_url=f"http://127.0.0.1:{self.metad.http_port}",
+            timeout=HANG_S,
+            # The server closes unused connections after 5 s; no request may meet that moment.
+            limits=httpx.Limits(keepalive_expiry=2.0),
         )
         self.grpc = RemoteTransport(f"127.0.0.1:{self.metad.grpc_port}")
 
