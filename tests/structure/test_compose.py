@@ -146,8 +146,11 @@ def test_the_second_file_creates_keys_once(root: Path, tmp_path: Path) -> None:
     command = f"alias asterism='{sys.executable} -m asterism.cli'\n" + script.replace(
         "/var/lib/asterism", str(tmp_path)
     )
+    contents = []
     for _ in range(2):
         subprocess.run([*shell, command], check=True, timeout=HANG_S)
+        contents.append({file.name: file.read_bytes() for file in tmp_path.iterdir()})
+    assert contents[0] == contents[1]
     DaemonTls(
         cert=str(tmp_path / "daemon.pem"),
         key=str(tmp_path / "daemon.key"),

@@ -78,12 +78,15 @@ def test_a_refusal_names_limit_caller_space_and_wait() -> None:
 
 def test_a_call_after_the_stated_wait_is_admitted() -> None:
     catalog = Catalog(row("alice", "shop", calls_per_s=3, rows_per_s=7, bytes_per_s=1e9 / 3))
+    waits = 0
     for i in range(200):
         try:
             catalog.table.admit("alice", "shop", i % 11, i * 1e7).release()
         except QuotaExceeded as error:
             catalog.now += error.retry_after_s
             catalog.table.admit("alice", "shop", i % 11, i * 1e7).release()
+            waits += 1
+    assert waits > 10, "calls were refused, and admitted after the wait"
 
 
 def test_a_refused_call_takes_nothing() -> None:

@@ -110,7 +110,7 @@ def test_a_page_that_a_server_does_not_have_has_no_address() -> None:
 
 
 def test_only_pages_with_a_sign_in_ask_for_a_session() -> None:
-    """Without access control, the page is the file as it is."""
+    """Without access control, the page equals the file."""
     index = (resources.files("graphd.pages") / "static" / "index.html").read_bytes()
     for page, marked, status in (("", False, 404), ("/ui/sign-in", True, 200)):
         app = FastAPI()
