@@ -6,10 +6,20 @@ const SIGN_IN = "/ui/sign-in";
 /** Whether people sign in on these pages: the server says so in the page. */
 export const signsIn = document.documentElement.hasAttribute("data-sign-in");
 let token = "";
+let leaving = false;
 
 /** Send the token of the session with each change from now on. */
 export function useToken(text) {
   token = text;
+}
+
+addEventListener("pageshow", () => { leaving = false; }); // also when the browser goes back to a kept page
+
+/** Go to an address of the sign-in page, once: another navigation would abort the first. */
+export function leave(address = SIGN_IN) {
+  if (leaving) return;
+  leaving = true;
+  location.assign(address);
 }
 
 /** An error reply of the server. */
@@ -44,7 +54,7 @@ async function ask(path, options, timeoutMs = TIMEOUT_MS) {
   } catch (error) {
     if (signal?.aborted) throw error;
   }
-  if (reply.status === 401 && signsIn) location.assign(`${SIGN_IN}?next=${encodeURIComponent(location.pathname + location.search)}`);
+  if (reply.status === 401 && signsIn) leave(`${SIGN_IN}?next=${encodeURIComponent(location.pathname + location.search)}`);
   if (!reply.ok) throw new Problem(reply.status, body);
   return body;
 }

@@ -1,6 +1,6 @@
 // Who is signed in, and what its roles allow. Without access control there is no session, and everything is allowed.
 
-import { get, post, signsIn, useToken } from "./api.js";
+import { get, leave, post, signsIn, useToken } from "./api.js";
 import { h } from "./dom.js";
 
 const ROLES = ["reader", "writer", "builder", "admin"];
@@ -38,6 +38,6 @@ async function signOut() {
   try {
     await post("/ui/api/sign-out");
   } finally {
-    location.assign("/ui/sign-in");
+    leave();
   }
 }
