@@ -18,7 +18,7 @@ from asterism.calls import validation
 from asterism.records.arrays import HeteroIds, Ids, RaggedColumn, Types, Values
 from asterism.records.rankings import TopNeighbors
 from asterism.records.samples import FanoutHop, FanoutSample, NeighborSample
-from asterism.training import tensor_ops
+from asterism.training import torch_gather_scatter
 from asterism_model import string_ids
 from asterism_proto.errors import InvalidRequest
 
@@ -556,8 +556,8 @@ def gather(params: Any, indices: Any) -> Any:
            [2.],
            [1.]])
     """
-    if tensor_ops.is_tensor(params):
-        return tensor_ops.gather(params, indices)
+    if torch_gather_scatter.is_tensor(params):
+        return torch_gather_scatter.gather(params, indices)
     rows, selected = validation.as_array("params", params), _integers("indices", indices)
     if not rows.ndim:
         raise InvalidRequest("params of shape []: expected rows, shape [n, ...]")
@@ -592,8 +592,8 @@ def scatter_add(updates: Any, indices: Any, size: int) -> Any:
     >>> scatter_add(np.array([1.0, 2.0, 4.0]), [0, 0, 2], 3)
     array([3., 0., 4.])
     """
-    if tensor_ops.is_tensor(updates):
-        return tensor_ops.scatter_add(updates, indices, size)
+    if torch_gather_scatter.is_tensor(updates):
+        return torch_gather_scatter.scatter_add(updates, indices, size)
     values, targets = _updates(updates, indices, size)
     out = np.zeros((size, *values.shape[1:]), values.dtype)
     np.add.at(out, targets, values)
@@ -627,8 +627,8 @@ def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
     >>> scatter_mean(np.array([1.0, 2.0, 4.0]), [0, 0, 2], 3)
     array([1.5, 0. , 4. ])
     """
-    if tensor_ops.is_tensor(updates):
-        return tensor_ops.scatter_mean(updates, indices, size)
+    if torch_gather_scatter.is_tensor(updates):
+        return torch_gather_scatter.scatter_mean(updates, indices, size)
     values, targets = _updates(updates, indices, size)
     counts = np.bincount(targets, minlength=size).reshape(size, *([1] * (values.ndim - 1)))
     sums = scatter_add(values, targets, size)
@@ -667,8 +667,8 @@ def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -
     >>> scatter_max(np.array([1.0, 2.0, 4.0]), [0, 0, 1], 2)
     array([2., 4.])
     """
-    if tensor_ops.is_tensor(updates):
-        return tensor_ops.scatter_max(updates, indices, size, empty=empty)
+    if torch_gather_scatter.is_tensor(updates):
+        return torch_gather_scatter.scatter_max(updates, indices, size, empty=empty)
     values, targets = _updates(updates, indices, size)
     out = np.full((size, *values.shape[1:]), empty, values.dtype)
     occupied = np.unique(targets)
@@ -705,8 +705,8 @@ def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
     >>> scatter_softmax(np.array([0.0, 0.0, 5.0]), [0, 0, 1], 2)
     array([0.5, 0.5, 1. ])
     """
-    if tensor_ops.is_tensor(updates):
-        return tensor_ops.scatter_softmax(updates, indices, size)
+    if torch_gather_scatter.is_tensor(updates):
+        return torch_gather_scatter.scatter_softmax(updates, indices, size)
     values, targets = _updates(updates, indices, size)
     exponentials = np.exp(values - scatter_max(values, targets, size)[targets])
     total = np.asarray(scatter_add(exponentials, targets, size))

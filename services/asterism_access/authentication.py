@@ -17,10 +17,10 @@ from typing import NamedTuple, Protocol
 
 from asterism_access import api_keys, tickets
 from asterism_access.cluster_key import ClusterKey
-from asterism_access.credentials import MAX_CREDENTIAL_CHARS, VerifiedCredential, utc_text
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role
 from asterism_access.tickets import SKEW_S, TicketKind
+from asterism_access.verified_credentials import MAX_CREDENTIAL_CHARS, VerifiedCredential, utc_text
 from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey
 

@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
-from asterism_access.credentials import (
+from asterism_access.jwks import ALGORITHMS, KeySource, key_source
+from asterism_access.principals import Principal, PrincipalKind
+from asterism_access.roles import Role, parse_role
+from asterism_access.verified_credentials import (
     MAX_CREDENTIAL_CHARS,
     MAX_NAME_CHARS,
     VerifiedCredential,
     is_principal_name,
     utc_text,
 )
-from asterism_access.jwks import ALGORITHMS, KeySource, key_source
-from asterism_access.principals import Principal, PrincipalKind
-from asterism_access.roles import Role, parse_role
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 _TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})

@@ -10,7 +10,7 @@ from asterism_access.interceptors import AuditInterceptor, LimitInterceptor
 from asterism_access.limits import LimitTable
 from asterism_daemonkit.access_metrics import AccessMetrics
 from asterism_daemonkit.audit_settings import AuditSettings
-from asterism_daemonkit.calls import Handler
+from asterism_daemonkit.call_context import Handler
 from asterism_daemonkit.fair_pool import ShareSource, equal_share
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.methods import Method

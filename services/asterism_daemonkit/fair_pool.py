@@ -25,7 +25,7 @@ from functools import partial
 from typing import Generic, ParamSpec, TypeVar
 
 from asterism_access.principals import Principal
-from asterism_daemonkit.calls import CallContext, RunningTurn, exchange_running_turn
+from asterism_daemonkit.call_context import CallContext, RunningTurn, exchange_running_turn
 from asterism_proto.errors import CALLER_KEY, Busy
 
 _MAX_CALLER_CHARS = 64

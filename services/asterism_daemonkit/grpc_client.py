@@ -13,7 +13,7 @@ import grpc
 
 from asterism_access import delegation
 from asterism_access.principals import Principal
-from asterism_daemonkit.calls import (
+from asterism_daemonkit.call_context import (
     OUT_OF_TIME,
     PendingCall,
     TrafficCallback,

@@ -22,7 +22,7 @@ from grpc_reflection.v1alpha import reflection
 
 from asterism_access import delegation
 from asterism_access.principals import LOCAL, Principal
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.fair_pool import (
     FairPool,

@@ -25,7 +25,7 @@ from asterism_access.principals import ANONYMOUS, LOCAL, Principal
 from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.browser_requests import SignIn, csrf_fault, sign_in_redirect
-from asterism_daemonkit.calls import current_principal, serving
+from asterism_daemonkit.call_context import current_principal, serving
 from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.grpc_server import Authenticate
 from asterism_daemonkit.http_connections import MAX_HEADER_BYTES, HttpConnections

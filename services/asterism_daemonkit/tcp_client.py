@@ -37,7 +37,7 @@ from functools import partial
 
 import numpy as np
 
-from asterism_daemonkit.calls import (
+from asterism_daemonkit.call_context import (
     OUT_OF_TIME,
     ConcurrentTransport,
     PendingCall,

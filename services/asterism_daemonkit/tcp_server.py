@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from asterism_access.principals import LOCAL, Principal
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.fair_pool import FairSlots, ShareSource, equal_share, turn_of
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, Authenticate, typed_error

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.calls import Handler, LocalTransport
+from asterism_daemonkit.call_context import Handler, LocalTransport
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure

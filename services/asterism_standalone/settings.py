@@ -12,7 +12,7 @@ from asterism_daemonkit.exposure import insecure_addresses
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import check_tls_settings, daemon_tls, invalid_setting
 from asterism_daemonkit.tls import DaemonTls
-from asterism_io.allowed_addresses import AllowedAddresses
+from asterism_io.remote_folder_addresses import AllowedAddresses
 
 
 class StandaloneSettings(RequestLimits):

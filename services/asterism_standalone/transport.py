@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from asterism_daemonkit.calls import Handler, LocalTransport
+from asterism_daemonkit.call_context import Handler, LocalTransport
 from asterism_daemonkit.malloc_tuning import keep_freed_memory
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.methods import Method

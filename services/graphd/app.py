@@ -16,7 +16,7 @@ from asterism_access.roles import Role
 from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.access_interceptors import HandlerChecks
-from asterism_daemonkit.calls import (
+from asterism_daemonkit.call_context import (
     CallContext,
     ConcurrentTransport,
     DelegatingTransport,
@@ -51,7 +51,7 @@ from graphd.kernel_warmup import compile_kernels
 from graphd.query import euler_parser
 from graphd.query.ngql_parser import build_parser
 from graphd.query.service import QueryService
-from graphd.routing.access_propagation import expected_access
+from graphd.routing.access_change_arrival import expected_access
 from graphd.routing.commits import CommitLog, LoadCommitter
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.routes import Routes, SpaceRoute

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
-from asterism_daemonkit.calls import CallContext, Handler, LocalTransport, PendingCall
+from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport, PendingCall
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.malloc_tuning import keep_freed_memory
 from asterism_daemonkit.tcp_client import TcpTransport

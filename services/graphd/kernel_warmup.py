@@ -9,7 +9,7 @@ import numpy as np
 from asterism_graphkit.arrays import gather_scatter, kway_merge
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import (
-    bidirectional,
+    direction_merging,
     graph_labels,
     hgt,
     labor,
@@ -17,7 +17,7 @@ from asterism_graphkit.operators import (
     pagerank_push,
     visit_counts,
 )
-from asterism_graphkit.random import partition_choice, rng, successive
+from asterism_graphkit.random import partition_choice, rng, successive_probabilities
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.relabel import relabel
 from graphd.routing.split_merge import no_checkpoint
@@ -36,7 +36,7 @@ def _route() -> None:
     shares = partition_choice.build_shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
     partition_choice.choose_entries(rng.key_of(1, rng.PART, 1), 0, 4, shares)
     partition_choice.choose_entries_at(rng.key_of(1, rng.PART, 1), _IDS, shares)
-    successive.conditional_probabilities(shares.measure, 1.0)
+    successive_probabilities.conditional_probabilities(shares.measure, 1.0)
     sizes = np.full(2, 2, np.int32)
     relabel.repeat_indices(sizes, 0, 4)
     host_ranks = np.array([0, 1, 1, 0], np.int32)
@@ -46,7 +46,7 @@ def _route() -> None:
     for piece in (sizes, sizes.astype(np.int64), sizes.astype(np.int8)):
         gather_scatter.scatter_rows(piece.copy(), _IDS[:2], piece)
     for replace in (True, False):
-        bidirectional.merge_directions(
+        direction_merging.merge_directions(
             rng.key_of(1, rng.BIDIRECTIONAL, 0),
             _IDS[:1],
             np.ones((2, 1, 1)),

@@ -9,7 +9,7 @@ import time
 
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit import recent_logs
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -14,12 +14,7 @@ from asterism_access import api_keys
 from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.access_interceptors import HandlerChecks
-from asterism_daemonkit.calls import (
-    Handler,
-    LocalTransport,
-    current_principal,
-    handlers_of,
-)
+from asterism_daemonkit.call_context import Handler, LocalTransport, current_principal, handlers_of
 from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure

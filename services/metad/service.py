@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from asterism_access.principals import LOCAL, Principal
-from asterism_io.allowed_addresses import AllowedAddresses
+from asterism_io.remote_folder_addresses import AllowedAddresses
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from metad.catalog.catalog import Catalog

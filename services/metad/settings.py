@@ -9,7 +9,7 @@ from pydantic_settings import SettingsConfigDict
 
 from asterism_daemonkit.audit_settings import AuditSettings
 from asterism_daemonkit.settings import DaemonSettings
-from asterism_io.allowed_addresses import AllowedAddresses
+from asterism_io.remote_folder_addresses import AllowedAddresses
 from metad.catalog.pins import PinLimits
 from metad.model.jobs import JobPolicy
 

@@ -14,7 +14,7 @@ from asterism_access.guard import AccessGuard
 from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.access_interceptors import HandlerChecks
-from asterism_daemonkit.calls import Handler
+from asterism_daemonkit.call_context import Handler
 from asterism_daemonkit.catalog_position import CatalogPositionStore
 from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
@@ -49,7 +49,7 @@ from storaged.fork_server import ForkServer
 from storaged.garbage_collector import GarbageCollector
 from storaged.image_repair import ImageRepairer
 from storaged.kernel_warmup import compile_kernels
-from storaged.load_admission import Admission, Admissions, RegisteredChunk
+from storaged.load_write_admission import Admission, Admissions, RegisteredChunk
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.paths import DataPaths
 from storaged.pricing import with_price_checks

@@ -13,8 +13,8 @@ from asterism_daemonkit.connection_limits import ConnectionLimits
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
-from asterism_io.allowed_addresses import AllowedAddresses
 from asterism_io.certificates import check_authorities
+from asterism_io.remote_folder_addresses import AllowedAddresses
 from asterism_io.remote_storage import REMOTE_TIMEOUT_S
 from asterism_proto.errors import InvalidRequest
 from storaged.paths import DataPaths

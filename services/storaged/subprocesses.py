@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from asterism_io.allowed_addresses import Address, AllowedAddresses, parse_address
 from asterism_io.durable_files import make_folder
+from asterism_io.remote_folder_addresses import Address, AllowedAddresses, parse_address
 from asterism_model.load_fingerprints import LoadFingerprint
 from asterism_proto.errors import BY_REASON, AsterismError, NotFound
 from storaged.build.progress import ProgressReporter

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from asterism_io.allowed_addresses import Address, AllowedAddresses
 from asterism_io.durable_files import make_folder
+from asterism_io.remote_folder_addresses import Address, AllowedAddresses
 from asterism_io.remote_storage import RemoteFolder, redact
 from asterism_model.load_fingerprints import FingerprintMismatch, LoadFingerprint
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound

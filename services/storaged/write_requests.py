@@ -18,7 +18,7 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from storaged.load_admission import BlockExtent, RegisteredChunk
+from storaged.load_write_admission import BlockExtent, RegisteredChunk
 from storaged.store.block_store import Block
 from storaged.store.keys import COLUMNS
 

@@ -12,7 +12,7 @@ from asterism_access.cluster_key import ClusterKey, create_key_file
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
+from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_proto.methods import ACCESS, CATALOG

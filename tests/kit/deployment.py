@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from asterism import Client
-from asterism_daemonkit.calls import Handler, LocalTransport
+from asterism_daemonkit.call_context import Handler, LocalTransport
 from asterism_proto.errors import Unavailable
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
 from asterism_daemonkit.metrics import Metrics

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.dgl_files import read_tensors
-from asterism.export.dgl_graphs import read_graphs
+from asterism.export.dgl_graph_files import read_graphs
+from asterism.export.dgl_tensor_files import read_tensors
 from tests.kit.flat_graph import FlatEdges, FlatGraph
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from fastapi import FastAPI
 
-from asterism_daemonkit.calls import LocalTransport
+from asterism_daemonkit.call_context import LocalTransport
 from asterism_daemonkit.job_routes import job_router
 from asterism_proto.methods import GRAPH, SAMPLING_METHODS
 from graphd.http.sampling import OPERATIONS, sampling_router

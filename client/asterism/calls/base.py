@@ -16,7 +16,7 @@ from asterism.calls.pins import Lease
 from asterism.calls.string_id_arrays import NodeTypes, as_string_array, hash_names
 from asterism.client_state import Session, VersionReply
 from asterism.records.arrays import Ids
-from asterism.records.display import graph_html, graph_lines
+from asterism.records.graph_display import graph_html, graph_lines
 from asterism.records.samples import (
     EdgeRows,
     RaggedNeighbors,

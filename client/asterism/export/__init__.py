@@ -10,7 +10,7 @@ with required("export", "asterism.export"):
     from asterism.export.assignment_export import AssignmentReport, assignment
     from asterism.export.chunked_graph_export import ChunksReport, chunks
     from asterism.export.dgl_export import ExportReport, PartReport, dgl
-    from asterism.export.dispatch import DestinationReport, DispatchReport, dispatch
+    from asterism.export.dispatch_to_machines import DestinationReport, DispatchReport, dispatch
     from asterism.export.pyg_export import PygReport, pyg
     from asterism.export.sampled_graph import SampledGraph, sampled
     from asterism.export.string_ids import read_names

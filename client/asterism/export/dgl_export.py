@@ -15,8 +15,8 @@ import numpy as np
 
 from asterism.export.assignment_files import Owners
 from asterism.export.assignment_methods import METHODS, AssignmentOptions, Balance, assign_owners
-from asterism.export.dgl_files import row_slices
-from asterism.export.dispatch import dispatch, is_template, staging_folder
+from asterism.export.dgl_tensor_files import row_slices
+from asterism.export.dispatch_to_machines import dispatch, is_template, staging_folder
 from asterism.export.edges import PartitionedEdges, distribute_edges, remove_distributed
 from asterism.export.empty_parts import fill_empty_parts
 from asterism.export.executors import Execution, LazyExecutor, make_executor

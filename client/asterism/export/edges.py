@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.checksums import Checksums, ids_sum, rows_sum
-from asterism.export.dgl_files import ArrayStream
+from asterism.export.dgl_tensor_files import ArrayStream
 from asterism.export.export_plan import TypePlan
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import Array, Ids, count_rows
 from asterism.export.nodes import split_by_part, take_rows
+from asterism.export.row_checksums import Checksums, ids_sum, rows_sum
 from asterism.export.run_state import ExportRun, ProgressMeter, spool_column
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.random.partition_choice import group_by_key

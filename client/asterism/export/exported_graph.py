@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.checksums import ids_sum
-from asterism.export.dgl_graphs import Csr, read_graphs
+from asterism.export.dgl_graph_files import Csr, read_graphs
 from asterism.export.global_ids import GlobalIdRanges
 from asterism.export.graph_source import Array, Ids
+from asterism.export.row_checksums import ids_sum
 from asterism_proto.errors import Corrupt
 
 _STEP = 1 << 18

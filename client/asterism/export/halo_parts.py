@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.dgl_files import Array, ArrayStream, row_slices
-from asterism.export.dgl_graphs import Coo, Csr, DglGraph, GraphFile, Relation, write_graphs
+from asterism.export.dgl_graph_files import Coo, Csr, DglGraph, GraphFile, Relation, write_graphs
+from asterism.export.dgl_tensor_files import Array, ArrayStream, row_slices
 from asterism.export.edges import PartitionedEdges, end_batches
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import GlobalIdRanges

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from asterism.export.dgl_files import ArrayStream, read_tensors, row_slices
+from asterism.export.dgl_tensor_files import ArrayStream, read_tensors, row_slices
 from asterism.export.executors import Execution, check_execution, memory_limit
 from asterism.export.export_plan import ExportPlan
 from asterism.export.exported_graph import ExportedGraph, ExportedPart

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.dgl_files import ArrayStream, read_tensors
+from asterism.export.dgl_tensor_files import ArrayStream, read_tensors
 from asterism.export.export_plan import TypePlan
 from asterism.export.graph_source import Ids, NodeFeatureSource
 from asterism.export.run_state import ExportRun, spool_column

@@ -14,7 +14,7 @@ from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
-from asterism.export.dgl_files import ArrayStream
+from asterism.export.dgl_tensor_files import ArrayStream
 from asterism_proto.errors import InvalidRequest
 
 Content: TypeAlias = (

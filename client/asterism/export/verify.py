@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.checksums import Checksums, ids_sum, rows_sum
-from asterism.export.dgl_files import read_tensors
-from asterism.export.dispatch import CollectedExport, collect_export, rebuild_id_lists
+from asterism.export.dgl_tensor_files import read_tensors
+from asterism.export.dispatch_to_machines import CollectedExport, collect_export, rebuild_id_lists
 from asterism.export.exported_graph import ExportedGraph, ExportedPart
 from asterism.export.graph_source import Array, Ids, ProgressCallback
 from asterism.export.lifecycle import MANIFEST
+from asterism.export.row_checksums import Checksums, ids_sum, rows_sum
 from asterism.export.string_ids import name_problems
 from asterism_proto.errors import AsterismError
 

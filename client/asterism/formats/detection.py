@@ -10,7 +10,7 @@ from asterism.formats.chunks import CHUNK_ROWS, GraphSource
 from asterism.formats.compressed_files import COMPRESSION_SUFFIXES, format_suffix
 from asterism.formats.dgl.source import ChunkedSource
 from asterism.formats.euler.source import EulerSource
-from asterism.formats.file_names import expand_home, is_file, is_folder
+from asterism.formats.file_patterns import expand_home, is_file, is_folder
 from asterism.formats.pglbox.source import PglboxSource, is_config
 from asterism.formats.tabular_source import TabularSource
 from asterism.formats.text_files import TextFile

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from asterism import arrow_types
-from asterism.formats.file_names import Files
+from asterism.formats.file_patterns import Files
 from asterism.formats.table_reader import (
     ColumnDescription,
     RowBatch,

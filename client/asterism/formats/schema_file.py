@@ -10,7 +10,7 @@ from typing import Any
 from asterism.dtype_ranges import number_fits
 from asterism.formats.compressed_files import COMPRESSION_SUFFIXES, format_suffix
 from asterism.formats.csv_files import CsvOptions
-from asterism.formats.file_names import Files, expand_home, find_files, without_repeats
+from asterism.formats.file_patterns import Files, expand_home, find_files, without_repeats
 from asterism.time_units import DEFAULT_UNIT, check_unit
 from asterism.yaml_files import read_yaml
 from asterism_model.schema import Feature, index_columns

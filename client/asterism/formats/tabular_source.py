@@ -26,7 +26,7 @@ from asterism.formats.chunks import (
 )
 from asterism.formats.csv_files import CsvTable
 from asterism.formats.edge_arrays import split_edge_arrays
-from asterism.formats.file_names import Files
+from asterism.formats.file_patterns import Files
 from asterism.formats.node_ids import SeenIds, StringIdIndex
 from asterism.formats.npy_files import ArrayFile, NpyFile, NpyTable
 from asterism.formats.npz_files import open_archives

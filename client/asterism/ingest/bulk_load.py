@@ -17,7 +17,7 @@ from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS, BadRow
-from asterism.formats.file_names import expand_home
+from asterism.formats.file_patterns import expand_home
 from asterism.formats.tabular_source import TabularSource
 from asterism.graph import Client
 from asterism.ingest.read_ahead import ReadAhead

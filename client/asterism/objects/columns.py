@@ -18,7 +18,7 @@ from asterism.objects.time_and_decimal_columns import (
     objects_to_numbers,
     times_to_integers,
 )
-from asterism.training.tensor_ops import is_tensor
+from asterism.training.torch_gather_scatter import is_tensor
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import DTYPES
 

@@ -12,7 +12,7 @@ from asterism.objects import arrow, dgl, edge_index, igraph, networkx, pandas, p
 from asterism.objects.columns import AttributeReader
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import GraphTables
-from asterism.training.tensor_ops import is_tensor
+from asterism.training.torch_gather_scatter import is_tensor
 from asterism_proto.errors import InvalidRequest
 
 ObjectReader = Callable[[Any, ReadOptions, AttributeReader], GraphTables]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.records.samples import FeatureValue, Ids, Weights
-from asterism.training.tensor_ops import is_tensor
+from asterism.training.torch_gather_scatter import is_tensor
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 

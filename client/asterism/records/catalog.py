@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from asterism.records.display import counted, graph_html, short_text
+from asterism.records.graph_display import counted, graph_html, short_text
 from asterism_model.html import table
 from asterism_model.schema import Schema
 from asterism_model.schema.graph_schema import short_list

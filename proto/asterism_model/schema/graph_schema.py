@@ -10,8 +10,7 @@ from typing import Any
 from asterism_model import string_ids
 from asterism_model.html import table as html_table
 from asterism_model.schema.features import STRING_ID_FEATURE
-from asterism_model.schema.time_columns import is_float
-from asterism_model.schema.types import (
+from asterism_model.schema.node_edge_types import (
     EdgeType,
     NodeType,
     edge_type_from_dict,
@@ -23,6 +22,7 @@ from asterism_model.schema.types import (
     node_type_to_dict,
     node_type_to_proto,
 )
+from asterism_model.schema.time_columns import is_float
 from asterism_model.schema.weight_tables import DEGREE_COLUMNS, is_degree
 from asterism_model.validation import (
     as_mapping,

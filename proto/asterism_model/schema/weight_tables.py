@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from asterism_model.expressions import Expression, parse
 from asterism_model.schema.features import RESERVED_NAMES, Feature
 from asterism_model.validation import (
     as_mapping,
@@ -15,6 +14,7 @@ from asterism_model.validation import (
     enum_name,
     validate_name,
 )
+from asterism_model.weight_expressions import Expression, parse
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 
@@ -33,7 +33,7 @@ class WeightTable:
     expression: str
     """Expression over ``weight``, scalar dense features and, for nodes, degrees.
 
-    See `asterism_model.expressions` and `DEGREE_COLUMNS`.
+    See `asterism_model.weight_expressions` and `DEGREE_COLUMNS`.
     """
     invalid: str = "fail"
     """Treatment of negative, infinite and NaN results: ``fail`` or ``zero``.

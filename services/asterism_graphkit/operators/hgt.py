@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.stable_sort import ENTRIES_PER_PIECE
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
 from asterism_graphkit.operators import layers
-from asterism_graphkit.random.successive import neumaier_add
+from asterism_graphkit.random.successive_probabilities import neumaier_add
 from asterism_graphkit.relabel.relabel import Relabeling
 
 F64 = NDArray[np.float64]

@@ -13,7 +13,7 @@ from asterism_graphkit.arrays.stable_sort import ENTRIES_PER_PIECE, stable_order
 from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
 from asterism_graphkit.random import alias_build
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
-from asterism_graphkit.random.successive import neumaier_add
+from asterism_graphkit.random.successive_probabilities import neumaier_add
 
 SUM, SQRT, SQUARES = 1, 2, 3
 """Measures of a candidate, as in `asterism.v1.LayerMeasure`."""

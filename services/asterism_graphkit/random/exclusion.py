@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.stable_sort import ENTRIES_PER_PIECE, distinct, stable_order
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
-from asterism_graphkit.random.successive import neumaier_add
+from asterism_graphkit.random.successive_probabilities import neumaier_add
 
 
 @kernel

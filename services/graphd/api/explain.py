@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_graphkit.random import partition_choice
 from asterism_model.elements import EDGE, NODE
 from asterism_model.graph_prices import price_request, section_sizes

@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_model.elements import NODE
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.framing import Frame

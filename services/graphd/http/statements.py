@@ -12,7 +12,7 @@ from pydantic import Field
 
 from asterism.calls.query import bind_parameter
 from asterism.records.query_result import QueryResult, Value, decode_result
-from asterism_daemonkit.calls import CallContext, current_principal
+from asterism_daemonkit.call_context import CallContext, current_principal
 from asterism_daemonkit.http_models import HttpModel, refusals
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb

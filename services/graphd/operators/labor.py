@@ -21,8 +21,8 @@ from asterism_proto.errors import Internal
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import subgraphs
-from graphd.operators.hop_dispatch import HopDispatch, Replies
 from graphd.operators.request_context import Ids, RequestContext, Sections, Types
+from graphd.operators.subgraph_hop_dispatch import HopDispatch, Replies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from asterism_graphkit.arrays.stable_sort import distinct
 from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.random.partition_choice import choose_entries_at
-from asterism_graphkit.random.successive import MIN_REMAINING_SHARE
+from asterism_graphkit.random.successive_probabilities import MIN_REMAINING_SHARE
 from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame

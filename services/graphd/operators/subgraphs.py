@@ -17,8 +17,8 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads
-from graphd.operators.hop_dispatch import HopDispatch
 from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
+from graphd.operators.subgraph_hop_dispatch import HopDispatch
 from graphd.operators.temporal import TemporalFilter
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.stable_sort import stable_order
-from asterism_graphkit.random import successive
+from asterism_graphkit.random import successive_probabilities
 from asterism_graphkit.random.alias_build import neumaier_sum
 from graphd.routing.split_merge import Checkpoint, no_checkpoint
 
@@ -137,6 +137,6 @@ def conditional_probabilities(
     remaining = 0.0
     if len(shares) < available:
         remaining = 1.0 - neumaier_sum(shares)
-        if remaining < successive.MIN_REMAINING_SHARE:
+        if remaining < successive_probabilities.MIN_REMAINING_SHARE:
             remaining = remaining_share()
-    return successive.conditional_probabilities(shares, remaining)
+    return successive_probabilities.conditional_probabilities(shares, remaining)

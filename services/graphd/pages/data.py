@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.calls import CallContext, current_principal
+from asterism_daemonkit.call_context import CallContext, current_principal
 from asterism_daemonkit.recent_logs import RECENT_RECORDS
 from asterism_model.schema import Schema
 from asterism_proto.errors import Busy, Forbidden, NotFound

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fastapi import APIRouter
 
-from asterism_daemonkit.calls import Handler
+from asterism_daemonkit.call_context import Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.transport import Transport
 from graphd.pages import access as access_routes

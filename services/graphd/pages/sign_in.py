@@ -21,7 +21,7 @@ from asterism_daemonkit.browser_requests import (
     session_text,
     set_session,
 )
-from asterism_daemonkit.calls import current_peer, current_principal
+from asterism_daemonkit.call_context import current_peer, current_principal
 from asterism_proto.errors import AsterismError, InvalidRequest, Unauthenticated
 from graphd.pages import views
 

@@ -12,7 +12,7 @@ from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.schema.index_columns import parse_column
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound
 from graphd.query import ast
-from graphd.query.access import show_access
+from graphd.query.access_statements import show_access
 from graphd.query.ast import quote
 from graphd.query.errors import located_error, syntax_error
 from graphd.query.execute import StatementResult

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.graph import Graph
-from asterism_graphkit.operators import bidirectional
+from asterism_graphkit.operators import direction_merging
 from asterism_graphkit.random import rng
 from asterism_model.elements import canonical_weight_name
 from asterism_model.filters.syntax import parse
@@ -124,9 +124,10 @@ def sample_steps(
 
     Notes
     -----
-    Each direction is sampled separately, and `asterism_graphkit.operators.bidirectional` merges the
-    samples. All randomness is keyed by the seed, the step, a node and its position among those of
-    the step. Part of the sampling contract: changing it changes results for a given seed."""
+    Each direction is sampled separately, and `asterism_graphkit.operators.direction_merging`
+    merges the samples. All randomness is keyed by the seed, the step, a node and its position
+    among those of the step. Part of the sampling contract: changing it changes results for a given
+    seed."""
     step_nodes, pieces = start_nodes(request), []
     version, seed = request.version, request.seed
     for step, (hop, count) in enumerate(zip(hops, counts, strict=True), 1):
@@ -189,7 +190,7 @@ def _merge_samples(
         if request.draw.options.uniform
         else np.stack([sample.weights for sample in samples]).astype(np.float64)
     )
-    picks, shares = bidirectional.merge_directions(
+    picks, shares = direction_merging.merge_directions(
         key,
         step_nodes.ids,
         weights,

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from asterism.calls.validation import NodeTypeRequired
 from asterism.graph import Client, Graph
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.query import access, ast, catalog, euler_parser, explain
+from graphd.query import access_statements, ast, catalog, euler_parser, explain
 from graphd.query.ast import DrawStatement, Statement
 from graphd.query.errors import located_error, syntax_error
 from graphd.query.euler_execute import EulerTraversal
@@ -126,9 +126,9 @@ class _QuerySession:
                     body, client, bindings, lambda: self.require_space(statement.at)
                 )
             case ast.GrantRoleStatement():
-                return access.grant_role(body, client, bindings)
+                return access_statements.grant_role(body, client, bindings)
             case ast.RevokeRoleStatement():
-                return access.revoke_role(body, client, bindings)
+                return access_statements.revoke_role(body, client, bindings)
             case ast.CreateSpaceStatement():
                 result = catalog.create_space(body, client, bindings)
             case ast.DropSpaceStatement():

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import cast
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport

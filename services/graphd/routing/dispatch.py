@@ -11,7 +11,7 @@ from functools import partial
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.calls import CallContext, ConcurrentTransport, PendingCall
+from asterism_daemonkit.call_context import CallContext, ConcurrentTransport, PendingCall
 from asterism_proto.errors import (
     AsterismError,
     Conflict,

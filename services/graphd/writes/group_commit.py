@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.calls import CallContext, waiting
+from asterism_daemonkit.call_context import CallContext, waiting
 from asterism_proto.errors import AsterismError, Deadline, Internal, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
-from metad.catalog.access_checks import (
+from metad.catalog.access_validation import (
     check_description,
     check_key_id,
     check_limits,

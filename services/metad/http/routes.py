@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query
 from asterism_access.guard import AccessGuard
 from asterism_access.principals import LOCAL
 from asterism_access.roles import Role
-from asterism_daemonkit.calls import current_principal
+from asterism_daemonkit.call_context import current_principal
 from asterism_daemonkit.http_models import refusals
 from asterism_daemonkit.job_routes import TIMEOUT_S, parse_id
 from asterism_daemonkit.weight_stats_views import WeightStatsView, weight_stats_views

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from asterism_io.allowed_addresses import parse_address
+from asterism_io.remote_folder_addresses import parse_address
 from asterism_io.remote_storage import redact
 from asterism_model.indexes import KINDS as INDEX_KINDS
 from asterism_proto.errors import InvalidRequest

@@ -1,7 +1,7 @@
 """Conversion of `metad.model.access` records to messages and back.
 
 Invalid roles in messages are refused here; other values are checked by
-`metad.catalog.access_checks`."""
+`metad.catalog.access_validation`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.recent_logs import list_log_records
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_proto.errors import Conflict
@@ -25,9 +25,9 @@ from storaged.api import (
     subgraphs,
     walks,
 )
-from storaged.api.blocks import BlockHandlers
 from storaged.api.version_resolution import FILTER_CACHE_BYTES, RequestVersions
-from storaged.load_admission import Admissions
+from storaged.api.writes import BlockHandlers
+from storaged.load_write_admission import Admissions
 from storaged.local_spaces import LocalSpaces
 
 Operation = Callable[[RequestVersions, Frame[Any], CallContext], Frame[Message]]

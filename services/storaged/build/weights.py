@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.evaluate import expressions
+from asterism_graphkit.evaluate import weight_expressions
 from asterism_graphkit.random.alias_build import SUM_BLOCK
 from asterism_model.schema import EdgeType, NodeType
 from asterism_model.schema.graph_schema import degree_columns, resolve_degree
@@ -310,7 +310,7 @@ def _evaluate_table(
             column: np.sum([np.diff(indptr[low : high + 1]) for indptr in offsets], axis=0)
             for column, offsets in degrees.items()
         }
-        values = expressions.evaluate_weights(parsed, chunk, high - low)
+        values = weight_expressions.evaluate_weights(parsed, chunk, high - low)
         if rows.live.size:
             values[rows.live[low:high] == 0] = 0
         check_weights(context, node_type, table, values, invalid, _ids(rows, low, high))
@@ -336,4 +336,6 @@ def edge_weight_values(edge_type: EdgeType, sections: Sections, own_weights: F32
         },
     }
     for table in edge_type.tables:
-        yield expressions.evaluate_weights(table.parsed_expression, columns, own_weights.size)
+        yield weight_expressions.evaluate_weights(
+            table.parsed_expression, columns, own_weights.size
+        )

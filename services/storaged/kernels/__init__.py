@@ -9,7 +9,7 @@ Kernels take ``(tables, params, inputs..., outputs...)``, at most ten parameters
 * tables: addresses of a partition's arrays as one int64 table (`storaged.kernels.adjacency`), or
   one such table per edge type;
 * params: scalars; three or more of them form one
-  `asterism_graphkit.compile.kernel_records.kernel_record`;
+  `asterism_graphkit.compile.named_tuple_arguments.kernel_record`;
 * inputs and outputs: arrays. The last one is a ``stop`` flag if a call may take long.
 
 A kernel that needs scratch arrays creates them, puts them into named tuples and passes these to one

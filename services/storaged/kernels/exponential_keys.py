@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.fdlibm import log
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel
-from asterism_graphkit.compile.kernel_records import kernel_record
+from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.rng import unit_float, word
 from asterism_graphkit.relabel.hash_index import slot_of
 

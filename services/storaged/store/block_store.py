@@ -37,7 +37,7 @@ from asterism_proto.v1.storaged_pb2 import BlockKind
 from storaged.store import keys
 from storaged.store.engine import ColumnFamily, Put
 from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
-from storaged.store.live_ids import LiveIds
+from storaged.store.live_node_ids import LiveIds
 from storaged.store.recovering_engine import EngineHandle, open_engine
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.distributions.checks.basis import require, require_counts
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_graphkit.operators import bidirectional
+from asterism_graphkit.operators import direction_merging
 from asterism_graphkit.random import rng
 from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
@@ -84,7 +84,7 @@ def _sample_both(
         if uniform
         else np.stack([side.weights for side in samples]).astype(np.float64)
     )  # type: ignore[misc]
-    picks, merged = bidirectional.merge_directions(
+    picks, merged = direction_merging.merge_directions(
         rng.key_of(seed, rng.BIDIRECTIONAL, 0),
         np.zeros(positions, np.int64),
         weights,

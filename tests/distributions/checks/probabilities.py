@@ -14,7 +14,7 @@ from tests.distributions.checks.basis import random_graph, require, star_graph, 
 from tests.kit.images import restrict_to_parts
 
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_graphkit.random.successive import conditional_probabilities
+from asterism_graphkit.random.successive_probabilities import conditional_probabilities
 from storaged import sampling
 from storaged.sampling.cancellation import StopFlag, no_checkpoint
 from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities

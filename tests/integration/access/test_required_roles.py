@@ -12,7 +12,7 @@ from tests.kit.waiting import HANG_S
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_access.requirements import REQUIREMENTS, Scope
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_daemonkit.calls import LocalTransport
+from asterism_daemonkit.call_context import LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import AsterismError, Forbidden
 from asterism_proto.framing import Frame

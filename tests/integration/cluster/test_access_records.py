@@ -11,7 +11,7 @@ import pytest
 from tests.kit.metad import SCHEMA, generate_api_key
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.calls import LocalTransport
+from asterism_daemonkit.call_context import LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS

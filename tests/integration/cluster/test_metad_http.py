@@ -13,7 +13,7 @@ import pytest
 from tests.kit.metad import SCHEMA, finished_report
 from tests.kit.waiting import HANG_S, let_pass, wait_until
 
-from asterism_daemonkit.calls import LocalTransport
+from asterism_daemonkit.call_context import LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.methods import CATALOG, HEARTBEATS

@@ -21,7 +21,7 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_daemonkit import tcp_server
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import (
     GREETING,

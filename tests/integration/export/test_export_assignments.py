@@ -17,7 +17,7 @@ from tests.kit.partitions import assert_partition, read_partition
 
 from asterism import export
 from asterism.export import coarsening, metis
-from asterism.export.dgl_files import read_tensors
+from asterism.export.dgl_tensor_files import read_tensors
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 

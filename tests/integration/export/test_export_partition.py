@@ -16,8 +16,8 @@ from tests.kit.flat_graph import VERSION, FlatEdges, FlatGraph, FlatNodes, gener
 from tests.kit.partitions import assert_partition, read_partition
 
 from asterism import export
-from asterism.export.dgl_files import read_tensors
-from asterism.export.dgl_graphs import read_graphs
+from asterism.export.dgl_graph_files import read_graphs
+from asterism.export.dgl_tensor_files import read_tensors
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 

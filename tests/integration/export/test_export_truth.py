@@ -19,8 +19,8 @@ from tests.kit.partitions import IdRanges
 
 from asterism import export
 from asterism.export.assignment_files import assignment_lines, partition_meta
-from asterism.export.dgl_files import read_tensors
-from asterism.export.dgl_graphs import DglGraph, read_graphs
+from asterism.export.dgl_graph_files import DglGraph, read_graphs
+from asterism.export.dgl_tensor_files import read_tensors
 from asterism_model.schema import Schema
 from asterism_model.schema.features import RESERVED_NAMES
 

@@ -18,8 +18,8 @@ import pytest
 from tests.kit.flat_graph import FlatGraph, generate
 
 from asterism import export
-from asterism.export.dgl_files import ArrayStream, read_tensors, write_tensors
-from asterism.export.dgl_graphs import DglGraph, GraphFile, read_graphs, write_graphs
+from asterism.export.dgl_graph_files import DglGraph, GraphFile, read_graphs, write_graphs
+from asterism.export.dgl_tensor_files import ArrayStream, read_tensors, write_tensors
 from asterism_model.schema import Schema
 from asterism_proto.errors import NotFound
 

@@ -25,7 +25,7 @@ from tests.kit.shared import ROOT, shared_or_skip
 
 import asterism
 from asterism import Client, Graph, export, ingest
-from asterism.export.dgl_files import read_tensors
+from asterism.export.dgl_tensor_files import read_tensors
 from asterism.formats import open_source
 from asterism_proto.errors import InvalidRequest, NotFound
 

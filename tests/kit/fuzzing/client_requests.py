@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
+from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
 from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content

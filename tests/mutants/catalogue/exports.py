@@ -89,26 +89,26 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "checksums without ids",
         "tempting",
-        f"{MODULE}.checksums",
+        f"{MODULE}.row_checksums",
         (
             "(as_kernel_array(ids), as_kernel_array(view))",
             "(as_kernel_array(np.zeros_like(ids)), as_kernel_array(view))",
         ),
         test=(
-            f"{UNIT}/test_export_checksums.py::test_a_sum_depends_on_each_value_and_its_id[words]"
+            f"{UNIT}/test_export_row_checksums.py::test_a_sum_depends_on_each_value_and_its_id[words]"
         ),
         reason="assert 2 == 3",
     ),
     change(
         "checksums without the ends of edges",
         "tempting",
-        f"{MODULE}.checksums",
+        f"{MODULE}.row_checksums",
         (
             "np.stack(related, axis=1) if related else",
             "np.stack(related[:1], axis=1) if related else",
         ),
         test=(
-            f"{UNIT}/test_export_checksums.py::test_a_sum_depends_on_ids_and_both_ends_not_on_order"
+            f"{UNIT}/test_export_row_checksums.py::test_a_sum_depends_on_ids_and_both_ends_not_on_order"
         ),
         reason="assert 5 == 6",
     ),

@@ -159,9 +159,9 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "files of a pattern as the disk lists them",
         "tempting",
-        f"{FORMATS}.file_names",
+        f"{FORMATS}.file_patterns",
         ("sorted((root / match for match in found))", "[root / match for match in found]"),
-        test=f"{UNIT}/test_formats_file_names.py::test_files_are_read_in_the_order_of_names[pattern]",
+        test=f"{UNIT}/test_formats_file_patterns.py::test_files_are_read_in_the_order_of_names[pattern]",
         reason="== [[0], [1], [2],",
     ),
     change(
@@ -169,19 +169,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.multi_file_tables",
         ("entries = sorted(folder.iterdir())", "entries = list(folder.iterdir())"),
-        test=f"{UNIT}/test_formats_file_names.py::test_files_are_read_in_the_order_of_names[folder]",
+        test=f"{UNIT}/test_formats_file_patterns.py::test_files_are_read_in_the_order_of_names[folder]",
         reason="== [[0], [1], [2],",
     ),
     change(
         "a linked file read twice",
         "tempting",
-        f"{FORMATS}.file_names",
+        f"{FORMATS}.file_patterns",
         (
             "tuple((os.path.realpath(path) for path, _ in row_files))",
             "tuple((str(path) for path, _ in row_files))",
         ),
         test=(
-            f"{UNIT}/test_formats_file_names.py"
+            f"{UNIT}/test_formats_file_patterns.py"
             "::test_a_file_that_several_patterns_match_is_read_once[['e-*.csv', link.csv]]"
         ),
         reason="assert [([0, 1], [1.0, 2.0])] == [([0, 1], [1, 1])]",

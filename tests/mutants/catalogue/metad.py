@@ -17,7 +17,7 @@ CATALOG_LOADS = "metad.catalog.loads"
 CATALOG_REMOVALS = "metad.catalog.removals"
 MAINTENANCE = "metad.maintenance"
 ACCESS = "metad.catalog.access"
-ACCESS_CHECKS = "metad.catalog.access_checks"
+ACCESS_CHECKS = "metad.catalog.access_validation"
 QUOTAS = "metad.quotas"
 
 MUTANTS: tuple[Mutant, ...] = (

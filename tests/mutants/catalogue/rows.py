@@ -9,10 +9,10 @@ from tests.mutants.mutant import Mutant, change
 
 PACKED = "storaged.kernels.neighbors.packed"
 PACKED_WALK = "storaged.kernels.walks.packed"
-SIDES = "asterism_graphkit.operators.bidirectional"
+SIDES = "asterism_graphkit.operators.direction_merging"
 DIFFERENT = "storaged.kernels.neighbors.distinct_node_sampling"
 PROBABILITY = "storaged.sampling.neighbors.probabilities"
-SUCCESSIVE = "asterism_graphkit.random.successive"
+SUCCESSIVE = "asterism_graphkit.random.successive_probabilities"
 KERNEL_PROBABILITY = "storaged.kernels.neighbors.probabilities"
 NEIGHBOR = "storaged.sampling.neighbors.sample_neighbors"
 NODE = "storaged.sampling.global_draws.nodes"

@@ -12,7 +12,7 @@ DRAW_TIMED = "storaged.sampling.neighbors.temporal"
 GROW = "storaged.sampling.subgraphs.khop"
 SAMPLE = "graphd.operators.neighbor_sampling"
 UNTIL = "graphd.operators.temporal"
-SPREAD = "graphd.operators.hop_dispatch"
+SPREAD = "graphd.operators.subgraph_hop_dispatch"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(

@@ -21,7 +21,7 @@ from asterism_access.interceptors import (
 )
 from asterism_access.limits import LimitTable
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_proto.errors import Forbidden, NotFound, QuotaExceeded, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, STORE

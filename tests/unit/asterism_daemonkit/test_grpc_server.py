@@ -17,7 +17,7 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.transport.grpc import GrpcTransport
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
+from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import GrpcServer, principal_of
 from asterism_daemonkit.metrics import Metrics

@@ -21,7 +21,7 @@ from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
 from asterism_daemonkit.browser_requests import SignIn
-from asterism_daemonkit.calls import CallContext, current_peer, current_principal
+from asterism_daemonkit.call_context import CallContext, current_peer, current_principal
 from asterism_daemonkit.http_models import HttpModel
 from asterism_daemonkit.http_server import WITHHELD_REASONS, HttpServer, create_app
 from asterism_daemonkit.metrics import Metrics

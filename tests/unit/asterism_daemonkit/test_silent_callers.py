@@ -13,7 +13,7 @@ from tests.kit.hostile import http2
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import LOCAL, Principal
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_daemonkit.connection_limits import ConnectionLimits
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import GrpcServer

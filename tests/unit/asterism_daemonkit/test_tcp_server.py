@@ -10,7 +10,7 @@ import numpy as np
 from tests.kit.endpoints import METHOD, request
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.connection_limits import ConnectionLimits
 from asterism_daemonkit.tcp_client import GREETING, MAGIC, REPLY, REQUEST, method_id
 from asterism_daemonkit.tcp_server import TcpServer

@@ -23,7 +23,7 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_daemonkit import grpc_client
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics

@@ -19,7 +19,7 @@ import pytest
 from tests.kit.endpoints import endpoints
 
 from asterism.transport.grpc import GrpcTransport
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.tcp_client import TcpEndpoint, TcpTransport

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kit.metad import InProcessMetad
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_model import load_fingerprints
 from asterism_model.load_fingerprints import FingerprintMismatch, LoadFingerprint, PartFingerprint
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from storaged.load_admission import Admission, Admissions, RegisteredChunk
+from storaged.load_write_admission import Admission, Admissions, RegisteredChunk
 from storaged.store import block_store, keys
 from storaged.store.block_store import FAMILIES, Block, BlockStore
 from storaged.store.memory_engine import MemoryEngine

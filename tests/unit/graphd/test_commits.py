@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tests.kit.waiting import HANG_S
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.routing.commits import CommitLog, LoadCommitter

@@ -11,7 +11,7 @@ import pytest
 from tests.kit.endpoints import endpoints
 
 from asterism_access.principals import Principal, PrincipalKind
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import Deadline, Forbidden, NotReady, Unauthenticated
 from asterism_proto.framing import Frame

@@ -8,7 +8,7 @@ from typing import Any
 from tests.kit.access_server import access_server
 
 import asterism
-from graphd.query import access
+from graphd.query import access_statements
 from graphd.query.ast import ShowStatement
 from graphd.query.table import TableColumn
 
@@ -25,7 +25,7 @@ def test_keys_are_listed_without_secrets() -> None:
     with access_server() as server, asterism.connect(server.address) as client:
         kept = client.create_api_key("alice", expires_s=60, description="ci")
         revoked = client.revoke_api_key(client.create_api_key("bob").key_id)
-        table = access.show_access(statement, client).table
+        table = access_statements.show_access(statement, client).table
     assert {column.name: cells(column) for column in table.columns} == {
         "key_id": [kept.key_id, revoked.key_id],
         "principal": ["alice", "bob"],

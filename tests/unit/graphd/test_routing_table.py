@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import NotFound, NotReady

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asterism_daemonkit.calls import CallContext, LocalTransport
+from asterism_daemonkit.call_context import CallContext, LocalTransport
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_daemonkit.recent_logs import RECENT_RECORDS
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_proto.errors import Stale

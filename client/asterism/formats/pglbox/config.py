@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.calls.metapath_notation import Metapath
-from asterism.formats.file_names import expand_home
+from asterism.formats.file_patterns import expand_home
 from asterism.yaml_files import read_yaml
 from asterism_model.validation import FLAG_WORDS, validate_name
 from asterism_proto.errors import InvalidRequest

@@ -22,7 +22,7 @@ from asterism.formats.chunks import (
     split_to_limit,
 )
 from asterism.formats.csv_files import CsvOptions, CsvTable
-from asterism.formats.file_names import (
+from asterism.formats.file_patterns import (
     Files,
     expand_home,
     find_files,

@@ -18,7 +18,7 @@ from asterism_graphkit.compile.jit import (
     register,
     u32_at,
 )
-from asterism_graphkit.compile.kernel_records import kernel_record
+from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, word
 from storaged.kernels.global_draws.row_sampling import (

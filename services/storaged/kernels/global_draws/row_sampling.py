@@ -25,7 +25,7 @@ from asterism_graphkit.compile.jit import (
     u32_at,
     u64_at,
 )
-from asterism_graphkit.compile.kernel_records import kernel_record
+from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.alias_draw import (
     needs_low_bits,
     resolve_by_high_bits,

@@ -21,7 +21,7 @@ from asterism_graphkit.compile.jit import (
     kernel,
     prefetch_at,
 )
-from asterism_graphkit.compile.kernel_records import kernel_record
+from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, derive_mixed, word
 from storaged.kernels.adjacency import (

@@ -1,8 +1,8 @@
 """Probabilities of draws: of each draw with replacement, conditional without replacement.
 
-The arithmetic is that of `asterism_graphkit.random.successive`. `remaining_weights` subtracts the
-drawn weights from a node's total, `sum_undrawn` sums the rest if too little is left for a precise
-difference, and `write_conditional` goes backwards from there.
+The arithmetic is that of `asterism_graphkit.random.successive_probabilities`. `remaining_weights`
+subtracts the drawn weights from a node's total, `sum_undrawn` sums the rest if too little is left
+for a precise difference, and `write_conditional` goes backwards from there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, is_set, kernel, prefetch
-from asterism_graphkit.compile.kernel_records import kernel_record
-from asterism_graphkit.random.successive import MIN_REMAINING_SHARE, neumaier_add
+from asterism_graphkit.compile.named_tuple_arguments import kernel_record
+from asterism_graphkit.random.successive_probabilities import MIN_REMAINING_SHARE, neumaier_add
 from asterism_graphkit.relabel.hash_index import slot_of
 
 AHEAD = 32

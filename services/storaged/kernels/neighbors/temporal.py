@@ -23,7 +23,7 @@ from asterism_graphkit.compile.jit import (
     kernel,
     u32_at,
 )
-from asterism_graphkit.compile.kernel_records import kernel_record
+from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from storaged.kernels.adjacency import INDPTR, ORDER, TIME_SUMS, WEIGHTS, WHEN, prefetch_row_bounds
 from storaged.kernels.neighbors.distinct_edge_sampling import REJECTIONS

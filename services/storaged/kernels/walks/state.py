@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.kernel_records import kernel_record
+from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from storaged.kernels.adjacency import COLUMNS
 
 ACTIVE_WALKS, GROUP = 64, 8

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from asterism.export.dgl_files import ArrayStream, DglReader, DglWriter
+from asterism.export.dgl_tensor_files import ArrayStream, DglReader, DglWriter
 from asterism_proto.errors import InvalidRequest
 
 HEADER = 4096

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asterism_graphkit.arrays import fdlibm
-from asterism_graphkit.evaluate.expressions import evaluate, evaluate_weights
-from asterism_model.expressions import FUNCTIONS, MAX_LENGTH, parse
+from asterism_graphkit.evaluate.weight_expressions import evaluate, evaluate_weights
+from asterism_model.weight_expressions import FUNCTIONS, MAX_LENGTH, parse
 from asterism_proto.errors import InvalidRequest
 
 X = np.array([0.0, 0.5, 1.0, 3.0, 7.25, 1e6])

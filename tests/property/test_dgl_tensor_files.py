@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from numpy.typing import NDArray
 
-from asterism.export.dgl_files import ArrayStream, read_tensors, row_slices, write_tensors
-from asterism.export.dgl_graphs import (
+from asterism.export.dgl_graph_files import (
     Coo,
     Csr,
     DglGraph,
@@ -24,6 +23,7 @@ from asterism.export.dgl_graphs import (
     read_graphs,
     write_graphs,
 )
+from asterism.export.dgl_tensor_files import ArrayStream, read_tensors, row_slices, write_tensors
 from asterism_proto.errors import Corrupt, Internal, InvalidRequest
 
 DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "V2")

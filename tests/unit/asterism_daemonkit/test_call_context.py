@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from asterism_daemonkit import calls
-from asterism_daemonkit.calls import CallContext, exclude_from_deadlines
+from asterism_daemonkit import call_context
+from asterism_daemonkit.call_context import CallContext, exclude_from_deadlines
 from asterism_proto.errors import Deadline
 
 
@@ -15,7 +15,7 @@ from asterism_proto.errors import Deadline
 def excluded() -> Iterator[list[float]]:
     """Excluded seconds of this process, which a test may change."""
     seconds = [100.0]
-    original = calls._excluded_s
+    original = call_context._excluded_s
     exclude_from_deadlines(lambda: seconds[0])
     yield seconds
     exclude_from_deadlines(original)

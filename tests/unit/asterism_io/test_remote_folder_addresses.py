@@ -8,7 +8,7 @@ import pytest
 from tests.kit.metad import InProcessMetad, finished_report
 
 from asterism.cli.serve import allowed_addresses
-from asterism_io.allowed_addresses import AllowedAddresses, parse_address
+from asterism_io.remote_folder_addresses import AllowedAddresses, parse_address
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

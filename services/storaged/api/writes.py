@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.call_context import CallContext
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import write_requests
-from storaged.load_admission import Admissions
+from storaged.load_write_admission import Admissions
 from storaged.local_spaces import LocalSpaces
 
 

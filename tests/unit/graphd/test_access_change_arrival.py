@@ -7,7 +7,7 @@ import pytest
 from asterism_proto.transport import Content
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from graphd.routing.access_propagation import expected_access
+from graphd.routing.access_change_arrival import expected_access
 
 KEY = metad_pb.ApiKey(key_id="k1", principal="alice")
 REVOKED_KEY = metad_pb.ApiKey(key_id="k1", principal="alice", revoked_ms=5)

@@ -13,8 +13,8 @@ import pytest
 from tests.kit.flat_graph import generate
 
 from asterism import export
-from asterism.export.dgl_files import read_tensors
-from asterism.export.dispatch import part_addresses, read_hosts
+from asterism.export.dgl_tensor_files import read_tensors
+from asterism.export.dispatch_to_machines import part_addresses, read_hosts
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asterism.export.checksums import Checksums, ids_sum, rows_sum
+from asterism.export.row_checksums import Checksums, ids_sum, rows_sum
 
 IDS = np.array([3, 8, 1 << 40])
 SRC, DST = np.array([0, 5, 5]), np.array([7, 7, 2])

@@ -7,7 +7,7 @@ All values are little endian, unaligned and uncompressed. An array is::
 
 A file of tensors (`save_tensors`: features, original ids) is ``u64 magic, u64 n, u64 n`` followed
 by n pairs of a string and an array. DGL 1.1 to 2.4 write the same bytes.
-`asterism.export.dgl_graphs` handles the files of graphs.
+`asterism.export.dgl_graph_files` handles the files of graphs.
 """
 
 from __future__ import annotations

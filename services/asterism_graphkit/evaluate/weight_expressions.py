@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays import fdlibm
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_model.expressions import Expression, Instruction
+from asterism_model.weight_expressions import Expression, Instruction
 
 F64 = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.dgl_files import read_tensors, row_slices
+from asterism.export.dgl_tensor_files import read_tensors, row_slices
 from asterism.export.exported_graph import ExportedGraph
 from asterism.export.graph_source import ProgressCallback
 from asterism.export.lifecycle import MANIFEST, ExportTarget
