@@ -1,4 +1,4 @@
-"""Reads of feature columns by id."""
+"""Reads of types and feature columns by id."""
 
 from __future__ import annotations
 
@@ -10,15 +10,53 @@ from numpy.typing import ArrayLike
 from asterism.calls import chunked_reads, validation
 from asterism.calls.base import CandidateTypes, GraphCalls
 from asterism.calls.edge_existence import existing_edges
-from asterism.calls.string_id_arrays import as_string_array
-from asterism.records.samples import FeatureValue, Ids
+from asterism.calls.string_id_arrays import NodeTypes, as_string_array
+from asterism.records.samples import FeatureValue, Ids, Types
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class FeatureCalls(GraphCalls):
-    """Calls that read features of given nodes and edges."""
+    """Calls that read types and features of given nodes and edges."""
+
+    def node_types(
+        self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
+    ) -> Types:
+        """Return the type of each node.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (m,)
+            Node ids.
+        ntype : str, or array_like of int, shape (m,), optional
+            Expected node type of all nodes by name, or of each by type id. Required if ids are per
+            type, where one id may exist in several types; the result then says whether the node
+            exists. Not needed if ids are global.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        ndarray of int32, shape (m,)
+            Node type ids, positions in ``schema.node_types``; -1 where the version has no such
+            node.
+
+        Raises
+        ------
+        InvalidRequest
+            If ids are per type and ``ntype`` is None.
+
+        Examples
+        --------
+        >>> graph.node_types([7, 10**12])  # doctest: +SKIP
+        array([ 1, -1], dtype=int32)
+        """
+        node_type, arrays = self._type_sections("ids", ids, ntype, version)
+        head = graphd_pb.NodeTypesRequest(
+            space=self.space, version=self._version(version), node_type=node_type
+        )
+        return self._session.read("node_types", head, arrays).array("types", "int32")
 
     def node_features(
         self,

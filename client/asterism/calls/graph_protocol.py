@@ -20,6 +20,7 @@ from asterism.records.samples import (
     NodeSample,
     RaggedNeighbors,
     Subgraph,
+    Types,
     WalkSample,
 )
 from asterism_model.schema import Schema
@@ -122,6 +123,9 @@ class GraphProtocol(Protocol):
 
     def pin(self, version: int | None = None) -> AbstractContextManager[GraphProtocol]:
         """Return a context manager that holds a version."""
+
+    def node_types(self, ids: ArrayLike, *, version: int | None = None) -> Types:
+        """Return the type of each node."""
 
     def sample_nodes(
         self,

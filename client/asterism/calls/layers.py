@@ -474,7 +474,7 @@ class LayerCalls(GraphCalls):
         if "types" in arrays:
             types: Types = arrays["types"]
             return types
-        return self.node_types(ids, version=version)
+        return self._graph().node_types(ids, version=version)
 
     def _remote_types(self, edge_types: Types, direction: str) -> Types:
         """Return the node type that each edge leads to."""
@@ -484,44 +484,6 @@ class LayerCalls(GraphCalls):
             for edge in schema.edge_types
         ]
         return np.array([*ends, -1], np.int32)[edge_types]
-
-    def node_types(
-        self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
-    ) -> Types:
-        """Return the type of each node.
-
-        Parameters
-        ----------
-        ids : array_like of int64, shape (m,)
-            Node ids.
-        ntype : str, or array_like of int, shape (m,), optional
-            Expected node type of all nodes by name, or of each by type id. Required if ids are per
-            type, where one id may exist in several types; the result then says whether the node
-            exists. Not needed if ids are global.
-        version : int, optional
-            Version to read. None: the version of this graph, or the current one.
-
-        Returns
-        -------
-        ndarray of int32, shape (m,)
-            Node type ids, positions in ``schema.node_types``; -1 where the version has no such
-            node.
-
-        Raises
-        ------
-        InvalidRequest
-            If ids are per type and ``ntype`` is None.
-
-        Examples
-        --------
-        >>> graph.node_types([7, 10**12])  # doctest: +SKIP
-        array([ 1, -1], dtype=int32)
-        """
-        node_type, arrays = self._type_sections("ids", ids, ntype, version)
-        head = graphd_pb.NodeTypesRequest(
-            space=self.space, version=self._version(version), node_type=node_type
-        )
-        return self._session.read("node_types", head, arrays).array("types", "int32")
 
     def _layers(
         self,

@@ -1,4 +1,4 @@
-"""Scans of all rows of a type, in canonical order, partition by partition.
+"""Scans of all rows of a type, in canonical order, partition by partition, and rows by position.
 
 A scan reads one version and can resume after every batch.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, cast
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls
 from asterism.client_state import VersionReply
-from asterism.records.samples import Cursor, EdgeBatch, NodeBatch
+from asterism.records.samples import Cursor, EdgeBatch, EdgeRows, Ids, NodeBatch
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
@@ -27,7 +30,7 @@ class _ScanReply(VersionReply, Protocol):
 
 
 class ScanCalls(GraphCalls):
-    """Calls that scan a whole type, for exports and full inference."""
+    """Calls that scan a whole type, for exports and full inference, or read rows by position."""
 
     def scan_nodes(
         self,
@@ -165,6 +168,139 @@ class ScanCalls(GraphCalls):
                 version=cursor.version,
                 cursor=cursor,
             )
+
+    def count_nodes(self, ntype: str, *, version: int | None = None) -> int:
+        """Return the number of nodes of a type.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        int
+            Number of nodes.
+
+        Raises
+        ------
+        NotFound
+            If there is no such node type or version.
+
+        Examples
+        --------
+        >>> graph.count_nodes("item")  # doctest: +SKIP
+        200
+        """
+        return self._nodes_at(ntype, np.zeros(0, np.int64), version)[1]
+
+    def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids:
+        """Return nodes by their position in a scan of their type.
+
+        Shuffled epochs over all nodes are built from this call.
+
+        Parameters
+        ----------
+        ntype : str
+            Node type.
+        places : array_like of int64, shape (m,)
+            Positions from 0 to `count_nodes` - 1, in the order of `Graph.scan_nodes`.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            Node ids.
+
+        Raises
+        ------
+        InvalidRequest
+            If a position is out of range.
+
+        Examples
+        --------
+        >>> graph.nodes_at("paper", [0, 5])  # doctest: +SKIP
+        array([ 0, 40])
+        """
+        return self._nodes_at(ntype, validation.ids("places", places), version)[0]
+
+    def count_edges(self, etype: str, *, where: str = "", version: int | None = None) -> int:
+        """Return the number of edges of a type, or of those that match a filter.
+
+        Parameters
+        ----------
+        etype : str
+            Edge type.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`. "": count all edges.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        int
+            Number of edges.
+
+        Raises
+        ------
+        NotFound
+            If there is no such edge type or version.
+        InvalidRequest
+            If ``where`` is not a valid filter.
+
+        Examples
+        --------
+        >>> graph.count_edges("buys")  # doctest: +SKIP
+        5000
+        """
+        return self._edges_at(etype, np.zeros(0, np.int64), "", where, version)[1]
+
+    def edges_at(
+        self,
+        etype: str,
+        places: ArrayLike,
+        *,
+        weight: str = "",
+        where: str = "",
+        version: int | None = None,
+    ) -> EdgeRows:
+        """Return edges by their position in a scan of their type.
+
+        Shuffled epochs over all edges are built from this call.
+
+        Parameters
+        ----------
+        etype : str
+            Edge type.
+        places : array_like of int64, shape (m,)
+            Positions from 0 to `count_edges` - 1, in the order of `Graph.scan_edges`. With a
+            filter, positions among the edges that match.
+        weight : str, default ""
+            Name of the weights to return. "": the edges' own weights.
+        where : str, default ""
+            Filter on the edges, as in `sample_edges`; edges that do not match have no position.
+        version : int, optional
+            Version to read. None: the version of this graph, or the current one.
+
+        Returns
+        -------
+        EdgeRows
+            Sources, destinations, edge ids and weights of the edges.
+
+        Raises
+        ------
+        InvalidRequest
+            If a position is out of range, or ``where`` is not a valid filter.
+
+        Examples
+        --------
+        >>> graph.edges_at("cites", [0, 5]).src  # doctest: +SKIP
+        array([ 0, 40])
+        """
+        return self._edges_at(etype, validation.ids("places", places), weight, where, version)[0]
 
     def _scan_replies(
         self,

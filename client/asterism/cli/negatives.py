@@ -1,7 +1,4 @@
-"""`asterism sample like`, `negatives` and `labels`.
-
-Nodes of the same type as given ones, negative samples, and labels of graphs.
-"""
+"""`asterism sample negatives`: nodes that are not among the positives of a pair."""
 
 from __future__ import annotations
 
@@ -13,61 +10,19 @@ from asterism.cli.node_ids import parse_node_ids
 from asterism.cli.option_groups import FormerName
 from asterism.cli.option_values import parse_nodes
 from asterism.cli.options import Space
-from asterism.cli.output import table
-from asterism.cli.sample_calls import Render, run_sample_call
+from asterism.cli.sample_calls import run_sample_call
 from asterism.cli.sample_options import (
     Count,
-    Nodes,
-    NodeType,
     Probabilities,
     SampleCallOptions,
     SampledNodeTypes,
     WeightOptions,
 )
-from asterism.cli.sample_tables import format_nodes, rows_table
+from asterism.cli.sample_tables import row_renderer
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from asterism import Graph
-    from asterism_model.schema import Schema
-
-
-def like(
-    context: typer.Context,
-    space: Space,
-    nodes: Nodes,
-    *,
-    count: Count = 10,
-    node_type: NodeType = None,
-    weights: WeightOptions,
-    on_unknown: Annotated[
-        str,
-        typer.Option(
-            metavar="error|none",
-            help="Fail on a node that does not exist, or return no samples for it.",
-        ),
-        FormerName("--unknown"),
-    ] = "error",
-    probabilities: Probabilities = False,
-    call_options: SampleCallOptions,
-) -> None:
-    """Sample nodes of the same type as each given node, from the whole graph."""
-
-    def call(graph: Graph, sampler: Any) -> Any:
-        return sampler.sample_nodes_like(
-            parse_node_ids(graph, nodes),
-            count,
-            ntype=node_type,
-            unknown=on_unknown,
-            probabilities=probabilities,
-            **weights.arguments(),
-            **call_options.arguments(),
-        )
-
-    render = _render_rows("nodes of the same type", nodes)
-    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
 def parse_pairs(texts: list[str]) -> list[list[str]]:
@@ -130,39 +85,5 @@ def negatives(
             **call_options.arguments(),
         )
 
-    render = _render_rows("negatives", ["all"] if shared else pairs)
-    run_sample_call(context, space, call, render, explain=call_options.explain)
-
-
-def _render_rows(title: str, sources: list[str]) -> Render:
-    def render(sample: Any, schema: Schema) -> RenderableType:
-        row_texts = [
-            format_nodes(row, None if sample.probabilities is None else sample.probabilities[i])
-            or "none"
-            for i, row in enumerate(sample.nodes)
-        ]
-        return rows_table(title, ("source", "samples"), sources, row_texts, len(row_texts))
-
-    return render
-
-
-def labels(
-    context: typer.Context,
-    space: Space,
-    *,
-    count: Count = 10,
-    call_options: SampleCallOptions,
-) -> None:
-    """Sample labels of graphs uniformly."""
-
-    def call(graph: Graph, sampler: Any) -> Any:
-        return sampler.sample_graph_labels(count, **call_options.arguments())
-
-    def render(sample: Any, schema: Schema) -> RenderableType:
-        return table(
-            "labels of graphs",
-            ("label",),
-            [(label.decode("utf-8", "backslashreplace"),) for label in sample.labels],
-        )
-
+    render = row_renderer("negatives", ["all"] if shared else pairs)
     run_sample_call(context, space, call, render, explain=call_options.explain)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli import hgt, layers, negatives, pglbox, reads, subgraphs, walks
+from asterism.cli import (
+    graph_labels,
+    hgt,
+    layers,
+    negatives,
+    pglbox,
+    reads,
+    same_type_nodes,
+    subgraphs,
+    walks,
+)
 from asterism.cli.help_text import examples
 from asterism.cli.node_ids import parse_node_ids, present_nodes
 from asterism.cli.option_groups import expand_option_groups
@@ -261,13 +271,13 @@ _SHORT_HELP = {
 """Lines of the list of commands, where the first line of the help is longer."""
 
 for _name, _command, _example in (
-    ("like", negatives.like, "asterism sample like shop 17 23 --node-type item -n 5"),
+    ("like", same_type_nodes.like, "asterism sample like shop 17 23 --node-type item -n 5"),
     (
         "negatives",
         negatives.negatives,
         ("asterism sample negatives shop 17,3 23,40 -n 5 --type item --exclude user:buys:item"),
     ),
-    ("labels", negatives.labels, "asterism sample labels molecules -n 32"),
+    ("labels", graph_labels.labels, "asterism sample labels molecules -n 32"),
     (
         "walk",
         walks.walk,

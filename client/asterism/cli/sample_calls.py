@@ -10,15 +10,10 @@ import typer
 
 from asterism.cli.context import command_context
 from asterism.cli.node_ids import with_string_ids
-from asterism.cli.sample_tables import explanation_tables
+from asterism.cli.sample_tables import Render, explanation_tables
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from asterism import Graph
-    from asterism_model.schema import Schema
-
-Render = Callable[[Any, "Schema"], "RenderableType"]
 
 
 def run_sample_call(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from asterism.cli.node_ids import present_nodes
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from asterism_model.schema import Schema
 
 MAX_SHOWN_ROWS = 20
+Render = Callable[[Any, "Schema"], "RenderableType"]
 
 
 def type_names(schema: Schema, element: str, ids: Any) -> list[str]:
@@ -63,6 +64,20 @@ def rows_table(
             for _, pair in zip(range(MAX_SHOWN_ROWS), zip(firsts, rows, strict=False), strict=False)
         ],
     )
+
+
+def row_renderer(title: str, sources: list[str]) -> Render:
+    """Return a function that shows samples with a row of nodes for each source."""
+
+    def render(sample: Any, schema: Schema) -> RenderableType:
+        row_texts = [
+            format_nodes(row, None if sample.probabilities is None else sample.probabilities[i])
+            or "none"
+            for i, row in enumerate(sample.nodes)
+        ]
+        return rows_table(title, ("source", "samples"), sources, row_texts, len(row_texts))
+
+    return render
 
 
 def hops_table(title: str, sample: Any, hops: int) -> RenderableType:

@@ -3,15 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.euler.tensors import Framework
 from asterism.extras import required
 from asterism.records.arrays import Ids, SparseTensor, Values
 from asterism_proto.errors import InvalidRequest
+
+
+class Framework(Protocol):
+    """Form of results: arrays, or the tensors of a training framework."""
+
+    def dense(self, array: Values) -> Any:
+        """Convert an array.
+
+        Parameters
+        ----------
+        array : ndarray
+            Array of numbers.
+
+        Returns
+        -------
+        object
+            Dense array or tensor of the framework.
+        """
+
+    def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
+        """Convert the coordinates of a sparse tensor.
+
+        Parameters
+        ----------
+        indices : ndarray of int64, shape (entries, dimensions)
+            Coordinates of the entries.
+        values : ndarray, shape (entries,)
+            Value of each entry.
+        shape : tuple of int
+            Dense shape.
+
+        Returns
+        -------
+        object
+            Sparse tensor of the framework.
+        """
+
+    def texts(self, rows: Sequence[bytes]) -> Any:
+        """Convert byte strings.
+
+        Parameters
+        ----------
+        rows : sequence of bytes
+            Byte strings.
+
+        Returns
+        -------
+        object
+            Form in which the framework represents byte strings.
+        """
+
+    def operators(
+        self, facade: Any, with_arrays: Callable[[], Any]
+    ) -> Mapping[str, Callable[..., Any]]:
+        """Return the operators that this framework implements differently, by name.
+
+        Parameters
+        ----------
+        facade : Euler
+            Facade that returns results of this framework.
+        with_arrays : callable
+            Creates an `Euler` over the same graph that returns arrays.
+
+        Returns
+        -------
+        mapping of str to callable
+            Operators that replace those of the facade.
+        """
 
 
 class NumpyFramework:

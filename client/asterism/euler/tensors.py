@@ -1,83 +1,15 @@
-"""Forms of results: a port for frameworks, and sparse tensors as coordinates."""
+"""Forms of results: sparse tensors as coordinates, and ids in place of missing ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from asterism.calls import validation
+from asterism.euler.frameworks import Framework
 from asterism.records.arrays import Ids, RaggedColumn, Values
 from asterism_proto.errors import InvalidRequest
-
-
-class Framework(Protocol):
-    """Form of results: arrays, or the tensors of a training framework."""
-
-    def dense(self, array: Values) -> Any:
-        """Convert an array.
-
-        Parameters
-        ----------
-        array : ndarray
-            Array of numbers.
-
-        Returns
-        -------
-        object
-            Dense array or tensor of the framework.
-        """
-
-    def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
-        """Convert the coordinates of a sparse tensor.
-
-        Parameters
-        ----------
-        indices : ndarray of int64, shape (entries, dimensions)
-            Coordinates of the entries.
-        values : ndarray, shape (entries,)
-            Value of each entry.
-        shape : tuple of int
-            Dense shape.
-
-        Returns
-        -------
-        object
-            Sparse tensor of the framework.
-        """
-
-    def texts(self, rows: Sequence[bytes]) -> Any:
-        """Convert byte strings.
-
-        Parameters
-        ----------
-        rows : sequence of bytes
-            Byte strings.
-
-        Returns
-        -------
-        object
-            Form in which the framework represents byte strings.
-        """
-
-    def operators(
-        self, facade: Any, with_arrays: Callable[[], Any]
-    ) -> Mapping[str, Callable[..., Any]]:
-        """Return the operators that this framework implements differently, by name.
-
-        Parameters
-        ----------
-        facade : Euler
-            Facade that returns results of this framework.
-        with_arrays : callable
-            Creates an `Euler` over the same graph that returns arrays.
-
-        Returns
-        -------
-        mapping of str to callable
-            Operators that replace those of the facade.
-        """
 
 
 def ragged_to_sparse(framework: Framework, column: RaggedColumn) -> Any:

@@ -6,7 +6,8 @@ Writing to a graph space belongs to `asterism.ingest`. Nothing here uses the ser
 from asterism.extras import required
 
 with required("ingest", "graph files"):
-    from asterism.formats.chunks import BadRow, EdgeChunk, GraphSource, NodeChunk
+    from asterism.formats.chunks import BadRow, EdgeChunk, NodeChunk
     from asterism.formats.detection import open_source
+    from asterism.formats.graph_source import GraphSource
 
 __all__ = ["BadRow", "EdgeChunk", "GraphSource", "NodeChunk", "open_source"]

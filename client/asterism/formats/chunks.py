@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 
 Array = NDArray[Any]
@@ -109,56 +108,6 @@ class EdgeChunk:
 
     def __len__(self) -> int:
         return len(self.src)
-
-
-class GraphSource(Protocol):
-    """Port of a graph in files. Every iteration yields the same chunks in the same order."""
-
-    @property
-    def schema(self) -> Schema:
-        """Schema of a space that can hold this graph."""
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """Options, in addition to the files, on which the chunks depend.
-
-        A load with other options is another load.
-        """
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """File that describes the graph, followed by all files that it names."""
-
-    @property
-    def total_rows(self) -> int | None:
-        """Total number of nodes and edges, or None if only reading reveals it."""
-
-    @property
-    def total_bytes(self) -> int:
-        """Total input in bytes."""
-
-    def node_chunks(self) -> Iterator[NodeChunk]:
-        """Yield every node, type by type and file by file.
-
-        Yields
-        ------
-        NodeChunk
-        """
-
-    def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """Yield every edge, type by type and file by file.
-
-        Parameters
-        ----------
-        exists : ExistsCheck, optional
-            Lookup for the ends of edge types that reject edges to unknown nodes. It is called only
-            after every node chunk was taken. Without it, such ends are not checked, except if the
-            nodes are known to be 0 .. n - 1.
-
-        Yields
-        ------
-        EdgeChunk
-        """
 
 
 Chunk = TypeVar("Chunk", NodeChunk, EdgeChunk)

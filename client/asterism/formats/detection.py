@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from asterism.formats.chunks import CHUNK_ROWS, GraphSource
+from asterism.formats.chunks import CHUNK_ROWS
 from asterism.formats.compressed_files import COMPRESSION_SUFFIXES, format_suffix
 from asterism.formats.dgl.source import ChunkedSource
 from asterism.formats.euler.source import EulerSource
 from asterism.formats.file_patterns import expand_home, is_file, is_folder
+from asterism.formats.graph_source import GraphSource
 from asterism.formats.pglbox.source import PglboxSource, is_config
 from asterism.formats.tabular_source import TabularSource
 from asterism.formats.text_files import TextFile

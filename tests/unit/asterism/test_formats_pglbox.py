@@ -13,7 +13,8 @@ import pytest
 from tests.kit import pglbox_files as kit
 
 from asterism.formats import csv_files, open_source
-from asterism.formats.chunks import BadRow, EdgeChunk, GraphSource
+from asterism.formats.chunks import BadRow, EdgeChunk
+from asterism.formats.graph_source import GraphSource
 from asterism.formats.pglbox import nodes as pglboxnodes
 from asterism.formats.pglbox.config import IGNORED, KEYS, read_config
 from asterism_proto.errors import InvalidRequest
