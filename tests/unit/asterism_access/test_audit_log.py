@@ -361,6 +361,16 @@ def test_a_full_disk_loses_records_into_the_daemons_log(
     assert details(path) == ["three"]
 
 
+def test_two_daemons_may_write_to_one_device(tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    path.symlink_to("/dev/null")
+    with audit_log(path) as (first, _), audit_log(path) as (second, _):
+        for log in (first, second):
+            record(log, "one")
+            assert log.flush(HANG_S)
+            assert not log.fault
+
+
 def test_required_records_wait_for_a_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     path.symlink_to("/dev/full")
