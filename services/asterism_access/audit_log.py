@@ -380,7 +380,9 @@ class _Writer:
         """Open the file, lock it and return it with its size; a torn last line is ended."""
         file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
         try:
-            if stat.S_ISREG(os.fstat(file).st_mode):  # several daemons may write to one pipe or terminal
+            if stat.S_ISREG(
+                os.fstat(file).st_mode
+            ):  # several daemons may write to one pipe or terminal
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             size = os.fstat(file).st_size
             if size and os.pread(file, 1, size - 1) != b"\n":

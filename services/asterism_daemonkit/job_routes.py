@@ -66,6 +66,8 @@ def job_router(catalog: Transport) -> APIRouter:
             )
         except NotFound:
             return []
+        if space.space_id != job.space_id:  # a later space of the same name
+            return []
         return weight_stats_views(
             Schema.from_proto(space.schema), list(map(PartitionStats.from_proto, manifest.totals))
         )

@@ -292,6 +292,24 @@ def test_graphd_passes_jobs_on_to_metad(
         assert refused.status_code in (404, 422)
 
 
+def test_a_job_has_no_statistics_of_a_later_space(endpoints: MetadEndpoints) -> None:
+    job_ids = []
+    for _ in range(2):
+        endpoints.post("/spaces", {"name": "again", "schema": SCHEMA.to_dict()}, 201)
+        endpoints.commit_load("again")
+        job_ids.append(endpoints.post("/jobs", {"space": "again"})["job_id"])
+        endpoints.heartbeat(*map(finished_report, endpoints.task_orders()))
+        assert endpoints.get(f"/jobs/{job_ids[-1]}")["weight_stats"]
+        endpoints.http.delete("/api/v1/spaces/again").raise_for_status()
+        assert endpoints.get(f"/jobs/{job_ids[-1]}")["weight_stats"] == []
+    endpoints.post("/spaces", {"name": "again", "schema": SCHEMA.to_dict()}, 201)
+    endpoints.commit_load("again")
+    endpoints.post("/jobs", {"space": "again"})
+    endpoints.heartbeat(*map(finished_report, endpoints.task_orders()))
+    assert [endpoints.get(f"/jobs/{job_id}")["weight_stats"] for job_id in job_ids] == [[], []]
+    endpoints.http.delete("/api/v1/spaces/again").raise_for_status()
+
+
 def test_jobs_have_one_description_at_metad_and_graphd(
     endpoints: MetadEndpoints, graphd_http: httpx.Client
 ) -> None:
