@@ -382,7 +382,7 @@ class _Writer:
         try:
             if stat.S_ISREG(
                 os.fstat(file).st_mode
-            ):  # several daemons may write to one pipe or terminal
+            ):  # not a pipe or terminal, which is shared
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             size = os.fstat(file).st_size
             if size and os.pread(file, 1, size - 1) != b"\n":
