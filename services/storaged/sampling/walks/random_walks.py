@@ -467,7 +467,8 @@ def step_seed(seed: int, edge_types: Sequence[int]) -> int:
 
 def _keys(spec: WalkSpec) -> NDArray[np.uint64]:
     keys = np.zeros((4, spec.length), np.uint64)
-    step_seeds = [step_seed(spec.seed, step) for step in spec.steps]
+    steps = [tuple(step) for step in spec.steps]
+    step_seeds = {step: step_seed(spec.seed, step) for step in set(steps)}
     for key_row, needed, tags in (
         (SLOT_KEY, True, (rng.NEIGHBOR, spec.direction)),
         (TYPE_KEY, any(len(step) > 1 for step in spec.steps), (rng.NEIGHBOR_TYPE, spec.direction)),
@@ -475,8 +476,9 @@ def _keys(spec: WalkSpec) -> NDArray[np.uint64]:
         (RETURN_KEY, spec.is_biased, (rng.RETURN,)),
     ):
         if needed:
-            step_keys = [rng.key_of(own_seed, *tags) for own_seed in step_seeds]
-            salt_keys(as_kernel_array(np.array(step_keys, np.uint64)), keys[key_row])
+            own_keys = {step: rng.key_of(own_seed, *tags) for step, own_seed in step_seeds.items()}
+            step_keys = np.array([own_keys[step] for step in steps], np.uint64)
+            salt_keys(as_kernel_array(step_keys), keys[key_row])
     return as_kernel_array(keys)
 
 
