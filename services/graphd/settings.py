@@ -28,7 +28,8 @@ class GraphdSettings(RequestLimits, AuditSettings, DaemonSettings):
     """host:port of metad's gRPC port."""
     catch_up_s: float = Field(default=5.0, ge=0, le=600)
     """Seconds that a request waits for storageds to serve a version published moments ago.
-    After that it fails with Unavailable.
+    After that it fails with Unavailable. For storageds to open a space, it waits until its
+    deadline; with 0, it waits for neither.
     """
     session_s: int = Field(default=28800, ge=60, le=604800)
     """Seconds after which a sign-in on the web pages ends. With access control only."""

@@ -25,6 +25,9 @@ from storaged.store.block_store import BlockStore
 
 logger = logging.getLogger(__name__)
 
+_OPENING_RETRY_S = 0.05
+"""Seconds after which a caller may try a space again that is not open yet."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredVersion:
@@ -310,10 +313,15 @@ class LocalSpaces:
     def _space_state(self, space_id: int) -> _SpaceState:
         state = self._spaces.get(space_id)
         if state is None:
-            raise Stale(
-                f"space {space_id} has no partition here; this storaged has spaces "
+            error = Stale(
+                self._open_faults.get(space_id)
+                or f"space {space_id} has no partition here; this storaged has spaces "
                 f"{sorted(self._spaces)}"
             )
+            if space_id not in self._open_faults:
+                # A caller that has a route has it of metad: the space is about to be opened.
+                error.retry_after_s = _OPENING_RETRY_S
+            raise error
         return state
 
     def version(self, space_id: int, version: int, digest: str) -> LocalVersion:

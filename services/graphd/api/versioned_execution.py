@@ -48,6 +48,8 @@ EXCLUDING_REQUESTS = (
 )
 """Requests that may exclude edges."""
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.01, 0.2
+_REPLY_S = 0.2
+"""Seconds of a call's time that are kept for its reply, so that it ends with the reason."""
 
 
 class ReadFields(Protocol):
@@ -73,8 +75,9 @@ class VersionRunner:
         Returns True if metad serves this version of a space. Called before an unknown version is
         refused.
     catch_up_s : float
-        Maximum seconds that a storaged may take to open a space or version that metad has
-        announced, and this graphd to learn of it.
+        Maximum seconds that a storaged may take to load a version that metad has announced, and
+        this graphd to learn of it. A request waits for a space that was created, until its
+        deadline; with 0, it waits for neither.
     limits : Limits
         Limits of a request.
     """
@@ -175,14 +178,20 @@ class VersionRunner:
         *,
         should_give_up: Callable[[SpaceRoute], bool] = lambda _: False,
     ) -> T:
-        """Run with the newest routes; repeat while a storaged replies Stale, since it may lag."""
+        """Run with the newest routes; repeat while a storaged replies Stale, since it may lag.
+
+        If the storaged states when to try again, it is about to open the space, and the call is
+        repeated until its deadline.
+        """
         deadline = time.monotonic() + min(self._catch_up_s, call.remaining())
         pause = _FIRST_PAUSE_S
         while True:
             space = self.space_of(name, call)
             try:
                 return run(space)
-            except Stale:
+            except Stale as error:
+                if error.retry_after_s:
+                    deadline = time.monotonic() + self._space_wait_s(call)
                 # Use the newest routes: they may have arrived during the call.
                 if (
                     should_give_up(self._routing.routes.space(name))
@@ -196,10 +205,12 @@ class VersionRunner:
         """Return a space by name; wait for one that was created moments ago."""
         routes = self._routing.routes
         if name not in routes.spaces and self._space_exists(name, call):
-            self._routing.wait_for(
-                lambda routes: name in routes.spaces, min(self._catch_up_s, call.remaining())
-            )
+            self._routing.wait_for(lambda routes: name in routes.spaces, self._space_wait_s(call))
         return self._routing.routes.space(name)
+
+    def _space_wait_s(self, call: CallContext) -> float:
+        """Return the seconds that a call may wait for a space that was created."""
+        return max(call.remaining() - _REPLY_S, 0.0) if self._catch_up_s else 0.0
 
     def _find_version(self, space: SpaceRoute, number: int, call: CallContext) -> ServedVersion:
         """Return a served version; wait for one that is newer than the newest known."""

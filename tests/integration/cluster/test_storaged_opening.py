@@ -11,9 +11,11 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_model.schema import NodeType, Schema
+from asterism_proto.errors import Stale
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.paths import DataPaths
 from storaged.store.image_writer import ImageWriter
@@ -75,6 +77,34 @@ def test_host_stays_ready_while_loading_a_new_version(tmp_path: Path) -> None:
         assert len(restarted.unserved_reasons()) == 2
     finally:
         restarted.close()
+
+
+def test_space_that_is_not_open_yet_says_when_to_retry(tmp_path: Path) -> None:
+    local_spaces = LocalSpaces(DataPaths(tmp_path))
+    try:
+        with pytest.raises(
+            Stale, match=r"space 1 has no partition here.*has spaces \[\]"
+        ) as raised:
+            local_spaces.store(SPACE.space_id)
+        assert 0 < raised.value.retry_after_s < 1
+        local_spaces.apply([SPACE])
+        assert local_spaces.space(SPACE.space_id) is SPACE
+    finally:
+        local_spaces.close()
+
+
+def test_space_that_cannot_be_opened_states_the_reason(tmp_path: Path) -> None:
+    paths = DataPaths(tmp_path)
+    paths.graph(SPACE.space_id).parent.mkdir(parents=True)
+    paths.graph(SPACE.space_id).write_text("not a folder")
+    local_spaces = LocalSpaces(paths)
+    try:
+        local_spaces.apply([SPACE])
+        with pytest.raises(Stale, match="space shop cannot be opened") as raised:
+            local_spaces.store(SPACE.space_id)
+        assert raised.value.retry_after_s == 0, "waiting would not help"
+    finally:
+        local_spaces.close()
 
 
 def test_slow_image_does_not_block_other_updates(tmp_path: Path) -> None:
