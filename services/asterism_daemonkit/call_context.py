@@ -28,6 +28,7 @@ _excluded_s: Callable[[], float] = float
 
 _request_principal: ContextVar[Principal] = ContextVar("request_principal", default=LOCAL)
 _request_peer: ContextVar[Callable[[], str]] = ContextVar("request_peer", default=str)
+_request_turn: ContextVar[RunningTurn | None] = ContextVar("request_turn", default=None)
 
 
 def exclude_from_deadlines(seconds: Callable[[], float]) -> None:
@@ -106,7 +107,8 @@ def waiting() -> Iterator[None]:
     Other calls may start meanwhile. Outside of a call with a turn, this has no effect."""
     turn, _thread.turn = _thread.turn, None
     if turn is None:
-        yield
+        with _request_waiting():
+            yield
         return
     turn.pause()
     try:
@@ -114,6 +116,32 @@ def waiting() -> Iterator[None]:
     finally:
         turn.resume()
         _thread.turn = turn
+
+
+@contextmanager
+def _request_waiting() -> Iterator[None]:
+    """Wait in a thread of a route; see `serving_turn`."""
+    turn = _request_turn.get()
+    if turn is None:
+        yield
+        return
+    token = _request_turn.set(None)
+    turn.pause()
+    try:
+        yield
+    finally:
+        turn.resume()
+        _request_turn.reset(token)
+
+
+@contextmanager
+def serving_turn(turn: RunningTurn) -> Iterator[None]:
+    """Serve an HTTP request with a turn; threads that its route starts pause it (`waiting`)."""
+    token = _request_turn.set(turn)
+    try:
+        yield
+    finally:
+        _request_turn.reset(token)
 
 
 def current_principal() -> Principal:

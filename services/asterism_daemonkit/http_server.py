@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from email.utils import formatdate
 from typing import Any
 
@@ -29,12 +30,18 @@ from asterism_daemonkit.call_context import current_principal, serving
 from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.grpc_server import Authenticate
 from asterism_daemonkit.http_connections import MAX_HEADER_BYTES, HttpConnections
-from asterism_daemonkit.http_errors import add_error_handlers, error_response, handle_error
+from asterism_daemonkit.http_errors import (
+    add_error_handlers,
+    error_response,
+    handle_error,
+    retry_after_headers,
+)
+from asterism_daemonkit.http_turns import HttpTurns
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tls import DaemonTls
 from asterism_model import unicode_text
-from asterism_proto.errors import AsterismError, InvalidRequest, Unauthenticated
+from asterism_proto.errors import AsterismError, Busy, InvalidRequest, Unauthenticated
 
 MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
@@ -50,6 +57,8 @@ WITHHELD_REASONS = "administrators of the cluster find the reasons in /status"
 """Text in the place of reasons, which may contain names of spaces and folders."""
 API_PREFIX = "/api/v1"
 """Prefix of the routes that count as calls. Pages and probes poll theirs."""
+_CALL_PREFIXES = (f"{API_PREFIX}/", "/ui/api/")
+"""Prefixes of routes that make calls when they are read."""
 
 
 def _cross_origin_fault(request: Request) -> str:
@@ -135,6 +144,21 @@ def _peer(request: Request) -> str:
     return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
 
+def _takes_turn(request: Request) -> bool:
+    """Return whether a request makes calls.
+
+    Probes, the daemon's own state, pages and their files are read from memory, without a turn."""
+    return request.method not in _SAFE_METHODS or _path(request).startswith(_CALL_PREFIXES)
+
+
+def _no_turn(error: AsterismError, metrics: Metrics) -> Response:
+    """Return the reply to a request that gets no turn."""
+    metrics.count_call("refused", error.code, 0.0)
+    status = 503 if isinstance(error, Busy) else error.http
+    headers = retry_after_headers(error)
+    return error_response(type(error).__name__, error.message, status, headers=headers)
+
+
 def _surrogate_fault(body: bytes) -> str:
     """Return why a text in a JSON body has no UTF-8 encoding; empty if all texts have one."""
     if b"\\ud" not in body.lower():
@@ -159,6 +183,7 @@ def create_app(
     routers: Sequence[APIRouter] = (),
     authenticate: Authenticate | None = None,
     sign_in: SignIn | None = None,
+    turns: HttpTurns | None = None,
 ) -> FastAPI:
     """Return the HTTP application of a daemon.
 
@@ -170,6 +195,7 @@ def create_app(
         redoc_url=None,
     )
     add_error_handlers(app)
+    turns = turns or HttpTurns()
 
     @app.middleware("http")
     async def check_request(
@@ -218,8 +244,14 @@ def create_app(
             if fault := _surrogate_fault(body):
                 return error_response("InvalidRequest", fault, 422)
         started_at = time.monotonic()
+        held: AbstractContextManager[None] = contextlib.nullcontext()
+        if _takes_turn(request):
+            try:
+                held = await turns.take(principal, request)
+            except AsterismError as error:
+                return _no_turn(error, metrics)
         try:
-            with serving(principal, lambda: _peer(request)):
+            with held, serving(principal, lambda: _peer(request)):
                 response = await proceed(request)
         except Exception as error:  # logged once, here: uvicorn would log the error again
             response = handle_error(request, error)
@@ -409,6 +441,8 @@ class HttpServer:
         none.
     limits : ConnectionLimits
         Limits of the port's connections.
+    turns : HttpTurns, optional
+        Turns of requests. Default: principals have equal shares.
     """
 
     def __init__(
@@ -426,6 +460,7 @@ class HttpServer:
         authenticate: Authenticate | None = None,
         sign_in: SignIn | None = None,
         limits: ConnectionLimits = DEFAULT_LIMITS,
+        turns: HttpTurns | None = None,
     ) -> None:
         self._address = address
         self.app = create_app(
@@ -438,6 +473,7 @@ class HttpServer:
             routers=routers,
             authenticate=authenticate,
             sign_in=sign_in,
+            turns=turns,
         )
         self._log_filter = _InvalidRequestFilter()
         self._connections = HttpConnections(limits)

@@ -240,6 +240,7 @@ class Standalone:
             does not permit it.
         """
         from asterism_daemonkit.http_server import HttpServer
+        from asterism_daemonkit.http_turns import HttpTurns
 
         self._insecure = self.settings.insecure_addresses(listen=listen, http_listen=http_listen)
         keep_recent_records()
@@ -285,6 +286,7 @@ class Standalone:
             ],
             tls=tls,
             authenticate=self._graphd.authenticate,
+            turns=HttpTurns(self._graphd.share_of, cores=available_cores()),
             sign_in=self._pages.sign_in,
         )
         endpoints = Endpoints(

@@ -220,6 +220,7 @@ class Graphd:
     def open_ports(self) -> None:
         """Open the gRPC and HTTP ports."""
         from asterism_daemonkit.http_server import HttpServer
+        from asterism_daemonkit.http_turns import HttpTurns
         from asterism_daemonkit.job_routes import job_router
 
         settings = self._settings
@@ -263,6 +264,7 @@ class Graphd:
             ],
             tls=self._tls,
             authenticate=self._authenticate,
+            turns=HttpTurns(self._checks.share_of, cores=available_cores()),
             limits=limits,
             sign_in=self._pages.sign_in,
         )

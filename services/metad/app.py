@@ -284,6 +284,7 @@ class Metad:
     def open_ports(self) -> None:
         """Serve gRPC and HTTP; `grpc_port` and `http_port` are set to the ports in use."""
         from asterism_daemonkit.http_server import HttpServer
+        from asterism_daemonkit.http_turns import HttpTurns
 
         self._insecure = self.settings.insecure_addresses()
         log_insecure(self._insecure, self.settings)
@@ -321,6 +322,7 @@ class Metad:
             routers=self.api_routers(),
             tls=self._tls,
             authenticate=self._authenticate,
+            turns=HttpTurns(self._checks.share_of),
             limits=limits,
         )
         self.grpc_port = self._grpc.start()

@@ -319,6 +319,7 @@ class Storaged:
     def open_ports(self) -> None:
         """Open the binary RPC, gRPC and HTTP endpoints."""
         from asterism_daemonkit.http_server import HttpServer
+        from asterism_daemonkit.http_turns import HttpTurns
 
         settings = self._settings
         self._insecure = settings.insecure_addresses()
@@ -363,6 +364,7 @@ class Storaged:
             allowed_hosts=settings.allowed_hosts(),
             tls=self._tls,
             authenticate=self._authenticate,
+            turns=HttpTurns(self._checks.share_of, cores=available_cores()),
             limits=limits,
         )
         self.http_port = self._http.start()
