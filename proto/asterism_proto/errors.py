@@ -181,10 +181,24 @@ class QuotaExceeded(Busy):
 
 
 class Unauthenticated(AsterismError):
-    """The call has no credentials, or credentials that are not accepted."""
+    """The call has no credentials, or credentials that are not accepted.
+
+    Parameters
+    ----------
+    message : str
+    place : SourceLocation, optional
+    reason : str
+        Reason in one word, such as ``"expired"``, for metrics. It is not sent to the caller.
+    """
 
     code = "UNAUTHENTICATED"
     http = 401
+
+    def __init__(
+        self, message: str = "", place: SourceLocation | None = None, *, reason: str = "malformed"
+    ) -> None:
+        super().__init__(message, place)
+        self.reason = reason
 
 
 class Forbidden(AsterismError):

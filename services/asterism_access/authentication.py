@@ -259,13 +259,15 @@ class Authenticator:
         if known.revoked_ms:
             raise Unauthenticated(
                 f"api_key={known.key_id!r}: revoked at {utc_text(known.revoked_ms / 1e3)}; ask an "
-                "administrator for another key"
+                "administrator for another key",
+                reason="revoked",
             )
         expires_s = known.expires_ms / 1e3 if known.expires_ms else math.inf
         if self._clock() >= expires_s:
             raise Unauthenticated(
                 f"api_key={known.key_id!r}: expired at {utc_text(expires_s)}; ask an administrator "
-                "for another key"
+                "for another key",
+                reason="expired",
             )
         return expires_s
 
@@ -274,7 +276,8 @@ class Authenticator:
         if ticket.kind is TicketKind.CLIENT and not self._accepts_client_tickets:
             raise Unauthenticated(
                 f"ticket of {ticket.name!r}: expected an API key or token; tickets of clients are "
-                "for storageds"
+                "for storageds",
+                reason="kind",
             )
         is_daemon = ticket.kind is TicketKind.DAEMON
         principal = Principal(
@@ -290,7 +293,8 @@ class Authenticator:
         if self._tokens is None:
             raise Unauthenticated(
                 "token: expected an API key; this cluster accepts no tokens (the setting "
-                "token_issuer is empty)"
+                "token_issuer is empty)",
+                reason="kind",
             )
         indexed.check_received()
         return self._tokens.verify(credential)
@@ -311,7 +315,8 @@ def _with_grants(stated: Principal, indexed: _IndexedState) -> Principal:
 def _unknown_key(key_id: str) -> Unauthenticated:
     return Unauthenticated(
         f"api_key={key_id!r}: expected the id and the secret of a key of this cluster; ask an "
-        "administrator for another key"
+        "administrator for another key",
+        reason="unknown",
     )
 
 
@@ -327,7 +332,8 @@ def _credential(authorization: str) -> str:
     if not authorization:
         raise Unauthenticated(
             "authorization: expected 'Bearer' and an API key, ticket or token; the call has no "
-            "credentials"
+            "credentials",
+            reason="missing",
         )
     if authorization[: len(_SCHEME)].lower() != _SCHEME:
         # What comes first is not shown: it may be a credential.

@@ -92,7 +92,8 @@ class BrowserSessions:
         if stated.kind not in KINDS:
             raise Unauthenticated(
                 "credential: expected an API key, a token or a root ticket; tickets of daemons "
-                "are for daemons"
+                "are for daemons",
+                reason="kind",
             )
         session = SessionContent(
             name=stated.name,
@@ -116,7 +117,7 @@ class BrowserSessions:
         verified = self._cluster_key.verify_session(text)
         session = verified.session
         if session.session_id in self._ended:
-            raise Unauthenticated("session: signed out; sign in again")
+            raise Unauthenticated("session: signed out; sign in again", reason="signed_out")
         principal = Principal(
             name=session.name,
             kind=session.kind,

@@ -54,7 +54,7 @@ class FailedSignIns:
         QuotaExceeded
             If none is left.
         """
-        key = _network(address)
+        key = network_of(address)
         with self._lock:
             now = self._clock()
             free_at = max(self._free_at.pop(key, now), now) + REFILL_S
@@ -72,7 +72,7 @@ class FailedSignIns:
 
     def give_back(self, address: str) -> None:
         """Give an attempt of an address back: the sign-in succeeded."""
-        key = _network(address)
+        key = network_of(address)
         with self._lock:
             free_at = self._free_at.get(key)
             if free_at is not None:
@@ -86,7 +86,7 @@ class FailedSignIns:
                 del self._free_at[key]
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Return what counts of an address: IPv4 as a whole, and the network of IPv6."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])

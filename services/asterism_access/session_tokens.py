@@ -109,10 +109,14 @@ def verify(text: str, keys: Sequence[bytes], now_s: float) -> VerifiedSession:
         key for key in keys if hmac.compare_digest(signature(signed, key).encode(), found.encode())
     ]
     if not fitting:
-        raise Unauthenticated("session: its signature is not of a key of this cluster; sign in")
+        raise Unauthenticated(
+            "session: its signature is not of a key of this cluster; sign in", reason="signature"
+        )
     session = _parse(signed.removeprefix(PREFIX))
     if now_s >= session.expires_s:
-        raise Unauthenticated(f"session: expired at {utc_text(session.expires_s)}; sign in")
+        raise Unauthenticated(
+            f"session: expired at {utc_text(session.expires_s)}; sign in", reason="expired"
+        )
     # Of the key that signed: the token stays the same while keys are replaced.
     return VerifiedSession(session, signature(_CSRF_PREFIX + text, fitting[0]))
 

@@ -122,13 +122,15 @@ def verify(text: str, keys: Sequence[bytes], now_s: float) -> Ticket:
     if not any(fits):
         raise Unauthenticated(
             "ticket: its signature is not of a key of this cluster; get another, and check that "
-            "all daemons have the same cluster_key_file"
+            "all daemons have the same cluster_key_file",
+            reason="signature",
         )
     ticket = _parse(signed.removeprefix(PREFIX))
     if now_s > ticket.expires_s + SKEW_S:
         raise Unauthenticated(
             f"ticket of {ticket.name!r}: expired at {utc_text(ticket.expires_s)}; get another, and "
-            "check the clocks of the hosts"
+            "check the clocks of the hosts",
+            reason="expired",
         )
     return ticket
 

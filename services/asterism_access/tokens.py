@@ -119,7 +119,8 @@ class TokenVerifier:
         if not isinstance(name, str) or not is_principal_name(name):
             _refuse(
                 f"expected in its claim {self._settings.token_name_claim!r} a name of 1 to "
-                f"{MAX_NAME_CHARS} printable characters"
+                f"{MAX_NAME_CHARS} printable characters",
+                "claims",
             )
         token_id = claims.get("jti")
         principal = Principal(
@@ -155,23 +156,27 @@ class TokenVerifier:
         if not keys:
             _refuse(
                 f"expected a key of the issuer for {algorithm}, not kid={_shown(key_id)}; the "
-                "issuer may have replaced its keys less than a minute ago"
+                "issuer may have replaced its keys less than a minute ago",
+                "unknown",
             )
         signed = f"{segments[0]}.{segments[1]}".encode("ascii")
         if not any(key.verify(signed, signature, algorithm) for key in keys):
-            _refuse("its signature is not of the issuer's key; get another token")
+            _refuse("its signature is not of the issuer's key; get another token", "signature")
         return _json_object(segments[1], "claims")
 
     def _check_addressees(self, claims: Mapping[str, Any]) -> None:
         issuer, audience = claims.get("iss"), claims.get("aud")
         if issuer != self._settings.token_issuer:
-            _refuse(f"expected issuer {self._settings.token_issuer!r}, not {_shown(issuer)}")
+            _refuse(
+                f"expected issuer {self._settings.token_issuer!r}, not {_shown(issuer)}", "claims"
+            )
         if self._settings.token_audience not in (
             audience if isinstance(audience, list) else [audience]
         ):
             _refuse(
                 f"expected audience {self._settings.token_audience!r}, not {_shown(audience)}; ask "
-                "the issuer for a token for this cluster"
+                "the issuer for a token for this cluster",
+                "claims",
             )
 
     def _check_times(self, claims: Mapping[str, Any]) -> float:
@@ -181,13 +186,14 @@ class TokenVerifier:
         if expires_s is None:
             _refuse("expected a time of expiry in its claim 'exp'")
         if now >= expires_s + skew_s:
-            _refuse(f"expired at {utc_text(expires_s)}; get another token")
+            _refuse(f"expired at {utc_text(expires_s)}; get another token", "expired")
         for claim in ("nbf", "iat"):
             starts_s = _seconds(claims, claim)
             if starts_s is not None and now < starts_s - skew_s:
                 _refuse(
                     f"not valid before {utc_text(starts_s)} (its claim {claim!r}); check the "
-                    "clocks of this host and the issuer"
+                    "clocks of this host and the issuer",
+                    "claims",
                 )
         return expires_s
 
@@ -213,12 +219,12 @@ class TokenVerifier:
                 role = parse_role(text[:MAX_NAME_CHARS])
                 roles[space] = max(role, roles.get(space, role))
         except InvalidRequest as error:
-            _refuse(f"its claim {claim!r}: {error.message}")
+            _refuse(f"its claim {claim!r}: {error.message}", "claims")
         return roles
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise Unauthenticated(f"token: {reason}")
+def _refuse(message: str, reason: str = "malformed") -> NoReturn:
+    raise Unauthenticated(f"token: {message}", reason=reason)
 
 
 def _decode(segment: str, name: str) -> bytes:

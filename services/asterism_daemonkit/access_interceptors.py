@@ -8,6 +8,7 @@ from asterism_access.audit_log import AuditLog
 from asterism_access.guard import AccessGuard
 from asterism_access.interceptors import AuditInterceptor, LimitInterceptor
 from asterism_access.limits import LimitTable
+from asterism_access.refused_credentials import Authenticate, RefusedCredentials
 from asterism_daemonkit.access_metrics import AccessMetrics
 from asterism_daemonkit.audit_settings import AuditSettings
 from asterism_daemonkit.call_context import Handler
@@ -55,6 +56,8 @@ class HandlerChecks:
         """From the inside to the outside."""
         self.share_of: ShareSource = equal_share
         """Weight of the turns of a principal."""
+        self.refused_credentials: RefusedCredentials | None = None
+        """Refused credentials of callers; None without access control."""
         if guard is None and not settings.audit_file:
             return
         access_metrics = AccessMetrics(metrics.registry, daemon)
@@ -65,6 +68,10 @@ class HandlerChecks:
         self.audit_log = settings.open_audit_log(access_metrics.count_audit_record)
         if self.audit_log is not None:
             self._layers.append(AuditInterceptor(self.audit_log, space_name).wrap)
+        if guard is not None:
+            self.refused_credentials = RefusedCredentials(
+                access_metrics.count_refused_credential, self.audit_log
+            )
 
     def wrap_all(
         self, methods: Mapping[str, Method], handlers: Mapping[str, Handler]
@@ -76,6 +83,12 @@ class HandlerChecks:
                 method.path: layer(method, wrapped[method.path]) for method in methods.values()
             }
         return wrapped
+
+    def counting(self, port: str, authenticate: Authenticate | None) -> Authenticate | None:
+        """Return the function that authenticates callers, with its refusals counted for a port."""
+        if authenticate is None or self.refused_credentials is None:
+            return authenticate
+        return self.refused_credentials.counting(port, authenticate)
 
     def close(self) -> None:
         """Write the last records of the audit log."""

@@ -1,4 +1,4 @@
-"""Metrics of access control: calls beyond a limit, and records of the audit log."""
+"""Metrics of access control: refused calls, and records of the audit log."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ class AccessMetrics:
             ["daemon", "principal", "limit"],
             registry=registry,
         )
+        self._refused = Counter(
+            "asterism_credentials_refused",
+            "Calls refused because their credential is missing or not accepted, by reason.",
+            ["daemon", "port", "reason"],
+            registry=registry,
+        )
         self._records = Counter(
             "asterism_audit_records",
             "Records of the audit log: written, or lost because the disk was full or too slow.",
@@ -47,6 +53,17 @@ class AccessMetrics:
                 self._principals.add(principal)
             label = principal if principal in self._principals else OTHER
         self._exceeded.labels(self._daemon, label, limit).inc()
+
+    def count_refused_credential(self, port: str, reason: str) -> None:
+        """Count a call that was refused for its credential.
+
+        Parameters
+        ----------
+        port : {"grpc", "http", "stream"}
+        reason : str
+            `Unauthenticated.reason`.
+        """
+        self._refused.labels(self._daemon, port, reason).inc()
 
     def count_audit_record(self, is_written: bool) -> None:
         """Count a record; the callback of an `AuditLog`."""

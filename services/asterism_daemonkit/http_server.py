@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from asterism_access.browser_sessions import ActiveSession
 from asterism_access.principals import ANONYMOUS, LOCAL, Principal
+from asterism_access.refused_credentials import RefusedCredentials
 from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.browser_requests import SignIn, csrf_fault, sign_in_redirect
@@ -184,6 +185,7 @@ def create_app(
     authenticate: Authenticate | None = None,
     sign_in: SignIn | None = None,
     turns: HttpTurns | None = None,
+    refused_credentials: RefusedCredentials | None = None,
 ) -> FastAPI:
     """Return the HTTP application of a daemon.
 
@@ -228,6 +230,11 @@ def create_app(
         try:
             principal, session = await _caller(request, authenticate, sign_in)
         except AsterismError as error:
+            if isinstance(error, Unauthenticated) and refused_credentials is not None:
+                method = f"{request.method} {_path(request)}"
+                await run_in_threadpool(  # in a thread, because it may wait for the disk
+                    refused_credentials.refuse_request, error, method, _peer(request)
+                )
             return _unauthenticated(request, error, sign_in)
         if request.method not in _SAFE_METHODS:
             if fault := _cross_origin_fault(request):
@@ -443,6 +450,8 @@ class HttpServer:
         Limits of the port's connections.
     turns : HttpTurns, optional
         Turns of requests. Default: principals have equal shares.
+    refused_credentials : RefusedCredentials, optional
+        Counts and records requests without accepted credentials. Default: they are not.
     """
 
     def __init__(
@@ -461,6 +470,7 @@ class HttpServer:
         sign_in: SignIn | None = None,
         limits: ConnectionLimits = DEFAULT_LIMITS,
         turns: HttpTurns | None = None,
+        refused_credentials: RefusedCredentials | None = None,
     ) -> None:
         self._address = address
         self.app = create_app(
@@ -474,6 +484,7 @@ class HttpServer:
             authenticate=authenticate,
             sign_in=sign_in,
             turns=turns,
+            refused_credentials=refused_credentials,
         )
         self._log_filter = _InvalidRequestFilter()
         self._connections = HttpConnections(limits)

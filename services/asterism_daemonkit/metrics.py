@@ -86,7 +86,8 @@ class Metrics:
             ["daemon", "method", "way"],
             registry=self.registry,
         )
-        self._daemon = daemon
+        self.daemon = self._daemon = daemon
+        """Label of the daemon."""
         self.calls_counted = 0
         """Number that grows with the counted calls.
 

@@ -107,6 +107,7 @@ class Standalone:
             else KernelCompiler(workers=1, background=True)
         )
         self.folder = folder
+        self.metrics = Metrics("standalone")
         fork_server = ForkServer()
         if self.settings.fork_tasks and threading.active_count() == 1:
             load_registries()
@@ -159,13 +160,13 @@ class Standalone:
                 on_poll_reply=self._published_file.update,
                 compile_ahead=compile_ahead,
                 access_control=access_control,
+                access_metrics=self.metrics,
             )
         except BaseException:
             self._identity.release()
             raise
         self.handlers: dict[str, Handler] = self._graphd.handlers
         self.limits = self.settings.limits
-        self.metrics = Metrics("standalone")
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
         self._pages: Pages | None = None
@@ -265,7 +266,7 @@ class Standalone:
             metrics=self.metrics,
             tls=tls,
             share_of=self._graphd.share_of,
-            authenticate=self._graphd.authenticate,
+            authenticate=self._graphd.counting("grpc"),
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
         self._pages = self._graphd.create_pages(
@@ -286,6 +287,7 @@ class Standalone:
             ],
             tls=tls,
             authenticate=self._graphd.authenticate,
+            refused_credentials=self._graphd.refused_credentials,
             turns=HttpTurns(self._graphd.share_of, cores=available_cores()),
             sign_in=self._pages.sign_in,
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from asterism_access.browser_sessions import BrowserSessions
 from asterism_access.cluster_key import CLIENT_TICKET_S
 from asterism_access.guard import AccessGuard, GuardedCall
+from asterism_access.refused_credentials import RefusedCredentials
 from asterism_access.roles import Role
 from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
@@ -93,6 +94,8 @@ class Graphd:
     access_control : AccessControl, optional
         Authenticates callers; handlers then check their roles. Default: every caller may do
         everything.
+    access_metrics : Metrics, optional
+        Metrics of the ports, in which access control counts. Default: those of the graphd.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Graphd:
         compile_ahead: bool = True,
         tls: DaemonTls | None = None,
         access_control: AccessControl | None = None,
+        access_metrics: Metrics | None = None,
     ) -> None:
         self._tls, self._access_control = tls, access_control
         self._on_poll_reply, self._compile_ahead = on_poll_reply, compile_ahead
@@ -162,8 +166,8 @@ class Graphd:
             )
         self._checks = checks = HandlerChecks(
             settings,
-            metrics=self.metrics,
-            daemon="graphd",
+            metrics=access_metrics or self.metrics,
+            daemon=(access_metrics or self.metrics).daemon,
             guard=self._guard,
             state=self.access.state,
             space_name=self._space_name,
@@ -197,6 +201,15 @@ class Graphd:
     def authenticate(self) -> Authenticate | None:
         """Function that authenticates callers; None without access control."""
         return self._authenticate
+
+    def counting(self, port: str) -> Authenticate | None:
+        """Return the same function, with its refusals counted for a port."""
+        return self._checks.counting(port, self._authenticate)
+
+    @property
+    def refused_credentials(self) -> RefusedCredentials | None:
+        """Refused credentials of callers; None without access control."""
+        return self._checks.refused_credentials
 
     @property
     def share_of(self) -> ShareSource:
@@ -242,7 +255,7 @@ class Graphd:
             metrics=self.metrics,
             tls=self._tls,
             share_of=self._checks.share_of,
-            authenticate=self._authenticate,
+            authenticate=self._checks.counting("grpc", self._authenticate),
             limits=limits,
         )
         self.grpc_port = self._grpc.start()
@@ -264,6 +277,7 @@ class Graphd:
             ],
             tls=self._tls,
             authenticate=self._authenticate,
+            refused_credentials=self._checks.refused_credentials,
             turns=HttpTurns(self._checks.share_of, cores=available_cores()),
             limits=limits,
             sign_in=self._pages.sign_in,
@@ -319,7 +333,9 @@ class Graphd:
             may_read_logs=lambda: current_principal().is_cluster_admin,
             sign_in=None
             if self._sessions is None
-            else PageSignIn(self._sessions, self._checks.audit_log),
+            else PageSignIn(
+                self._sessions, self._checks.audit_log, self._checks.refused_credentials
+            ),
             access=None
             if self._guard is None
             else LocalTransport(self.access_handlers, current_principal),

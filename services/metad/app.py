@@ -308,7 +308,7 @@ class Metad:
             options=FIXED_WINDOW_OPTIONS,
             tls=self._tls,
             share_of=self._checks.share_of,
-            authenticate=self._authenticate,
+            authenticate=self._checks.counting("grpc", self._authenticate),
             limits=limits,
         )
         self._http = HttpServer(
@@ -322,6 +322,7 @@ class Metad:
             routers=self.api_routers(),
             tls=self._tls,
             authenticate=self._authenticate,
+            refused_credentials=self._checks.refused_credentials,
             turns=HttpTurns(self._checks.share_of),
             limits=limits,
         )

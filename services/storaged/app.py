@@ -337,7 +337,7 @@ class Storaged:
                 metrics=self.metrics,
                 tls=self._tls,
                 share_of=self._checks.share_of,
-                authenticate=self._authenticate,
+                authenticate=self._checks.counting("stream", self._authenticate),
                 limits=limits,
             )
             self._stream.start()
@@ -350,7 +350,7 @@ class Storaged:
             metrics=self.metrics,
             tls=self._tls,
             share_of=self._checks.share_of,
-            authenticate=self._authenticate,
+            authenticate=self._checks.counting("grpc", self._authenticate),
             limits=limits,
         )
         self.grpc_port = self._grpc.start()
@@ -364,6 +364,7 @@ class Storaged:
             allowed_hosts=settings.allowed_hosts(),
             tls=self._tls,
             authenticate=self._authenticate,
+            refused_credentials=self._checks.refused_credentials,
             turns=HttpTurns(self._checks.share_of, cores=available_cores()),
             limits=limits,
         )

@@ -14,6 +14,7 @@ from asterism_access.audit_log import OK, AuditLog
 from asterism_access.browser_sessions import ActiveSession, BrowserSessions
 from asterism_access.failed_sign_ins import FailedSignIns
 from asterism_access.principals import ANONYMOUS, Principal
+from asterism_access.refused_credentials import RefusedCredentials
 from asterism_access.roles import EVERY_SPACE
 from asterism_daemonkit.browser_requests import (
     SignIn,
@@ -41,6 +42,8 @@ class PageSignIn:
     sessions : BrowserSessions
     audit_log : AuditLog or None
         Log of sign-ins, failed sign-ins and sign-outs; None: they are not recorded.
+    refused_credentials : RefusedCredentials, optional
+        Counts failed sign-ins.
     clock : callable
         Returns seconds since 1970.
     """
@@ -49,9 +52,11 @@ class PageSignIn:
         self,
         sessions: BrowserSessions,
         audit_log: AuditLog | None,
+        refused_credentials: RefusedCredentials | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._sessions, self._audit_log, self._clock = sessions, audit_log, clock
+        self._refused_credentials = refused_credentials
         self._failed = FailedSignIns()
         self.sign_in = SignIn(
             page=SIGN_IN_PAGE,
@@ -111,6 +116,8 @@ class PageSignIn:
         try:
             session = self._sessions.start(credential)
         except Unauthenticated as error:
+            if self._refused_credentials is not None:
+                self._refused_credentials.count("http", error)
             self._record(ANONYMOUS, "SignIn", type(error).__name__, error.message)
             raise
         except AsterismError:  # not for the credential, such as while keys cannot be fetched

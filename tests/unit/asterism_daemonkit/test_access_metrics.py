@@ -31,3 +31,14 @@ def test_audit_records_are_counted_by_outcome() -> None:
     text = metrics.render().decode()
     assert 'asterism_audit_records_total{daemon="metad",outcome="written"} 2.0' in text
     assert 'asterism_audit_records_total{daemon="metad",outcome="lost"} 1.0' in text
+
+
+def test_refused_credentials_are_counted_by_port_and_reason() -> None:
+    metrics = Metrics("graphd")
+    access = AccessMetrics(metrics.registry, metrics.daemon)
+    for port in ("http", "http", "grpc"):
+        access.count_refused_credential(port, "expired")
+    text = metrics.render().decode()
+    head = 'asterism_credentials_refused_total{daemon="graphd",port='
+    assert f'{head}"http",reason="expired"}} 2.0' in text
+    assert f'{head}"grpc",reason="expired"}} 1.0' in text

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import re
 import socket
+from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
@@ -15,8 +17,10 @@ import pytest
 from fastapi import APIRouter, Body, FastAPI, Query, Request
 from tests.kit.waiting import HANG_S
 
+from asterism_access.audit_log import AuditLog, AuditRecord, read_audit_log
 from asterism_access.browser_sessions import ActiveSession
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
+from asterism_access.refused_credentials import RefusedCredentials
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
@@ -345,6 +349,42 @@ def test_only_probes_are_open_without_credentials() -> None:
             reply = send(app, "GET", path, headers=headers)
             assert (reply.status_code, reply.json()["error"]) == (401, "Unauthenticated"), path
             assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_refused_credentials_are_counted_and_recorded(tmp_path: Path) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    log = AuditLog(tmp_path / "audit.jsonl", 1 << 20, 2)
+    refused = RefusedCredentials(lambda *labels: counts.update([labels]), log)
+    app = create_app(
+        daemon="graphd",
+        status=dict,
+        ready=list,
+        flags={},
+        metrics=Metrics("graphd"),
+        allowed_hosts=AllowedHosts(),
+        routers=[_caller_router()],
+        authenticate=_authenticate,
+        sign_in=SignIn(page="/ui/sign-in", open_paths=frozenset(), session_of=_session_of),
+        refused_credentials=refused,
+    )
+    secret = "x" * 43
+    for headers in (
+        {"authorization": f"Bearer {secret}"},
+        {"cookie": f"session={secret}"},
+        {"authorization": "Bearer ak_alice"},
+    ):
+        send(app, "GET", f"/caller?key={secret}", headers=headers)
+    log.close()
+    assert counts == {("http", "malformed"): 2}
+    (record,) = read_audit_log(log.path)
+    assert isinstance(record, AuditRecord)
+    assert (record.method, record.outcome, record.kind) == (
+        "GET /caller",
+        "Unauthenticated",
+        "anonymous",
+    )
+    assert record.peer.startswith("ipv4:")
+    assert secret not in log.path.read_text()
 
 
 def test_without_access_control_every_caller_is_the_process() -> None:
