@@ -18,7 +18,7 @@ CONTENT_SECURITY_POLICY = (
 )
 """Content security policy of the page: a browser requests nothing from other hosts."""
 _PAGE = """<!doctype html>
-<html lang="en">
+<html lang="en" data-session="{session}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -41,15 +41,18 @@ def _files() -> dict[str, StaticFile]:
     return read_folder(resources.files("asterism_daemonkit") / "swagger_ui")
 
 
-def router(title: str) -> APIRouter:
+def router(title: str, *, session_path: str = "") -> APIRouter:
     """Return the router of ``/docs`` and its files.
 
     Parameters
     ----------
     title : str
         Title of the page.
+    session_path : str
+        Path of a browser's session, with the token that "Try it out" sends; empty: there is none.
     """
-    page = static_file(_PAGE.format(title=escape(title)).encode(), "text/html")
+    html = _PAGE.format(title=escape(title), session=escape(session_path))
+    page = static_file(html.encode(), "text/html")
     api = APIRouter(include_in_schema=False)
 
     @api.get("/docs")

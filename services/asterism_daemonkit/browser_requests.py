@@ -40,6 +40,8 @@ class SignIn:
     open_paths: frozenset[str]
     """Paths that need no principal: that page, what it consists of, and the sign-in."""
     session_of: SessionOf
+    session_path: str = ""
+    """Path that returns the token of the caller's session; empty: there is none."""
 
 
 def session_text(request: Request) -> str:

@@ -307,7 +307,9 @@ def create_app(
         """Return the settings that the daemon runs with."""
         return dict(flags)
 
-    for router in [*routers, _index_router(daemon), api_docs.router(app.title)]:
+    session_path = "" if sign_in is None else sign_in.session_path
+    docs = api_docs.router(app.title, session_path=session_path)
+    for router in [*routers, _index_router(daemon), docs]:
         app.include_router(router)
     return app
 

@@ -28,6 +28,7 @@ from graphd.pages import views
 
 SIGN_IN_PAGE = "/ui/sign-in"
 _SIGN_IN_ROUTE = "/ui/api/sign-in"
+_SESSION_ROUTE = "/ui/api/session"
 _FILES = ("api.js", "dom.js", "icon.svg", "sign-in.js", "style.css", "theme.js")
 """Files of the sign-in page, which need no principal."""
 _RECORD_WAIT_S = 10.0
@@ -64,6 +65,7 @@ class PageSignIn:
                 [SIGN_IN_PAGE, _SIGN_IN_ROUTE, *(f"/ui/static/{name}" for name in _FILES)]
             ),
             session_of=self._session_of,
+            session_path=_SESSION_ROUTE,
         )
         """What the HTTP server needs to know."""
         self.router = self._router()

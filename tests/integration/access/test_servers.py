@@ -70,6 +70,38 @@ def test_the_first_administrator_creates_keys_and_grants_roles(cluster: AccessCl
     root.close()
 
 
+def test_refused_credentials_are_counted_by_every_daemon(cluster: AccessCluster) -> None:
+    daemons = {"graphd": cluster.graphd, "metad": cluster.metad, "storaged": cluster.storaged}
+    unknown = "ak_AAAAAAAAAAAA_" + "A" * 43
+    for name, daemon in daemons.items():
+        url = f"http://127.0.0.1:{daemon.http_port}"
+        assert _get(url, unknown, "/status")[0] == _get(url, "", "/status")[0] == 401
+        transport = RemoteTransport(
+            f"127.0.0.1:{daemon.grpc_port}", role=name, credentials=lambda: unknown
+        )
+        method = STORE["find_binary_endpoint"] if name == "storaged" else CATALOG["list_spaces"]
+        with pytest.raises(Unauthenticated):
+            transport.call(method, method.request(), HANG_S)
+        transport.close()
+        with urllib.request.urlopen(f"{url}/metrics", timeout=HANG_S) as reply:
+            text = reply.read().decode()
+        for port, reason in (("http", "unknown"), ("http", "missing"), ("grpc", "unknown")):
+            labels = f'{{daemon="{name}",port="{port}",reason="{reason}"}}'
+            assert f"asterism_credentials_refused_total{labels}" in text, name
+    log = cluster.graphd._checks.audit_log
+    assert log is not None
+    assert log.flush(HANG_S)
+    records = [
+        record
+        for record in read_audit_log(cluster.folder / "graphd.jsonl")
+        if isinstance(record, AuditRecord) and record.method == "GET /status"
+    ]
+    assert {(record.kind, record.outcome) for record in records} == {
+        ("anonymous", "Unauthenticated")
+    }
+    assert "api_key='AAAAAAAAAAAA': expected the id and the secret" in records[0].detail
+
+
 @pytest.mark.parametrize("credential", [None, "ak_AAAAAAAAAAAA_" + "A" * 43, "tk_x_y"])
 def test_calls_without_accepted_credentials_are_refused(
     cluster: AccessCluster, credential: str | None

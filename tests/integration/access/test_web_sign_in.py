@@ -44,6 +44,24 @@ def sign_in(watch: MonitoredPage, credential: str, path: str = "/ui") -> Page:
     return page
 
 
+def test_try_it_out_of_the_api_docs_uses_the_session(
+    cluster: AccessCluster, page_of: Callable[..., MonitoredPage]
+) -> None:
+    watch = page_of(cluster.http_url)
+    page = sign_in(watch, cluster.create_key("dora", shop=Role.READER))
+    page.goto(f"{watch.address}/docs")
+    route = page.locator(
+        "#operations-sampling-sample_nodes_api_v1_spaces__space__sample_nodes_post"
+    )
+    route.locator(".opblock-summary").click()
+    route.get_by_role("button", name="Try it out").click()
+    route.locator("input[placeholder=space]").fill("shop")
+    route.locator("textarea").fill('{"n": 3, "ntype": "n"}')
+    route.get_by_role("button", name="Execute").click()
+    expect(route.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
+    assert watch.complaints == []
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_a_visitor_signs_in_and_returns_to_the_address(
     cluster: AccessCluster, page_of: Callable[..., MonitoredPage], width: int, scheme: str

@@ -227,6 +227,7 @@ def test_summaries_of_routes_are_their_first_sentences(app: FastAPI) -> None:
 
 def test_the_page_of_routes_has_files_of_this_host_only(app: FastAPI) -> None:
     page = send(app, "GET", "/docs", headers={})
+    assert 'data-session=""' in page.text, "without sessions there is no token to ask for"
     assert page.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert "http" not in page.text
     assert "http" not in CONTENT_SECURITY_POLICY
