@@ -17,14 +17,18 @@ from pydantic_settings import (
 from asterism_access.cluster_key import ClusterKey
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.connection_limits import ConnectionLimits
+from asterism_daemonkit.connection_settings import ConnectionSettings
 from asterism_daemonkit.exposure import insecure_addresses, insecure_from_environment
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.tls import DaemonTls
+from asterism_daemonkit.token_settings import TokenSettings
 from asterism_proto.errors import InvalidRequest
 
+_NO_VARIABLE = "="
+"""Prefix of no variable of an environment: names of variables contain no ``=``."""
 
-class DaemonSettings(BaseSettings):
+
+class DaemonSettings(ConnectionSettings, TokenSettings, BaseSettings):
     """Settings that all daemons share. Read once, in a daemon's `__main__`, and passed down."""
 
     model_config = SettingsConfigDict(
@@ -73,19 +77,6 @@ class DaemonSettings(BaseSettings):
     """Open ports on other addresses than loopback ones even without `tls_cert`, not encrypted, or
     without `cluster_key_file`: everyone who reaches them may do everything. If false, the daemon
     refuses to start then. The variable `ASTERISM_INSECURE` sets it for all daemons."""
-    token_issuer: str = ""
-    """Issuer of tokens (OpenID Connect) that callers may send. Empty: tokens are not accepted."""
-    token_audience: str = ""
-    """Audience that tokens for this cluster have."""
-    token_jwks: str = ""
-    """File or URL of the keys of `token_issuer` (JWKS). Empty: found by the issuer's
-    configuration."""
-    token_name_claim: str = "sub"
-    """Claim of a token with the name of the principal."""
-    token_roles_claim: str = ""
-    """Claim of a token with roles by space. Empty: roles come from grants only."""
-    token_skew_s: float = Field(default=60.0, ge=0, le=600)
-    """Seconds by which the clock of the issuer may differ."""
     log_level: str = "INFO"
     """Log level: DEBUG (libraries too), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
@@ -98,25 +89,6 @@ class DaemonSettings(BaseSettings):
     """gRPC calls that run at a time."""
     grpc_queue: int = Field(default=256, ge=0, le=65536)
     """gRPC calls that may wait for their turn; further calls are refused as Busy."""
-    grpc_connections: int = Field(default=16384, ge=1, le=1 << 20)
-    """Connections that the gRPC port accepts at a time, up to three quarters of the open files that
-    the process may have. Further ones are closed."""
-    http_connections: int = Field(default=1024, ge=1, le=1 << 20)
-    """Connections that the HTTP port accepts at a time. A further one takes the place of the
-    oldest that has sent no complete request."""
-    header_timeout_s: float = Field(default=10.0, ge=0.1, le=3600)
-    """Seconds that a caller may take for the handshake of a connection, a greeting, or the head of
-    an HTTP request."""
-    request_timeout_s: float = Field(default=60.0, ge=0.1, le=3600)
-    """Seconds that a caller may take to send the rest of a request."""
-    reply_timeout_s: float = Field(default=60.0, ge=0.1, le=3600)
-    """Seconds that a caller may take to accept a reply."""
-    idle_timeout_s: float = Field(default=600.0, ge=1, le=86400)
-    """Seconds after which a connection of gRPC or of the binary endpoint without calls is closed;
-    clients open another when they need one."""
-    message_memory_mib: int = Field(default=1024, ge=64, le=1 << 20)
-    """MiB that requests above 1 MiB may take while they wait or are served, on the gRPC port and on
-    the binary endpoint each. A further one is refused as Busy."""
     stop_grace_s: float = Field(default=10.0, ge=0, le=600)
     """Seconds that running calls get to finish when the daemon stops."""
 
@@ -129,19 +101,6 @@ class DaemonSettings(BaseSettings):
     @model_validator(mode="after")
     def _are_tls_settings(self) -> Self:
         check_tls_settings(self.tls_cert, self.tls_key, self.tls_ca, self.tls_client_auth)
-        return self
-
-    @model_validator(mode="after")
-    def _are_token_settings(self) -> Self:
-        if self.token_issuer and not self.cluster_key_file:
-            raise ValueError(
-                f"token_issuer={self.token_issuer!r}: expected cluster_key_file with it"
-            )
-        if bool(self.token_issuer) != bool(self.token_audience):
-            given, missing = ("token_issuer", "token_audience")
-            if not self.token_issuer:
-                given, missing = missing, given
-            raise ValueError(f"{given}={getattr(self, given)!r}: expected {missing} with it")
         return self
 
     @classmethod
@@ -159,6 +118,14 @@ class DaemonSettings(BaseSettings):
             raise invalid_setting(error) from error
         settings.insecure_addresses()
         return settings
+
+    @classmethod
+    def from_keywords(cls, **values: Any) -> Self:
+        """Return the settings of a daemon inside another process: keywords and defaults only.
+
+        Variables of the environment are for processes that are one daemon.
+        """
+        return cls(_env_prefix=_NO_VARIABLE, **values)
 
     @classmethod
     def settings_customise_sources(
@@ -194,18 +161,6 @@ class DaemonSettings(BaseSettings):
         """Return the host names under which the HTTP server may be called."""
         return AllowedHosts(self.http_names.split(","), self.advertise)
 
-    def connection_limits(self) -> ConnectionLimits:
-        """Return the limits of the connections to each open port."""
-        return ConnectionLimits(
-            grpc_connections=self.grpc_connections,
-            http_connections=self.http_connections,
-            header_timeout_s=self.header_timeout_s,
-            request_timeout_s=self.request_timeout_s,
-            reply_timeout_s=self.reply_timeout_s,
-            idle_timeout_s=self.idle_timeout_s,
-            message_memory_mib=self.message_memory_mib,
-        )
-
     def tls(self) -> DaemonTls | None:
         """Return the daemon's certificates; None without TLS.
 
@@ -230,20 +185,7 @@ class DaemonSettings(BaseSettings):
         """
         if not self.cluster_key_file:
             return None
-        tokens = None
-        if self.token_issuer:
-            # Only here: PyJWT is in an extra, as most clusters use no tokens.
-            try:
-                from asterism_access.tokens import TokenVerifier
-            except ImportError as error:
-                raise InvalidRequest(
-                    f"token_issuer={self.token_issuer!r}: expected PyJWT, which verifies tokens "
-                    f"({error}); run `pip install 'asterism-graph[oidc]'`, or build the image with "
-                    "the extra `oidc`"
-                ) from error
-
-            tokens = TokenVerifier(self)
-        return AccessControl(ClusterKey(self.cluster_key_file), tokens, role)
+        return AccessControl(ClusterKey(self.cluster_key_file), self.tokens(), role)
 
     def flags(self) -> dict[str, Any]:
         """Return all settings as plain values, for ``/flags``."""

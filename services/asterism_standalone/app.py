@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.call_context import Handler, LocalTransport
+from asterism_daemonkit.audit_settings import AuditSettings
+from asterism_daemonkit.call_context import Handler, LocalTransport, current_principal
+from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
@@ -116,9 +118,10 @@ class Standalone:
         self._published_file = PublishedFile(folder)
         heartbeat_interval_s = self.settings.heartbeat_interval_s
         limits: dict[str, Any] = self.settings.model_dump(include=set(RequestLimits.model_fields))
+        audit: dict[str, Any] = self.settings.model_dump(include=set(AuditSettings.model_fields))
         try:
             self._metad = Metad(
-                MetadSettings(
+                MetadSettings.from_keywords(
                     data=folder / "metad",
                     listen=_ANY_PORT,
                     http_listen=_ANY_PORT,
@@ -129,7 +132,7 @@ class Standalone:
             )
             metad_transport = self._to_metad = LocalTransport(self._metad.handlers)
             self._storaged = Storaged(
-                StoragedSettings(
+                StoragedSettings.from_keywords(
                     data=folder / "storaged",
                     listen=_ANY_PORT,
                     http_listen=_ANY_PORT,
@@ -147,13 +150,14 @@ class Standalone:
             )
             storaged_transport = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(
-                GraphdSettings(
+                GraphdSettings.from_keywords(
                     listen=_ANY_PORT,
                     http_listen=_ANY_PORT,
                     heartbeat_interval_s=heartbeat_interval_s,
                     advertise=_GRAPHD_ADDRESS,
                     catch_up_s=_CATCH_UP_LIMIT_S,
                     **limits,
+                    **audit,
                 ),
                 metad_transport,
                 lambda *_: storaged_transport,
@@ -246,7 +250,8 @@ class Standalone:
         self._insecure = self.settings.insecure_addresses(listen=listen, http_listen=http_listen)
         keep_recent_records()
         log_insecure(self._insecure, self.settings)
-        tls = self.settings.tls()
+        tls, connection_limits = self.settings.tls(), self.settings.connection_limits()
+        raise_file_limit()
         self._grpc = GrpcServer(
             address=listen,
             services={
@@ -267,6 +272,7 @@ class Standalone:
             tls=tls,
             share_of=self._graphd.share_of,
             authenticate=self._graphd.counting("grpc"),
+            limits=connection_limits,
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
         self._pages = self._graphd.create_pages(
@@ -281,7 +287,9 @@ class Standalone:
             metrics=self.metrics,
             allowed_hosts=AllowedHosts(http_names, listen),
             routers=[
-                *self._metad.api_routers(),
+                *self._metad.api_routers(
+                    LocalTransport(self._graphd.catalog_handlers, current_principal)
+                ),
                 *self._graphd.api_routers(lambda: address, tls=tls),
                 *self._pages.routers,
             ],
@@ -290,6 +298,7 @@ class Standalone:
             refused_credentials=self._graphd.refused_credentials,
             turns=HttpTurns(self._graphd.share_of, cores=available_cores()),
             sign_in=self._pages.sign_in,
+            limits=connection_limits,
         )
         endpoints = Endpoints(
             address=address,

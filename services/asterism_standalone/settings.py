@@ -8,14 +8,17 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 
 from asterism_access.cluster_key import ClusterKey
 from asterism_daemonkit.access_control import AccessControl
+from asterism_daemonkit.audit_settings import AuditSettings
+from asterism_daemonkit.connection_settings import ConnectionSettings
 from asterism_daemonkit.exposure import insecure_addresses
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import check_tls_settings, daemon_tls, invalid_setting
 from asterism_daemonkit.tls import DaemonTls
+from asterism_daemonkit.token_settings import TokenSettings
 from asterism_io.remote_folder_addresses import AllowedAddresses
 
 
-class StandaloneSettings(RequestLimits):
+class StandaloneSettings(RequestLimits, ConnectionSettings, TokenSettings, AuditSettings):
     """Settings of the three daemons in one process."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -89,11 +92,11 @@ class StandaloneSettings(RequestLimits):
         Raises
         ------
         InvalidRequest
-            If the file of keys cannot be used.
+            If the file of keys, or a setting of tokens, cannot be used.
         """
         if not self.cluster_key_file:
             return None
-        return AccessControl(ClusterKey(self.cluster_key_file), None, "graphd")
+        return AccessControl(ClusterKey(self.cluster_key_file), self.tokens(), "graphd")
 
     def insecure_addresses(self, *, listen: str, http_listen: str) -> list[str]:
         """Return the addresses that other hosts reach without TLS or access control.

@@ -24,6 +24,7 @@ from asterism_daemonkit.ports_file import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import Conflict, Corrupt, NotReady
 from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.access_api import AccessApi
 from metad.access_service import AccessService
@@ -331,12 +332,19 @@ class Metad:
         self._grpc.set_serving(True)
         write_ports(self.settings.ports_file, grpc=self.grpc_port, http=self.http_port)
 
-    def api_routers(self) -> list[APIRouter]:
-        """Return the HTTP API, for the HTTP port of this daemon or of its host process."""
+    def api_routers(self, catalog: Transport | None = None) -> list[APIRouter]:
+        """Return the HTTP API, for the HTTP port of this daemon or of its host process.
+
+        Parameters
+        ----------
+        catalog : Transport, optional
+            Carries calls of the Catalog service with the rights of the caller of a route. Default:
+            the handlers of this daemon.
+        """
         from asterism_daemonkit.job_routes import job_router
         from metad.http.routes import router
 
-        catalog = LocalTransport(self.handlers, current_principal)
+        catalog = catalog or LocalTransport(self.handlers, current_principal)
         return [job_router(catalog), router(self.components.service, catalog, self._guard)]
 
     def ready(self) -> list[str]:

@@ -43,6 +43,12 @@ def row(name: str, cls: type[DaemonSettings]) -> str:
     )
 
 
+def shared_settings() -> list[str]:
+    """Return the settings of every daemon; those that it shares with one process come last."""
+    names = list(DaemonSettings.model_fields)
+    return sorted(names, key=lambda name: name not in DaemonSettings.__annotations__)
+
+
 def own_settings(daemon: str) -> list[str]:
     """Return the settings of one daemon only, or with a default that differs from the others."""
     cls, base = DAEMONS[daemon], DaemonSettings.model_fields
@@ -66,7 +72,7 @@ def table(names: list[str], cls: type[DaemonSettings]) -> str:
 def expected_tables() -> dict[str, str]:
     """Return the expected tables of the page."""
     return {
-        "every daemon": table(list(DaemonSettings.model_fields), DaemonSettings),
+        "every daemon": table(shared_settings(), DaemonSettings),
         **{d: table(own_settings(d), cls) for d, cls in DAEMONS.items()},
     }
 

@@ -80,6 +80,36 @@ def serve(
             "create-cluster-key` makes one): every caller needs an API key or a ticket.",
         ),
     ] = "",
+    audit_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Record changes and refused calls in this file, as JSON lines; it is rotated.",
+        ),
+    ] = "",
+    token_issuer: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            show_default=False,
+            help="With --cluster-key-file, accept tokens of this OpenID Connect issuer too.",
+        ),
+    ] = "",
+    token_audience: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", show_default=False, help="Audience of the tokens of --token-issuer."
+        ),
+    ] = "",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Another setting of one process, such as http_connections=200 or "
+            "token_name_claim=email; docs/settings.md has all. Repeatable.",
+        ),
+    ] = None,
     insecure: Annotated[
         bool,
         typer.Option(
@@ -110,6 +140,10 @@ def serve(
             "tls_client_auth": tls_client_auth,
             "cluster_key_file": cluster_key_file,
             "insecure": insecure,
+            "audit_file": audit_file,
+            "token_issuer": token_issuer,
+            "token_audience": token_audience,
+            **more_settings(setting or ()),
         }
     )
     # What is wrong is reported before kernels are compiled and the folder is opened.
@@ -155,6 +189,19 @@ def check_listen_address(option: str, address: str) -> None:
         raise InvalidRequest(
             f"{option}={address!r}: expected host:port, such as 127.0.0.1:9669; port 0 picks one"
         )
+
+
+def more_settings(texts: Sequence[str]) -> dict[str, str]:
+    """Return the settings in texts ``name=value``; InvalidRequest for another text."""
+    settings: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise InvalidRequest(
+                f"--setting={text!r}: expected NAME=VALUE, such as http_connections=200"
+            )
+        settings[name] = value
+    return settings
 
 
 def allowed_addresses(

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.certificates import Authority
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism import Client
 from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode
+from asterism_access.audit_log import AuditRecord, read_audit_log
 from asterism_access.cluster_key import ClusterKey, create_key_file
 from asterism_proto.errors import Forbidden, InvalidRequest, Unauthenticated, Unavailable
 from asterism_standalone.app import Standalone
@@ -43,6 +44,7 @@ class Served:
     http_port: int
     ca: str
     key: ClusterKey
+    folder: Path
 
     @property
     def address(self) -> str:
@@ -54,9 +56,19 @@ class Served:
     def root(self) -> str:
         return self.key.root_ticket(60)
 
-    def get(self, path: str, credential: str = "") -> tuple[int, Any]:
+    def text(self, path: str) -> str:
+        """Return the text of a reply over HTTPS."""
+        context = ssl.create_default_context(cafile=self.ca)
+        url = f"https://127.0.0.1:{self.http_port}{path}"
+        with urllib.request.urlopen(url, timeout=HANG_S, context=context) as reply:
+            return str(reply.read().decode())
+
+    def get(self, path: str, credential: str = "", body: object = None) -> tuple[int, Any]:
         """Return the status and the JSON of a reply over HTTPS."""
         request = urllib.request.Request(f"https://127.0.0.1:{self.http_port}{path}")
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("content-type", "application/json")
         if credential:
             request.add_header("authorization", f"Bearer {credential}")
         context = ssl.create_default_context(cafile=self.ca)
@@ -76,6 +88,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     create_key_file(folder / "cluster.key")
     arguments = ["serve", folder / "graph", "--json", "--cluster-key-file", folder / "cluster.key"]
     arguments += ["--listen", "0.0.0.0:0", "--http-listen", "0.0.0.0:0"]
+    arguments += ["--audit-file", folder / "audit.jsonl", "--setting", "http_connections=200"]
     arguments += ["--tls-cert", files.cert, "--tls-key", files.key]
     with (folder / "serve.log").open("w") as log:
         process = subprocess.Popen(
@@ -92,7 +105,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             int(startup[name].rpartition(":")[2]) for name in ("address", "http_address")
         )
         served = Served(
-            port, http_port, str(authority.file), ClusterKey(str(folder / "cluster.key"))
+            port, http_port, str(authority.file), ClusterKey(str(folder / "cluster.key")), folder
         )
         with served.connect(served.root()) as client:
             for name in ("shop", "bank"):
@@ -158,6 +171,71 @@ def test_http_and_pages_check_roles_and_probes_are_open(served: Served) -> None:
     for path in ("/api/v1/spaces/bank", "/ui/api/spaces/bank", "/ui/api/logs"):
         assert served.get(path, key)[0] == 403
     assert served.get("/status", served.root())[1]["insecure"] == []
+
+
+def test_serve_records_changes_over_grpc_and_http(served: Served) -> None:
+    root = served.root()
+    assert served.get("/flags", root)[1]["http_connections"] == 200
+    schema = {"parts": 1, "nodes": {"n": {}}}
+    created = served.get("/api/v1/spaces", root, {"name": "over_http", "schema": schema})
+    assert created[0] == 201, created
+    with served.connect(root) as client:
+        client.create_space("over_grpc", schema)
+        client.drop_space("over_grpc")
+        client.drop_space("over_http")
+    assert served.get("/status", "nonsense")[0] == 401
+    log = served.folder / "audit.jsonl"
+
+    def outcomes(method: str) -> dict[str, str]:
+        return {
+            record.space: record.outcome
+            for record in read_audit_log(log)
+            if isinstance(record, AuditRecord) and record.method == method
+        }
+
+    wait_until(lambda: len(outcomes("CreateSpace")) >= 4, "both changes are recorded")
+    assert outcomes("CreateSpace").items() >= {"over_grpc": "OK", "over_http": "OK"}.items()
+    wait_until(lambda: outcomes("GET /status") == {"": "Unauthenticated"}, "so is the refusal")
+    metrics = served.text("/metrics")
+    assert 'asterism_credentials_refused_total{daemon="standalone",port="http"' in metrics
+
+
+def test_a_service_reads_no_variables_of_daemons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("METAD_AUDIT_FILE", "/nowhere/audit.jsonl"),
+        ("METAD_KEEP_VERSIONS", "7"),
+        ("STORAGED_CONCURRENT_TASKS", "a few"),
+        ("GRAPHD_SESSION_S", "soon"),
+    ):
+        monkeypatch.setenv(f"ASTERISM_{name}", value)
+    service = Standalone(tmp_path / "data", compile_ahead=False)
+    try:
+        assert service._metad.settings.keep_versions == 2
+    finally:
+        service.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--setting", "http_connections"], "--setting='http_connections': expected NAME=VALUE"),
+        (["--setting", "http_connections=0"], "http_connections='0': expected a value greater"),
+        (["--setting", "no_such=1"], "no_such='1': there is no such setting"),
+        (
+            ["--token-issuer", "https://issuer"],
+            "--token-issuer='https://issuer': expected --cluster-key-file with it",
+        ),
+    ],
+)
+def test_serve_refuses_wrong_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    folder = tmp_path / "data"
+    assert run(["serve", str(folder), *options]) == ExitCode.USAGE
+    assert message in capsys.readouterr().err
+    assert not folder.exists()
 
 
 def test_the_command_sends_the_key(
