@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from asterism_graphkit.compile.activity import ACTIVITY
+from asterism_io.process_exit import skip_last_collections
 from graphd import kernel_warmup as graphd_warmup
 from storaged import kernel_warmup as storaged_warmup
 from storaged.build import kernel_warmup as build_warmup
@@ -49,4 +50,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    skip_last_collections()
     raise SystemExit(main(sys.argv[1:]))

@@ -11,6 +11,7 @@ from asterism_daemonkit.critical_threads import exit_on_lost_threads
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
 from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_io.process_exit import skip_last_collections
 from asterism_proto.errors import AsterismError
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
@@ -60,4 +61,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    skip_last_collections()
     sys.exit(main(sys.argv[1:]))

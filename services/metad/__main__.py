@@ -9,6 +9,7 @@ import threading
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
+from asterism_io.process_exit import skip_last_collections
 from asterism_proto.errors import AsterismError
 from metad.app import Metad
 from metad.settings import MetadSettings
@@ -51,4 +52,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    skip_last_collections()
     sys.exit(main(sys.argv[1:]))

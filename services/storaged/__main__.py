@@ -11,6 +11,7 @@ from asterism_daemonkit.critical_threads import exit_on_lost_threads
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
 from asterism_graphkit.compile.jit import load_registries
+from asterism_io.process_exit import skip_last_collections
 from asterism_proto.errors import AsterismError
 from storaged.app import Storaged
 from storaged.fork_server import ForkServer
@@ -57,4 +58,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    skip_last_collections()
     sys.exit(main(sys.argv[1:]))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from asterism.extras import MissingExtra, required
+from asterism_io.process_exit import skip_last_collections
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     # gRPC would print its own lines beside the message of the command.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # noqa: TID251 - gRPC's, read at its import
+    skip_last_collections()
     try:
         with required("cli", "the command"):
             from asterism.cli import app
