@@ -9,11 +9,22 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.kit.warm_interpreter import WarmInterpreter
+
 SCRIPTS = Path(__file__).parent / "dgl"
 
 
+def warm(python: Path, home: Path, *modules: str, python_path: str = "") -> WarmInterpreter:
+    """Return an interpreter that imports DGL, and other modules, once for several programs.
+
+    ``python_path`` is the module search path of the imports.
+    """
+    settings = _settings(home) | {"PYTHONPATH": python_path}
+    return WarmInterpreter(python, ["dgl_shim", *modules], scripts=SCRIPTS, environment=settings)
+
+
 def run(
-    python: Path,
+    python: Path | WarmInterpreter,
     script: Path,
     *arguments: object,
     home: Path,
@@ -24,29 +35,35 @@ def run(
 
     DGL keeps its settings in ``home``.
     """
-    settings = {
-        "DGLBACKEND": "pytorch",
-        "DGL_DIST_DEBUG": "1",
-        "HOME": str(home),
-        "OMP_NUM_THREADS": "1",  # idle threads of OpenMP spin
-        **(extra_environment or {}),
-    }
-    command = [
-        "env",
-        *(f"{key}={value}" for key, value in settings.items()),
-        str(python),
-        str(script),
-        *map(str, arguments),
-    ]
-    completed = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    settings = _settings(home) | dict(extra_environment or {})
+    if isinstance(python, WarmInterpreter):
+        completed = python.run(script, *arguments, environment=settings, timeout_s=timeout_s)
+    else:
+        command = [
+            "env",
+            *(f"{key}={value}" for key, value in settings.items()),
+            str(python),
+            str(script),
+            *map(str, arguments),
+        ]
+        completed = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
     assert completed.returncode == 0, (
         f"{script.name} ended with {completed.returncode}:\n{completed.stdout[-4000:]}"
     )
     return completed.stdout
+
+
+def _settings(home: Path) -> dict[str, str]:
+    return {
+        "DGLBACKEND": "pytorch",
+        "DGL_DIST_DEBUG": "1",
+        "HOME": str(home),
+        "OMP_NUM_THREADS": "1",  # idle threads of OpenMP spin
+    }

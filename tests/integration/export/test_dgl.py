@@ -10,25 +10,40 @@ import pytest
 from tests.kit import dgl_env
 from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S
+from tests.kit.warm_interpreter import WarmInterpreter
 
 from asterism import ingest
 
 SCHEMAS = Path(__file__).parents[3] / "examples/schemas"
 
 
-@pytest.fixture
-def python_path(root: Path) -> str:
+def trainer_path(root: Path) -> str:
     """Return the module search path of a trainer that runs the client from its sources."""
     return os.pathsep.join(map(str, (root / "client", root / "proto", root)))
 
 
+@pytest.fixture
+def python_path(root: Path) -> str:
+    return trainer_path(root)
+
+
+@pytest.fixture(scope="module")
+def dgl(
+    dgl_python: Path, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WarmInterpreter]:
+    """Import DGL and the client once for the trainers."""
+    home = tmp_path_factory.mktemp("dgl")
+    with dgl_env.warm(dgl_python, home, "asterism", python_path=trainer_path(root)) as interpreter:
+        yield interpreter
+
+
 @pytest.mark.dgl
 def test_dgl_graphs_round_trip_through_a_space(
-    dgl_python: Path, python_path: str, tmp_path: Path
+    dgl: WarmInterpreter, python_path: str, tmp_path: Path
 ) -> None:
     with LocalCluster(storageds=1) as cluster:
         out = dgl_env.run(
-            dgl_python,
+            dgl,
             dgl_env.SCRIPTS / "objects.py",
             cluster.addresses,
             home=tmp_path,
@@ -59,10 +74,10 @@ def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.mark.dgl
 def test_blocks_have_the_graphs_edges_and_full_graph_outputs(
-    cluster: LocalCluster, dgl_python: Path, python_path: str, tmp_path: Path
+    cluster: LocalCluster, dgl: WarmInterpreter, python_path: str, tmp_path: Path
 ) -> None:
     out = dgl_env.run(
-        dgl_python,
+        dgl,
         dgl_env.SCRIPTS / "blocks.py",
         cluster.addresses,
         home=tmp_path,
@@ -73,10 +88,10 @@ def test_blocks_have_the_graphs_edges_and_full_graph_outputs(
 
 @pytest.mark.dgl
 def test_labor_matches_dgls_frequencies_and_weights(
-    cluster: LocalCluster, dgl_python: Path, python_path: str, tmp_path: Path
+    cluster: LocalCluster, dgl: WarmInterpreter, python_path: str, tmp_path: Path
 ) -> None:
     out = dgl_env.run(
-        dgl_python,
+        dgl,
         dgl_env.SCRIPTS / "labor.py",
         cluster.addresses,
         home=tmp_path,
@@ -101,26 +116,28 @@ def test_graphbolt_pipelines_train_on_exact_edges_and_features(
 
 @pytest.mark.dgl
 def test_models_learn_as_much_from_smaller_labor_batches(
-    shared: Path, root: Path, dgl_python: Path, python_path: str, tmp_path: Path
+    cluster: LocalCluster,
+    shared: Path,
+    root: Path,
+    dgl: WarmInterpreter,
+    python_path: str,
+    tmp_path: Path,
 ) -> None:
     """Train on the Facebook pages with neighbor sampling and LABOR, two seeds each.
 
     The accuracies differ by no more than the noise of the initialization. LABOR visits at least a
     sixth fewer pages.
     """
-    with LocalCluster(storageds=3) as served:
-        options = ("--seeds", 2, "--epochs", 3)
-        files = shared / "data/facebook"
-        out = dgl_env.run(
-            dgl_python,
-            root / "examples/sharing.py",
-            served.addresses,
-            files,
-            *options,
-            home=tmp_path,
-            timeout_s=HANG_S,
-            extra_environment={"PYTHONPATH": python_path},
-        )
+    out = dgl_env.run(
+        dgl,
+        root / "examples/sharing.py",
+        cluster.addresses,
+        shared / "data/facebook",
+        *("--seeds", 2, "--epochs", 3),
+        home=tmp_path,
+        timeout_s=HANG_S,
+        extra_environment={"PYTHONPATH": python_path},
+    )
     lines = [line.rsplit(maxsplit=5) for line in out.splitlines()]
     results = {
         line[0]: (float(line[1]), float(line[4]))

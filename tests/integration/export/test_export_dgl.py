@@ -13,6 +13,7 @@ from tests.kit import dgl_env
 from tests.kit.communities import communities
 from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes, generate, publish
 from tests.kit.partitions import assert_partition, read_dump, write_input
+from tests.kit.warm_interpreter import WarmInterpreter
 
 import asterism
 from asterism import Client, export
@@ -63,6 +64,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def dgl(dgl_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmInterpreter]:
+    with dgl_env.warm(dgl_python, tmp_path_factory.mktemp("dgl")) as interpreter:
+        yield interpreter
+
+
 def hetero_graph(*, sparse: bool) -> FlatGraph:
     return generate(
         SCHEMA,
@@ -80,7 +87,7 @@ def users() -> FlatGraph:
     )
 
 
-def load_in_dgl(python: Path, config: Path, folder: Path) -> Path:
+def load_in_dgl(python: WarmInterpreter, config: Path, folder: Path) -> Path:
     """Return the results of `load_partition` for every part, with DGL's assertions enabled."""
     dump = folder / "dump"
     dump.mkdir()
@@ -99,7 +106,7 @@ def load_in_dgl(python: Path, config: Path, folder: Path) -> Path:
 )
 def test_dgl_loads_every_node_edge_and_feature_of_every_part(
     tmp_path: Path,
-    dgl_python: Path,
+    dgl: WarmInterpreter,
     sparse: bool,
     assign: str,
     parts: int,
@@ -111,19 +118,19 @@ def test_dgl_loads_every_node_edge_and_feature_of_every_part(
         graph, tmp_path / "out", parts=parts, assign=assign, seed=1, halo_hops=hops, formats=formats
     )
     assert_partition(
-        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), graph, hops=hops
+        read_dump(report.config, load_in_dgl(dgl, report.config, tmp_path)), graph, hops=hops
     )
 
 
-def test_dgl_loads_a_graph_without_types(tmp_path: Path, dgl_python: Path) -> None:
+def test_dgl_loads_a_graph_without_types(tmp_path: Path, dgl: WarmInterpreter) -> None:
     graph = users()
     report = export.dgl(graph, tmp_path / "out", parts=3, homogeneous=True)
-    written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
+    written = read_dump(report.config, load_in_dgl(dgl, report.config, tmp_path))
     assert_partition(written, graph, names={"_N": "user", "_N:_E:_N": "user:knows:user"})
 
 
 def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(
-    tmp_path: Path, dgl_python: Path
+    tmp_path: Path, dgl: WarmInterpreter
 ) -> None:
     columns = {f"f_{dtype}": {"dtype": dtype, "shape": [2]} for dtype in DTYPES}
     schema = Schema.from_dict(
@@ -137,7 +144,7 @@ def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(
         schema, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=12, space="users"
     )
     report = export.dgl(graph, tmp_path / "out", parts=3, assign="ldg")
-    written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
+    written = read_dump(report.config, load_in_dgl(dgl, report.config, tmp_path))
     written_dtypes = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
     expected_dtypes = {f"f_{dtype}": written_dtypes.get(dtype, dtype) for dtype in DTYPES}
     for frame in ("nfeat", "efeat"):
@@ -163,18 +170,16 @@ def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(
 
 
 def test_dgl_loads_a_graph_published_by_a_service(
-    tmp_path: Path, dgl_python: Path, client: Client
+    tmp_path: Path, dgl: WarmInterpreter, client: Client
 ) -> None:
     graph, flat = publish(client, hetero_graph(sparse=True))
     report = export.dgl(graph, tmp_path / "out", parts=3, assign="metis", seed=1)
     assert report.version == client.versions("sparse")[-1].version
-    assert_partition(
-        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat
-    )
+    assert_partition(read_dump(report.config, load_in_dgl(dgl, report.config, tmp_path)), flat)
 
 
 def test_dgl_loads_a_graph_after_deletions(
-    tmp_path: Path, dgl_python: Path, client: Client
+    tmp_path: Path, dgl: WarmInterpreter, client: Client
 ) -> None:
     graph, flat = publish(client, dataclasses.replace(users(), space="thinned"))
     deleted = np.arange(0, 500, 7)
@@ -182,14 +187,14 @@ def test_dgl_loads_a_graph_after_deletions(
     graph.build()
     report = export.dgl(graph, tmp_path / "out", parts=2)
     assert_partition(
-        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)),
+        read_dump(report.config, load_in_dgl(dgl, report.config, tmp_path)),
         flat.without_nodes("user", deleted),
     )
 
 
 @pytest.mark.parametrize(("parts", "assign"), [(2, "random"), (4, "metis")])
 def test_dgl_servers_serve_and_sample_a_published_graph(
-    tmp_path: Path, shared: Path, dgl_python: Path, client: Client, parts: int, assign: str
+    tmp_path: Path, shared: Path, dgl: WarmInterpreter, client: Client, parts: int, assign: str
 ) -> None:
     graph, flat = publish(
         client, dataclasses.replace(hetero_graph(sparse=False), space=f"served{parts}")
@@ -199,7 +204,7 @@ def test_dgl_servers_serve_and_sample_a_published_graph(
     write_input(flat, tmp_path / "input.npz")
     script = shared / "dgl/check_distributed.py"
     out = dgl_env.run(
-        dgl_python,
+        dgl,
         script,
         report.config,
         tmp_path / "input.npz",
@@ -211,14 +216,14 @@ def test_dgl_servers_serve_and_sample_a_published_graph(
 
 
 def test_dgls_server_of_one_part_serves_a_graph_without_types(
-    tmp_path: Path, shared: Path, dgl_python: Path
+    tmp_path: Path, shared: Path, dgl: WarmInterpreter
 ) -> None:
     flat = users()
     report = export.dgl(flat, tmp_path / "out", parts=1, homogeneous=True)
     write_input(flat, tmp_path / "input.npz", names={"user": "_N", "user:knows:user": "_N:_E:_N"})
     script = shared / "dgl/check_distributed.py"
     out = dgl_env.run(
-        dgl_python,
+        dgl,
         script,
         report.config,
         tmp_path / "input.npz",
@@ -229,7 +234,7 @@ def test_dgls_server_of_one_part_serves_a_graph_without_types(
     assert "standalone" in out.splitlines()[-1]
 
 
-def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl_python: Path) -> None:
+def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl: WarmInterpreter) -> None:
     schema, nodes = (
         Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}),
         10_000,
@@ -254,28 +259,28 @@ def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl_python: Path) 
         )
         ours.append(export.dgl(graph, folder / "out", parts=4, assign="metis").edge_cut)
     theirs = json.loads(
-        dgl_env.run(
-            dgl_python, dgl_env.SCRIPTS / "metis_cut.py", 4, *folders, home=tmp_path
-        ).splitlines()[-1]
+        dgl_env.run(dgl, dgl_env.SCRIPTS / "metis_cut.py", 4, *folders, home=tmp_path).splitlines()[
+            -1
+        ]
     )
     assert np.mean(ours) <= 1.02 * np.mean(theirs)
     assert min(ours) > 0
 
 
 def test_dgls_servers_serve_parts_that_trainers_share(
-    tmp_path: Path, shared: Path, dgl_python: Path
+    tmp_path: Path, shared: Path, dgl: WarmInterpreter
 ) -> None:
     flat = dataclasses.replace(hetero_graph(sparse=False), space="shared")
     report = export.dgl(
         flat, tmp_path / "out", parts=2, assign="fennel", num_trainers_per_machine=2, passes=2
     )
     assert_partition(
-        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat, trainers=2
+        read_dump(report.config, load_in_dgl(dgl, report.config, tmp_path)), flat, trainers=2
     )
     write_input(flat, tmp_path / "input.npz")
     script = shared / "dgl/check_distributed.py"
     out = dgl_env.run(
-        dgl_python,
+        dgl,
         script,
         report.config,
         tmp_path / "input.npz",

@@ -74,17 +74,18 @@ def accuracies(
     assert report.edge_cut > 0
     write_input(flat, folder / "input.npz", names={"paper": "_N", "paper:cites:paper": "_N:_E:_N"})
     script = dgl_env.SCRIPTS / "train_sage.py"
-    out = dgl_env.run(
-        python,
-        script,
-        report.config,
-        folder / "input.npz",
-        folder,
-        seeds,
-        epochs,
-        home=folder,
-        timeout_s=HANG_S,
-    )
+    with dgl_env.warm(python, folder) as dgl:  # the servers and the trainer share its import
+        out = dgl_env.run(
+            dgl,
+            script,
+            report.config,
+            folder / "input.npz",
+            folder,
+            seeds,
+            epochs,
+            home=folder,
+            timeout_s=HANG_S,
+        )
     result = json.loads(out.splitlines()[-1])
     print(result)
     return result["served"], result["whole"]

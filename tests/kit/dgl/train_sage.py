@@ -172,18 +172,13 @@ def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[flo
             "DGL_NUM_SAMPLER": "0",
             "DGL_ROLE": "client" if role == "train" else "server",
         }
-        command = [
-            "env",
-            *(f"{key}={value}" for key, value in settings.items()),
-            sys.executable,
-            "-u",
-            __file__,
-            role,
-            *map(str, arguments),
-        ]
+        command = [sys.executable, "-u", __file__, role, *map(str, arguments)]
+        environment = {**os.environ, **settings}  # noqa: TID251 - the child inherits it
         name = f"{role}{arguments[0] if role == 'serve' else ''}"
         with (folder / f"{name}.log").open("wb") as log:
-            children[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            children[name] = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment
+            )
 
     deadline = time.monotonic() + LIMIT_S
     try:
@@ -223,15 +218,10 @@ def check_children(
 
 
 def main(config: str, path: str, folder: str, seeds: str, epochs: str) -> None:
-    single_process = train_on_full_graph(path, int(seeds), int(epochs))
-    print(
-        json.dumps(
-            {
-                "whole": single_process,
-                "served": train_served(config, Path(folder), int(seeds), int(epochs)),
-            }
-        )
-    )
+    # First of all, so that forked children start without what the training here leaves.
+    served = train_served(config, Path(folder), int(seeds), int(epochs))
+    whole = train_on_full_graph(path, int(seeds), int(epochs))
+    print(json.dumps({"whole": whole, "served": served}))
 
 
 def run_child(role: str, *arguments: str) -> None:
