@@ -70,8 +70,12 @@ class Spool:
 
     def pieces(self, order: NDArray[np.int64] | None = None) -> Iterator[Array]:
         """Yield all rows in batches, in file order or in ``order``."""
-        step = self.piece_rows
-        for start in range(0, self.rows, step):
+        step, count = self.piece_rows, self.rows
+        if 0 < count <= step:  # a map would cost more than it saves
+            rows = self.read()
+            yield rows if order is None else np.take(rows, order, axis=0)
+            return
+        for start in range(0, count, step):
             # Each batch has its own map, so that its pages do not stay resident.
             rows = self.map()
             yield (
