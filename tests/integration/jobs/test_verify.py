@@ -20,8 +20,13 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S
 
 import asterism
+from asterism import Client
 from asterism.cli.exit_codes import ExitCode
 from asterism_standalone.app import Standalone
+
+ROWS = cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
+ROWS_WITH_TABLES = cases.PEOPLE + cases.PAPERS + cases.WRITES + cases.CITES
+SEED = 4
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +35,19 @@ def cluster() -> Iterator[LocalCluster]:
         cases.load(running.client(), "cases")
         running.client().create_space("bare", {"nodes": {"n": {}}})
         yield running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the graph of the cluster, which samples alike."""
+    return cases.copy_built_graph(tmp_path_factory.mktemp("verify") / "graphs")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[Client]:
+    """Return a client without daemons: a self-test makes a thousand calls."""
+    with asterism.open(folder, mode="r") as reader:
+        yield reader
 
 
 def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -44,17 +62,22 @@ def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_correct_graph_passes_for_any_seed(cluster: LocalCluster, seed: int) -> None:
-    report = cluster.client().verify("cases", draws=40_000, seed=seed)
+def test_correct_graph_passes_for_any_seed(client: Client, seed: int) -> None:
+    report = client.verify("cases", draws=40_000, seed=seed)
     assert report.passed, report.failures
-    rows = cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
-    assert (
-        report.scanned == rows + cases.PEOPLE + cases.PAPERS + cases.WRITES + cases.CITES
-    )  # those with weight tables once more
+    assert report.scanned == ROWS + ROWS_WITH_TABLES
 
 
-def test_every_kind_of_sampling_is_verified(cluster: LocalCluster) -> None:
-    report = cluster.client().verify("cases", draws=5000, seed=1)
+def test_cluster_and_folder_verify_alike(cluster: LocalCluster, client: Client) -> None:
+    on_cluster = cluster.client().verify("cases", draws=40_000, seed=SEED)
+    assert on_cluster.passed, on_cluster.failures
+    assert on_cluster.scanned == ROWS + ROWS_WITH_TABLES
+    in_folder = client.verify("cases", draws=40_000, seed=SEED)
+    assert (on_cluster.findings, on_cluster.checks) == (in_folder.findings, in_folder.checks)
+
+
+def test_every_kind_of_sampling_is_verified(client: Client) -> None:
+    report = client.verify("cases", draws=5000, seed=1)
     subjects = {(finding.subject, finding.test) for finding in report.findings}
     type_subjects = [f"nodes {name}" for name in ("person", "paper")]
     type_subjects += [
@@ -90,13 +113,12 @@ def test_every_kind_of_sampling_is_verified(cluster: LocalCluster) -> None:
             for f in verification.findings
             if f.detectable is not None and f.test == "parts"
         ]
-        for verification in (report, cluster.client().verify("cases", draws=20_000, seed=1))
+        for verification in (report, client.verify("cases", draws=20_000, seed=1))
     )
     assert max(more) == pytest.approx(max(fewer) / 2, rel=0.1)  # four times the draws
 
 
-def test_weight_tables_are_verified_all_or_as_named(cluster: LocalCluster) -> None:
-    client = cluster.client()
+def test_weight_tables_are_verified_all_or_as_named(client: Client) -> None:
     report = client.verify("cases", draws=20_000, seed=1)
     assert report.passed, report.failures
     subjects = {(finding.subject, finding.test) for finding in report.findings}
@@ -137,19 +159,23 @@ def test_weight_tables_are_verified_all_or_as_named(cluster: LocalCluster) -> No
         client.verify("cases", weights=["aged", "old"], draws=5000)
 
 
-def test_a_run_is_repeated_by_its_seed(cluster: LocalCluster) -> None:
-    client = cluster.client()
+def test_a_run_is_repeated_by_its_seed(client: Client) -> None:
     first = client.verify("cases", draws=2000)
     repeated = client.verify("cases", draws=2000, seed=first.seed, version=first.version)
     assert repeated.findings == first.findings
     assert client.verify("cases", draws=2000, seed=first.seed ^ 1).findings != first.findings
 
 
-def test_command_reports_findings_and_exit_code(cluster: LocalCluster) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return zygote.run("asterism.cli", "--address", cluster.addresses, "verify", *arguments)
+def test_command_reports_findings_and_exit_code(
+    cluster: LocalCluster, client: Client, folder: Path
+) -> None:
+    def run(option: str, place: object, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return zygote.run("asterism.cli", option, place, "verify", *arguments)
 
-    json_output = run("cases", "--draws", "20000", "--seed", "3", "--alpha", "1e-6", "--json")
+    on_cluster, in_folder = ("--address", cluster.addresses), ("--path", folder)
+    json_output = run(
+        *in_folder, "cases", "--draws", "20000", "--seed", "3", "--alpha", "1e-6", "--json"
+    )
     assert json_output.returncode == ExitCode.DONE, json_output.stderr
     document = json.loads(json_output.stdout)
     assert (document["passed"], document["failures"], document["report"]["alpha"]) == (
@@ -157,17 +183,20 @@ def test_command_reports_findings_and_exit_code(cluster: LocalCluster) -> None:
         [],
         1e-6,
     )
-    text_output = run("cases", "--draws", "5000", "--seed", "3", "--weight", "recent")
+    by_client = client.verify("cases", draws=20_000, seed=3, alpha=1e-6)
+    assert [f["p"] for f in document["report"]["findings"]] == [f.p for f in by_client.findings]
+    text_output = run(*on_cluster, "cases", "--draws", "5000", "--seed", "3", "--weight", "recent")
     assert (
         text_output.returncode,
         "draws follow their weights" in " ".join(text_output.stdout.split()),
     ) == (ExitCode.DONE, True)
     # With an alpha of nearly 1, some test is always rejected.
     odd = ("--draws", "2000", "--seed", "8", "--weight", "recent", "--alpha", "0.999999")
-    failing = run("cases", *odd, "--json")
+    failing = run(*in_folder, "cases", *odd, "--json")
     assert failing.returncode == ExitCode.FAILED
     assert json.loads(failing.stdout)["failures"]
     selected = run(
+        *in_folder,
         "cases",
         "--draws",
         "5000",
@@ -193,27 +222,20 @@ def test_command_reports_findings_and_exit_code(cluster: LocalCluster) -> None:
         (("cases", "--alpha", "2"), ExitCode.USAGE),
         (("cases", "--graph-version", "99"), ExitCode.NOT_FOUND),
     ):
-        assert run(*arguments).returncode == code
-    timed_out = run("cases", "--draws", "50000000", "--total-timeout", "0.5")
+        assert run(*on_cluster, *arguments).returncode == code
+    timed_out = run(*on_cluster, "cases", "--draws", "50000000", "--total-timeout", "0.5")
     assert timed_out.returncode == ExitCode.TIMEOUT
 
 
-def test_graphd_runs_one_verification_at_a_time_over_http(cluster: LocalCluster) -> None:
+def test_graphd_runs_one_verification_at_a_time_over_http(
+    cluster: LocalCluster, client: Client
+) -> None:
     address = cluster["graphd-0"].http_address
-    status, verdict = post(address, {"space": "cases", "draws": 20_000, "seed": 4})
-    assert (status, verdict["passed"], verdict["failures"]) == (200, True, [])
-    _, selected = post(address, {"space": "cases", "draws": 5000, "seed": 4, "weights": ["aged"]})
-    assert {
-        finding["subject"].partition("by ")[2] for finding in selected["report"]["findings"]
-    } == {"'aged'"}
-    by_client = cluster.client().verify("cases", draws=20_000, seed=4)
-    assert [f["p"] for f in verdict["report"]["findings"]] == [f.p for f in by_client.findings]
+    verified = {"space": "cases", "draws": 20_000, "seed": SEED, "weights": ["aged"]}
+    by_client = client.verify("cases", draws=20_000, seed=SEED, weights="aged")
     replies: list[tuple[int, Any]] = []
     threads = [
-        threading.Thread(
-            target=lambda: replies.append(post(address, {"space": "cases", "draws": 20_000}))
-        )
-        for _ in range(3)
+        threading.Thread(target=lambda: replies.append(post(address, verified))) for _ in range(3)
     ]
     for thread in threads:
         thread.start()
@@ -223,6 +245,15 @@ def test_graphd_runs_one_verification_at_a_time_over_http(cluster: LocalCluster)
     assert statuses.count(200) >= 1
     assert set(statuses) <= {200, 429}
     assert 429 in statuses
+    for status, verdict in replies:
+        if status == 200:
+            assert (verdict["passed"], verdict["failures"]) == (True, [])
+            assert [f["p"] for f in verdict["report"]["findings"]] == [
+                f.p for f in by_client.findings
+            ]
+            assert {
+                finding["subject"].partition("by ")[2] for finding in verdict["report"]["findings"]
+            } == {"'aged'"}
     for body, expected in (
         ({"space": "nope"}, (404, "NotFound")),
         ({"space": "cases", "version": 99}, (404, "NotFound")),
@@ -240,12 +271,10 @@ def test_graphd_runs_one_verification_at_a_time_over_http(cluster: LocalCluster)
 
 
 def test_served_folder_and_reader_verify_alike(tmp_path: Path) -> None:
-    service = Standalone(tmp_path / "served")
+    service = Standalone(cases.copy_built_graph(tmp_path / "served"))
     service.start()
     try:
         endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with asterism.connect(endpoints.address) as client:
-            cases.load(client, "cases")
         status, verdict = post(endpoints.http_address, {"space": "cases", "draws": 5000, "seed": 8})
         assert (status, verdict["passed"]) == (200, True), verdict
         with asterism.open(tmp_path / "served", mode="r") as reader:
