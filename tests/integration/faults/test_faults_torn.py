@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,19 +17,23 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import assert_settled, edges_of
 from tests.kit.waiting import HANG_S, wait_until
+from tests.kit.zygote import run
 
 import asterism
 from asterism import Client, Graph
 from metad.store.rocksdb_store import RocksStore
 
 WAIT_S = HANG_S
+POLL_INTERVAL_S = 0.05
+"""Seconds between two requests for the readiness of a daemon."""
 SCHEMA = {
-    "parts": 8,
     "direction": "both",
     "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [64]}}}},
     "edges": {"n:to:n": {"weighted": True}},
 }
 NODES, EDGES = 500, 3_000
+PARTS = 2
+"""Partitions of a space, unless a test damages more of them."""
 UNAVAILABLE_ERRORS = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady)
 
 Damage = Callable[[Path], None]
@@ -78,15 +81,23 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         for faults in cluster.faults.values():
             faults.set()
         cluster.wait_ready()
-        assert_settled(cluster, connected, [space.name for space in connected.spaces()])
+        spaces = [space.name for space in connected.spaces()]
+        assert_settled(cluster, connected, spaces)
+        for space in spaces:
+            connected.drop_space(space)  # a restart in a later test would open it again
 
 
-def create_filled_spaces(client: Client, count: int, *, build: bool = True) -> list[Graph]:
-    """Create spaces of different content, by default each with a published version."""
+def create_filled_spaces(
+    client: Client, count: int, *, first_parts: int = PARTS, build: bool = True
+) -> list[Graph]:
+    """Create spaces of different content, by default each with a published version.
+
+    The first one has ``first_parts`` partitions.
+    """
     graphs = []
     for number in range(count):
         name = f"s{time.time_ns()}"
-        client.create_space(name, SCHEMA)
+        client.create_space(name, {**SCHEMA, "parts": PARTS if number else first_parts})
         fill(client.graph(name), number)
         graphs.append(client.graph(name))
     assert_jobs_finish(client, [client.submit_job(graph.space).job_id for graph in graphs if build])
@@ -143,9 +154,23 @@ def readiness_mentions(cluster: LocalCluster, phrases: Sequence[str]) -> bool:
         return False
 
 
+def wait_readiness_mentions(cluster: LocalCluster, phrases: Sequence[str]) -> None:
+    """Wait until one readiness message of a running storaged contains all phrases."""
+    wait_until(
+        lambda: readiness_mentions(cluster, phrases),
+        f"readiness names {phrases}",
+        poll_interval_s=POLL_INTERVAL_S,
+    )
+
+
 def assert_refused(graph: Graph) -> None:
     with pytest.raises(UNAVAILABLE_ERRORS):
         edges_of(graph, "to")
+
+
+def assert_write_refused(graph: Graph) -> None:
+    with pytest.raises((asterism.Unavailable, asterism.Stale)):
+        graph.upsert_nodes(np.arange(4), "n", weights=np.ones(4))
 
 
 def query_results(graph: Graph) -> tuple[object, ...]:
@@ -175,7 +200,7 @@ IMAGE_DAMAGES: list[tuple[str, Damage]] = [
 def test_damaged_images_are_rebuilt_to_published_digests(
     cluster: LocalCluster, client: Client
 ) -> None:
-    graph, undamaged = create_filled_spaces(client, 2)
+    graph, undamaged = create_filled_spaces(client, 2, first_parts=len(IMAGE_DAMAGES) + 1)
     expected, published = query_results(graph), client.manifest(graph.space)
     build = space_folder(cluster, graph) / "builds" / str(published.job_id)
     manifests = {path: path.read_bytes() for path in sorted(build.glob("parts/*/manifest.json"))}
@@ -190,7 +215,7 @@ def test_damaged_images_are_rebuilt_to_published_digests(
         f"p00000/{IMAGE_DAMAGES[0][0]}: mebibyte 0 does not match its checksum",
         "(parts 0, 1, 2, 3, 4, 5, 6 being rebuilt from the loads up to commit 1)",
     )
-    wait_until(lambda: readiness_mentions(cluster, phrases), "readiness names the damage")
+    wait_readiness_mentions(cluster, phrases)
     assert_refused(graph)
     assert len(edges_of(undamaged, "to")) == EDGES
     cluster.faults["storaged-0"].set()
@@ -244,7 +269,7 @@ def test_unrepairable_image_is_refused_with_both_causes(
         "could not be rebuilt: Corrupt: block ",
         "Blob CRC mismatch",
     )
-    wait_until(lambda: readiness_mentions(cluster, phrases), "readiness names the damage")
+    wait_readiness_mentions(cluster, phrases)
     assert_refused(graph)
     assert len(edges_of(other, "to")) == EDGES
     # An operator has restored the file.
@@ -278,7 +303,9 @@ BUILD_DAMAGES: list[list[tuple[str, Damage]]] = [
 def test_parts_damaged_before_publication_are_rebuilt(
     cluster: LocalCluster, client: Client
 ) -> None:
-    graphs = create_filled_spaces(client, len(BUILD_DAMAGES), build=False)
+    graphs = create_filled_spaces(
+        client, len(BUILD_DAMAGES), first_parts=len(BUILD_DAMAGES[0]), build=False
+    )
     cluster.faults["storaged-0"].set(hold_build_in=["nodes n"])
     jobs = [client.submit_job(graph.space).job_id for graph in graphs]
     builds = [
@@ -298,7 +325,7 @@ def test_parts_damaged_before_publication_are_rebuilt(
     manifests = {
         path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")
     }
-    assert len(manifests) == len(BUILD_DAMAGES) * SCHEMA["parts"]
+    assert len(manifests) == len(BUILD_DAMAGES[0]) + PARTS * (len(BUILD_DAMAGES) - 1)
     cluster.kill("storaged-0")
     for build, damages in zip(builds, BUILD_DAMAGES, strict=True):
         for pattern, damage in damages:
@@ -363,16 +390,15 @@ def test_damaged_database_makes_only_its_space_unavailable(
         damage(largest(database.glob(pattern)))
     cluster["storaged-0"].start()
     for graph, database in zip(graphs, databases, strict=True):
-        phrases = (f"space {graph.space} cannot be opened", str(database))
-        wait_until(
-            lambda words=phrases: readiness_mentions(cluster, words),
-            f"readiness of {database} names {phrases}",
-        )  # type: ignore[misc]
-    for graph in graphs:
-        # The damaged space must not be served in an older state or as empty.
-        assert_refused(graph)
-        with pytest.raises((asterism.Unavailable, asterism.Stale)):
-            graph.upsert_nodes(np.arange(4), "n", weights=np.ones(4))
+        wait_readiness_mentions(cluster, (f"space {graph.space} cannot be opened", str(database)))
+    # The damaged space must not be served in an older state or as empty.
+    with ThreadPoolExecutor(2 * len(graphs)) as pool:  # each call lasts as long as its time limit
+        for refused in [
+            pool.submit(check, graph)
+            for check in (assert_refused, assert_write_refused)
+            for graph in graphs
+        ]:
+            refused.result()
     assert len(edges_of(other, "to")) == EDGES
     cluster.kill("storaged-0")
     for database in databases:
@@ -432,18 +458,8 @@ def test_metad_refuses_damaged_catalogs_and_names_the_folder(
 
 def run_metad(data: Path) -> subprocess.CompletedProcess[str]:
     """Run a metad on a folder until it exits."""
-    command = [
-        sys.executable,
-        "-m",
-        "metad",
-        "--data",
-        str(data),
-        "--listen",
-        "127.0.0.1:0",
-        "--http-listen",
-        "127.0.0.1:0",
-    ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    ports = ("--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0")
+    return run("metad", "--data", data, *ports)
 
 
 def flush_catalog(data: Path) -> None:
