@@ -223,7 +223,7 @@ def browser() -> Iterator[Browser]:
     )
     path = kit.browser_path()
     if path is None:
-        pytest.skip("there is no Chromium here; Debian's package is `chromium`")
+        pytest.skip("there is no Chromium here; Debian's package is `chromium-headless-shell`")
     with kit.chromium(path) as chromium:
         yield chromium
 

@@ -60,7 +60,7 @@ def main() -> int:
     """Write the pictures; return the exit status."""
     path = browser_path()
     if path is None:
-        print("expected a Chromium: install Debian's package `chromium`", file=sys.stderr)
+        print("expected Chromium: Debian's package `chromium-headless-shell`", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as folder:
         service = Standalone(Path(folder), compile_ahead=False)
