@@ -13,6 +13,7 @@ that a kernel's module imports, therefore needs ``NUMBA_DISABLE_JIT=1``
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
@@ -205,8 +206,15 @@ def plant_from_environment() -> None:
         plant([find_mutant(name) for name in names.split("|")])
 
 
-def plant(mutants: Iterable[Mutant]) -> None:
+def plant(mutants: Iterable[Mutant], *, interpreting: bool = False) -> None:
     """Plant mutants permanently in this process.
+
+    Parameters
+    ----------
+    mutants : iterable of Mutant
+    interpreting : bool, default False
+        Whether compiled kernels that contain a changed one become interpreted. Their modules must
+        be imported already.
 
     Raises
     ------
@@ -217,14 +225,17 @@ def plant(mutants: Iterable[Mutant]) -> None:
         changes in more than functions.
     """
     for module_name, module_mutants in _by_module(mutants).items():
-        if needs_interpreted_kernels(module_name) and not _kernels_are_interpreted():
+        module = sys.modules.get(module_name)
+        is_compiled = needs_interpreted_kernels(module_name) and not _kernels_are_interpreted()
+        if is_compiled and (module is None or not interpreting):
             raise TypeError(f"{module_name}: mutants of kernels need NUMBA_DISABLE_JIT=1")
         source = changed_source(module_mutants)
-        module = sys.modules.get(module_name)
         if module is None:
             sys.meta_path.insert(0, _MutantFinder(module_name, source))
-        else:
-            exchange_functions(module, source)
+            continue
+        functions = exchange_functions(module, source)
+        if is_compiled:
+            importlib.import_module("tests.mutants.interpreting").interpret(functions)
 
 
 def _kernels_are_interpreted() -> bool:
@@ -264,15 +275,44 @@ class _MutantLoader(importlib.machinery.SourceFileLoader):
         return compile(self._source, self.path, "exec")
 
 
-def exchange_functions(module: ModuleType, source: str) -> None:
-    """Replace the code of a module's functions by that of a changed source.
+def exchange_functions(module: ModuleType, source: str) -> list[FunctionType]:
+    """Replace the code of a module's functions by that of a changed source; return those functions.
 
     Raises
     ------
     TypeError
         If the sources differ in more than the bodies of functions.
     """
-    before, after = ast.parse(plain_source(module.__name__)), ast.parse(source)
+    functions = {name: _resolve(module, name) for name in _changed_names(module.__name__, source)}
+    code = compile(source, str(module.__file__), "exec")
+    for name, function in functions.items():
+        function.__code__ = _code_of(code, name)
+    return list(functions.values())
+
+
+def interpret_as_with(mutants: Iterable[Mutant]) -> None:
+    """Interpret the kernels that mutants change, and those connected to them, without mutants.
+
+    Their modules must be imported already.
+    """
+    interpreting = importlib.import_module("tests.mutants.interpreting")
+    for module_name, module_mutants in _by_module(mutants).items():
+        if needs_interpreted_kernels(module_name):
+            module = sys.modules[module_name]
+            for mutant in module_mutants:
+                names = _changed_names(module_name, changed_source([mutant]))
+                interpreting.interpret([_resolve(module, name) for name in names])
+
+
+def _changed_names(module_name: str, source: str) -> list[str]:
+    """Return the qualified names of the functions that differ in a changed source.
+
+    Raises
+    ------
+    TypeError
+        If the sources differ in more than the bodies of functions.
+    """
+    before, after = ast.parse(plain_source(module_name)), ast.parse(source)
     old_functions, new_functions = dict(_functions(before.body)), dict(_functions(after.body))
     changed_names = [
         name
@@ -282,10 +322,8 @@ def exchange_functions(module: ModuleType, source: str) -> None:
     for function_node in [*old_functions.values(), *new_functions.values()]:
         function_node.body = []
     if ast.dump(before) != ast.dump(after):
-        raise TypeError(f"{module.__name__}: more than the bodies of functions is changed")
-    code = compile(source, str(module.__file__), "exec")
-    for name in changed_names:
-        _resolve(module, name).__code__ = _code_of(code, name)
+        raise TypeError(f"{module_name}: more than the bodies of functions is changed")
+    return changed_names
 
 
 def _functions(body: Iterable[ast.stmt], prefix: str = "") -> Iterator[tuple[str, _Functions]]:

@@ -1,8 +1,9 @@
 """Runner of mutants: each in a forked child of a process that has imported their modules.
 
 A child plants its mutant (`tests.mutants.planting`) and runs the one check or test that must reject
-it. Checks run interpreted kernels, so nothing is compiled. Processes that a test starts plant the
-mutant too, as directed by their environment."""
+it. Of the kernels that a check calls, only those that contain the mutant are interpreted
+(`tests.mutants.interpreting`). Processes that a test starts plant the mutant too, as directed by
+their environment."""
 
 from __future__ import annotations
 
@@ -36,6 +37,8 @@ SCALE = 0.1
 _SOURCE_FOLDERS = ("services", "client", "proto")
 _IMPORTS_OF_TESTS = ("asterism_standalone.app", "asterism.saint")
 """Modules that most tests of services import, imported once for all of them."""
+_CACHING = ("tests.distributions", "tests.kit", "storaged", "graphd", "asterism_model")
+"""Prefixes of modules with caches that may hold what a mutant changes."""
 _UNIT_TESTS = "tests/unit/"
 """Prefix of tests that start no daemons."""
 _PYTEST_OPTIONS = (
@@ -60,17 +63,36 @@ class Verdict:
 
 
 def prepare_checks() -> None:
-    """Import the checks, with interpreted kernels, for children to run them."""
+    """Import the checks, for children to run them."""
     _add_source_folders()
-    importlib.import_module("numba").config.DISABLE_JIT = True
-    jit = importlib.import_module("asterism_graphkit.compile.jit")
-    # Kernels wrap around silently. Set once for the process: each call of a step would otherwise
-    # spend most of its time on setting it.
+    # Interpreted kernels wrap around silently. Set once for the process: each call of a step would
+    # otherwise spend most of its time on setting it.
     np.seterr(over="ignore")
     warnings.simplefilter("ignore", RuntimeWarning)  # threads begin with NumPy's own setting
-    for decorator in ("kernel", "kernel_holding_gil", "inlined"):
-        setattr(jit, decorator, _undecorated)
     importlib.import_module("tests.distributions.checks")
+
+
+def load_kernels(names: Collection[str]) -> Verdict:
+    """Run checks in this process, so that its children have the compiled kernels of these checks.
+
+    Nothing else of them is left: children compute again what checks and modules have cached.
+
+    Returns
+    -------
+    Verdict
+        Whether the checks accept the sampler with all kernels compiled.
+    """
+    verdict = run_checks(names)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_CACHING):
+            for value in vars(module).values():
+                if callable(clear := getattr(value, "cache_clear", None)):
+                    clear()
+    importlib.import_module("tests.mutants.interpreting").prepare()
+    planting.needs_interpreted_kernels("")  # reads the sources of kernels
+    gc.collect()
+    gc.freeze()  # a collection in a child then copies none of these objects
+    return verdict
 
 
 def prepare_tests(node_ids: Iterable[str]) -> None:
@@ -96,10 +118,6 @@ def _imports_of(node_ids: Iterable[str]) -> set[str]:
             elif isinstance(node, ast.Import):
                 names.update(alias.name for alias in node.names)
     return names
-
-
-def _undecorated(function: Callable[..., object]) -> Callable[..., object]:
-    return function
 
 
 def _add_source_folders() -> None:
@@ -204,13 +222,19 @@ def _run_planted(mutant: Mutant) -> Verdict:
     if mutant.test:
         # Child processes inherit this.
         os.environ.update(planting.environment_of([mutant.name]))  # noqa: TID251
-    planting.plant([mutant])
+    planting.plant([mutant], interpreting=bool(mutant.check))
     return run_test(mutant.test) if mutant.test else run_checks([mutant.check])
 
 
 def _run_every_check(mutant: Mutant) -> Verdict:
-    planting.plant([mutant])
+    planting.plant([mutant], interpreting=True)
     return run_checks()
+
+
+def _run_interpreted(check: str, mutants: Sequence[Mutant]) -> Verdict:
+    """Run a check without mutants, with the kernels interpreted that they change."""
+    planting.interpret_as_with(mutants)
+    return run_checks([check])
 
 
 def evaluate_mutant(mutant: Mutant) -> tuple[bool, str]:
@@ -235,12 +259,19 @@ def evaluate_mutant(mutant: Mutant) -> tuple[bool, str]:
 
 
 def evaluate_sampler(mutants: Sequence[Mutant]) -> tuple[bool, str]:
-    """Return whether the checks of mutants accept the unchanged sampler, and a text."""
-    names = {mutant.check for mutant in mutants}
-    try:
-        verdict = call_in_child(partial(run_checks, names))
-    except ChildFailed as failure:
-        return False, f"no verdict: {failure}"
-    if verdict.rejected_by:
-        return False, f"rejected by {verdict.rejected_by}: {verdict.reason}"
+    """Return whether the checks of mutants accept the unchanged sampler, and a text.
+
+    A check runs with the kernels interpreted that any of its mutants changes.
+    """
+    mutants_by_check: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        if planting.needs_interpreted_kernels(mutant.module):
+            mutants_by_check.setdefault(mutant.check, []).append(mutant)
+    for check, own_mutants in mutants_by_check.items():
+        try:
+            verdict = call_in_child(partial(_run_interpreted, check, own_mutants))
+        except ChildFailed as failure:
+            return False, f"no verdict: {failure}"
+        if verdict.rejected_by:
+            return False, f"rejected by {verdict.rejected_by}: {verdict.reason}"
     return True, "accepted"
