@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from typing import TextIO
+
+import pytest
 
 from tests.kit.waiting import HANG_S
 from tests.mutants import END, runner
@@ -67,8 +70,16 @@ def _run_tests(mutants: Sequence[Mutant]) -> int:
     mutants = [mutant for mutant in mutants if mutant.test]
     if not mutants:
         return 0
-    runner.prepare_tests(mutant.test for mutant in mutants)
-    return sum(_print_mutant(mutant) for mutant in mutants)
+    node_ids = [mutant.test for mutant in mutants]
+    runner.prepare_tests(node_ids)
+    output, failures = sys.stdout, []
+
+    def evaluate(items: Mapping[str, pytest.Item]) -> None:
+        for mutant in mutants:
+            failures.append(_print_mutant(mutant, items[mutant.test], output))
+
+    runner.run_with_items(node_ids, evaluate)
+    return sum(failures)
 
 
 def _run_checks(mutants: Sequence[Mutant]) -> int:
@@ -95,17 +106,25 @@ def _run_checks(mutants: Sequence[Mutant]) -> int:
 _import_checks = cache(runner.prepare_checks)
 
 
-def _print_mutant(mutant: Mutant) -> bool:
+def _print_mutant(
+    mutant: Mutant, item: pytest.Item | None = None, output: TextIO | None = None
+) -> bool:
     start = time.perf_counter()
-    is_rejected, text = runner.evaluate_mutant(mutant)
-    _print_row(is_rejected, f"{mutant.name:<42}{mutant.met:<23}", start, text)
+    is_rejected, text = runner.evaluate_mutant(mutant, item)
+    _print_row(is_rejected, f"{mutant.name:<42}{mutant.met:<23}", start, text, output)
     return not is_rejected
 
 
-def _print_row(is_right: bool, subject: str, start: float, text: str) -> None:
+def _print_row(
+    is_right: bool, subject: str, start: float, text: str, output: TextIO | None = None
+) -> None:
     shown = " ".join(text.split())[:140] if is_right else text
     seconds = time.perf_counter() - start
-    print(f"{'ok' if is_right else 'WRONG':<6}{subject}{seconds:4.1f} s  {shown}", flush=True)
+    print(
+        f"{'ok' if is_right else 'WRONG':<6}{subject}{seconds:4.1f} s  {shown}",
+        file=output,
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

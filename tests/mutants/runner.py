@@ -7,7 +7,6 @@ their environment."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import gc
 import importlib
@@ -18,7 +17,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -32,7 +31,7 @@ from tests.mutants import planting
 if TYPE_CHECKING:
     from tests.mutants.mutant import Mutant
 
-SCALE = 0.1
+SCALE = 0.05
 """Fraction of the sample sizes of `tests.distributions` that suffices for these mutants."""
 _SOURCE_FOLDERS = ("services", "client", "proto")
 _IMPORTS_OF_TESTS = ("asterism_standalone.app", "asterism.saint")
@@ -97,27 +96,13 @@ def load_kernels(names: Collection[str]) -> Verdict:
 
 def prepare_tests(node_ids: Iterable[str]) -> None:
     """Import what tests of services import; start the zygote if one starts daemons."""
-    node_ids = list(node_ids)
     _add_source_folders()
-    for name in (*_IMPORTS_OF_TESTS, *sorted(_imports_of(node_ids))):
+    for name in _IMPORTS_OF_TESTS:
         importlib.import_module(name)
     importlib.import_module("tests.kit.reaper").start()
     if not all(node_id.startswith(_UNIT_TESTS) for node_id in node_ids):
         importlib.import_module("tests.kit.zygote").ZYGOTE.share()
-    gc.freeze()  # a collection in a child then copies none of these objects
-
-
-def _imports_of(node_ids: Iterable[str]) -> set[str]:
-    """Return the modules that the modules of tests import, which each child would import again."""
-    paths = {planting.ROOT / node_id.partition("::")[0] for node_id in node_ids}
-    names: set[str] = set()
-    for path in paths:
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ImportFrom):
-                names.add(str(node.module))
-            elif isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-    return names
+    planting.needs_interpreted_kernels("")  # reads the sources of kernels
 
 
 def _add_source_folders() -> None:
@@ -180,22 +165,57 @@ def run_checks(names: Collection[str] = ()) -> Verdict:
     return Verdict()
 
 
-def run_test(node_id: str) -> Verdict:
-    """Return whether a test fails in its body.
+def run_with_items(
+    node_ids: Iterable[str], function: Callable[[Mapping[str, pytest.Item]], None]
+) -> None:
+    """Call a function with the collected tests, by node id, in one session of pytest.
+
+    Children that it forks need not read the configuration and the tests again (`run_test`).
 
     Raises
     ------
     RuntimeError
-        If it fails elsewhere, is skipped or does not exist: this is not a rejection.
+        If a test cannot be collected.
+    """
+    paths = dict.fromkeys(str(planting.ROOT / node_id) for node_id in node_ids)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        status = pytest.main([*_PYTEST_OPTIONS, *paths], plugins=[_Loop(function)])
+    if status != pytest.ExitCode.OK:
+        raise RuntimeError(output.getvalue())
+
+
+class _Loop:
+    """Pytest plugin that calls a function in place of the tests."""
+
+    def __init__(self, function: Callable[[Mapping[str, pytest.Item]], None]) -> None:
+        self._function = function
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("a test cannot be collected")
+        gc.collect()
+        gc.freeze()  # a collection in a child then copies none of these objects
+        self._function({item.nodeid: item for item in session.items})
+        return True
+
+
+def run_test(item: pytest.Item) -> Verdict:
+    """Return whether a test fails in its body; this process can run no other one.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails elsewhere or is skipped: this is not a rejection.
     """
     listener = _TestListener()
-    with contextlib.redirect_stdout(io.StringIO()):
-        status = pytest.main([*_PYTEST_OPTIONS, str(planting.ROOT / node_id)], plugins=[listener])
-    if listener.fault or (listener.failure is None and status != pytest.ExitCode.OK):
-        raise RuntimeError(listener.fault or f"{node_id}: pytest ended with {status!r}")
+    item.config.pluginmanager.register(listener)
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    if listener.fault:
+        raise RuntimeError(listener.fault)
     if listener.failure is None:
         return Verdict()
-    return Verdict(rejected_by=node_id, reason=listener.failure)
+    return Verdict(rejected_by=item.nodeid, reason=listener.failure)
 
 
 class _TestListener:
@@ -212,18 +232,16 @@ class _TestListener:
         elif report.failed and self.failure is None:
             self.failure = report.longreprtext
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.fault = f"{report.nodeid}: {report.longreprtext}"
 
-
-def _run_planted(mutant: Mutant) -> Verdict:
+def _run_planted(mutant: Mutant, item: pytest.Item | None) -> Verdict:
     """Plant a mutant in this process, and run the check or test that must reject it."""
-    if mutant.test:
-        # Child processes inherit this.
-        os.environ.update(planting.environment_of([mutant.name]))  # noqa: TID251
-    planting.plant([mutant], interpreting=bool(mutant.check))
-    return run_test(mutant.test) if mutant.test else run_checks([mutant.check])
+    if item is None:
+        planting.plant([mutant], interpreting=True)
+        return run_checks([mutant.check])
+    # Child processes inherit this.
+    os.environ.update(planting.environment_of([mutant.name]))  # noqa: TID251
+    planting.plant([mutant])
+    return run_test(item)
 
 
 def _run_every_check(mutant: Mutant) -> Verdict:
@@ -237,14 +255,14 @@ def _run_interpreted(check: str, mutants: Sequence[Mutant]) -> Verdict:
     return run_checks([check])
 
 
-def evaluate_mutant(mutant: Mutant) -> tuple[bool, str]:
+def evaluate_mutant(mutant: Mutant, item: pytest.Item | None = None) -> tuple[bool, str]:
     """Return whether a mutant is rejected by its check or test, and a text for the report.
 
-    If its check accepts it, the text names the check that rejects it.
+    If its check accepts it, the text names the check that rejects it. ``item`` is its test.
     """
     planting.check_mutants([mutant])
     try:
-        verdict = call_in_child(partial(_run_planted, mutant))
+        verdict = call_in_child(partial(_run_planted, mutant, item))
         if verdict.rejected_by and mutant.reason in verdict.reason:
             return True, f"rejected by {verdict.rejected_by}: {verdict.reason}"
         if mutant.test:
