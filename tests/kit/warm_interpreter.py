@@ -106,7 +106,8 @@ class WarmInterpreter:
             "folder": os.getcwd(),
         }
         with tempfile.TemporaryFile() as output:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], [output.fileno()])
+            with contextlib.suppress(OSError):  # it has ended, which `_receive` reports
+                socket.send_fds(self._socket, [json.dumps(request).encode()], [output.fileno()])
             pid = int(self._receive())
             self._socket.settimeout(timeout_s)
             try:
@@ -124,7 +125,9 @@ class WarmInterpreter:
 
     def _receive(self) -> bytes:
         assert self._socket is not None
-        data = self._socket.recv(64)
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            data = self._socket.recv(64)
         if not data:
             raise RuntimeError(f"{' '.join(self._command)} has ended")
         return data
@@ -216,6 +219,7 @@ def serve() -> dict[str, Any]:
         if pid == 0:
             os.setsid()
             _end_with(parent)
+            requests.send(str(os.getpid()).encode())  # the pid now names a group, too
             null = os.open(os.devnull, os.O_RDONLY)
             for target, source in enumerate((null, output, output)):
                 os.dup2(source, target)
@@ -224,7 +228,6 @@ def serve() -> dict[str, Any]:
             request: dict[str, Any] = json.loads(data)
             return request
         os.close(output)
-        requests.send(str(pid).encode())
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         requests.send(str(status).encode())
 
