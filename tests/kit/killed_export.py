@@ -9,6 +9,7 @@ manifests after kills, the digest of the uninterrupted export, and leftovers in 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -54,15 +55,17 @@ class KillSwitch:
         setattr(owner, name, guarded)
 
 
+GRAPH = generate(
+    SCHEMA,
+    nodes={"user": 40, "item": 15},
+    edges={"user:buys:item": 120, "user:knows:user": 90},
+    seed=3,
+    sparse=True,
+)
+
+
 def write(out: Path) -> None:
-    graph = generate(
-        SCHEMA,
-        nodes={"user": 40, "item": 15},
-        edges={"user:buys:item": 120, "user:knows:user": 90},
-        seed=3,
-        sparse=True,
-    )
-    export.dgl(graph, out, parts=2, seed=5, halo_hops=2, resume=True, workers=1)
+    export.dgl(GRAPH, out, parts=2, seed=5, halo_hops=2, resume=True, workers=1)
 
 
 def export_in_child(out: Path, *, kill_at: int | None) -> int:
@@ -85,6 +88,7 @@ def export_in_child(out: Path, *, kill_at: int | None) -> int:
 def main(folder: Path) -> None:
     write(folder / "first")  # compiles the kernels before the children need them
     shutil.rmtree(folder / "first")
+    gc.freeze()  # a collection in a child then copies none of these objects
     out = folder / "out"
     digests, leftovers, kill_at = [], set(), 0
     while True:
