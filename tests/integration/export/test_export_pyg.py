@@ -5,7 +5,7 @@ Each node, edge and feature occurs once, at its position.
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.integration.export.test_export_chunks import hetero_graph
 from tests.integration.export.test_export_verify import USERS
 from tests.kit.flat_graph import FlatGraph, generate
 from tests.kit.waiting import HANG_S
+from tests.kit.warm_interpreter import WarmInterpreter
 
 from asterism import export
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -23,11 +24,23 @@ pytestmark = pytest.mark.pyg
 LOADER = Path(__file__).parents[2] / "kit/pyg/load_partitions.py"
 
 
-def load_in_pyg(python: Path, folder: Path, output: Path) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def pyg(pyg_python: Path) -> Iterator[WarmInterpreter]:
+    with WarmInterpreter(
+        pyg_python,
+        ["torch_geometric.distributed"],
+        scripts=LOADER.parent,
+        environment={"OMP_NUM_THREADS": "1"},  # idle threads of OpenMP spin
+    ) as interpreter:
+        yield interpreter
+
+
+def load_in_pyg(python: WarmInterpreter, folder: Path, output: Path) -> list[dict[str, Any]]:
     output.mkdir()
-    command = [str(python), str(LOADER), str(folder), str(output)]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert completed.returncode == 0, completed.stderr[-3000:]
+    completed = python.run(
+        LOADER, folder, output, environment={"OMP_NUM_THREADS": "1"}, timeout_s=HANG_S
+    )
+    assert completed.returncode == 0, completed.stdout[-3000:]
     return [
         dict(np.load(output / f"part{part}.npz")) for part in range(len(list(output.iterdir())))
     ]
@@ -81,12 +94,12 @@ def assert_partitions_match(
     assert edge_count == len(stored.eids)
 
 
-def test_pyg_loads_a_graph_of_several_types(tmp_path: Path, pyg_python: Path) -> None:
+def test_pyg_loads_a_graph_of_several_types(tmp_path: Path, pyg: WarmInterpreter) -> None:
     flat = hetero_graph(sparse=True)
     export.dgl(flat, tmp_path / "dgl", parts=3, assign="metis")
     report = export.pyg(tmp_path / "dgl", tmp_path / "pyg")
     assert (report.parts, report.nodes, report.edges) == (3, 420, 2200)
-    parts = load_in_pyg(pyg_python, tmp_path / "pyg", tmp_path / "loaded")
+    parts = load_in_pyg(pyg, tmp_path / "pyg", tmp_path / "loaded")
     for ntype, etype in (
         ("paper", "paper:cites:paper"),
         ("author", "author:writes:paper"),
@@ -103,11 +116,11 @@ def test_pyg_loads_a_graph_of_several_types(tmp_path: Path, pyg_python: Path) ->
     )
 
 
-def test_pyg_loads_a_graph_without_types(tmp_path: Path, pyg_python: Path) -> None:
+def test_pyg_loads_a_graph_without_types(tmp_path: Path, pyg: WarmInterpreter) -> None:
     flat = generate(USERS, nodes={"user": 50}, edges={"user:knows:user": 200}, seed=2)
     export.dgl(flat, tmp_path / "dgl", parts=2)
     export.pyg(tmp_path / "dgl", tmp_path / "pyg")
-    parts = load_in_pyg(pyg_python, tmp_path / "pyg", tmp_path / "loaded")
+    parts = load_in_pyg(pyg, tmp_path / "pyg", tmp_path / "loaded")
     assert "feat|_N|x" in parts[0]
     assert_partitions_match(parts, tmp_path / "pyg", flat, "user", "user:knows:user", ("_N", "_E"))
 
