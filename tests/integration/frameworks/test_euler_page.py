@@ -5,7 +5,9 @@ It runs with NumPy, real torch and real TensorFlow.
 
 from __future__ import annotations
 
+import contextlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -75,46 +77,56 @@ def page_code(root: Path, language: str) -> str:
     )
 
 
-def run_page_code(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Run the page's program in a folder and return its variables."""
-    monkeypatch.chdir(folder)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRun:
+    """The page's program after its end."""
+
+    folder: Path
+    """The folder in which it ran."""
+    names: dict[str, Any]
+    """Its variables."""
+
+
+@pytest.fixture(scope="module")
+def page_run(root: Path, tmp_path_factory: pytest.TempPathFactory) -> PageRun:
+    """Run the page's program; the programs for frameworks read the graph that it leaves."""
+    folder = tmp_path_factory.mktemp("page")
     names: dict[str, Any] = {}
-    try:
-        exec(compile(page_code(root, "python"), "docs/euler.md", "exec"), names)
-    finally:
-        if "client" in names:
-            names["client"].close()
-    return names
+    with contextlib.chdir(folder):
+        try:
+            exec(compile(page_code(root, "python"), "docs/euler.md", "exec"), names)
+        finally:
+            if "client" in names:
+                names["client"].close()
+    return PageRun(folder=folder, names=names)
 
 
-def test_page_code_runs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = run_page_code(root, tmp_path, monkeypatch)
-    assert set(names["nodes"].tolist()) <= {0, 1, 2}
-    assert (tmp_path / "euler.db").is_dir()
+def framework_code(root: Path, page_run: PageRun, language: str) -> str:
+    """Return the page's program for a framework, which runs in the folder of the page's graph."""
+    return f"import os\nos.chdir({str(page_run.folder)!r})\n" + page_code(root, language)
+
+
+def test_page_code_runs(page_run: PageRun) -> None:
+    assert set(page_run.names["nodes"].tolist()) <= {0, 1, 2}
+    assert (page_run.folder / "euler.db").is_dir()
 
 
 @pytest.mark.pyg
 def test_the_code_for_torch_runs_with_torch(
-    root: Path, pyg_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, pyg_python: Path, page_run: PageRun, tmp_path: Path
 ) -> None:
-    run_page_code(root, tmp_path, monkeypatch)
-    (tmp_path / "page.py").write_text(
-        f"import os\nos.chdir({str(tmp_path)!r})\n" + page_code(root, "python torch") + TENSORS
-    )
-    assert pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
+    program = tmp_path / "page.py"
+    program.write_text(framework_code(root, page_run, "python torch") + TENSORS)
+    assert pyg_env.run(pyg_python, program, home=tmp_path).splitlines()[-1] == "OK"
 
 
 @pytest.mark.tensorflow
 def test_the_code_for_tensorflow_runs_with_tensorflow(
-    root: Path, tf_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tf_python: Path, page_run: PageRun, tmp_path: Path
 ) -> None:
-    run_page_code(root, tmp_path, monkeypatch)
-    (tmp_path / "page.py").write_text(
-        f"import os\nos.chdir({str(tmp_path)!r})\n"
-        + page_code(root, "python tensorflow")
-        + "\nprint('OK')\n"
-    )
-    assert pyg_env.run(tf_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
+    program = tmp_path / "page.py"
+    program.write_text(framework_code(root, page_run, "python tensorflow") + "\nprint('OK')\n")
+    assert pyg_env.run(tf_python, program, home=tmp_path).splitlines()[-1] == "OK"
 
 
 def test_the_table_of_names_has_every_operator(root: Path) -> None:
