@@ -149,7 +149,7 @@ def train(graph: Graph, sampler: Any, *, seed: int, epochs: int) -> TrainingResu
     model.eval()
     full_sampler, correct = NeighborSampler(graph, [-1, -1]), 0
     with torch.no_grad():
-        for seeds in test_pages.split(8 * BATCH):
+        for seeds in test_pages.split(32 * BATCH):
             inputs, outputs, blocks = full_sampler.sample_blocks(seeds)
             correct += int(
                 (model(blocks, words_of(graph, inputs)).argmax(1) == kinds[row_of[outputs]]).sum()
