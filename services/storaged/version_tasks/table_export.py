@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from asterism_io.remote_storage import RemoteFolder, redact
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.task_results import ExportedFile
@@ -189,7 +191,14 @@ def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
 
     def batches(blocks: Iterator[Columns]) -> Iterator[Any]:
         for columns in blocks:
-            yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
+            # Not pa.array(), which imports pandas: 0.3 s of a core in each export's process.
+            arrays = [
+                pa.Array.from_buffers(
+                    dtype, len(column), [None, pa.py_buffer(np.ascontiguousarray(column))]
+                )
+                for dtype, column in zip(types, columns, strict=True)
+            ]
+            yield pa.record_batch(arrays, schema=schema)
 
     def parquet(out: _HashingFile, blocks: Iterator[Columns]) -> None:
         with pyarrow.parquet.ParquetWriter(out, schema) as writer:
