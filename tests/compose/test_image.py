@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kit.compose import BUILD_S
+from tests.kit.compose import BUILD_S, sole_build
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
 
@@ -36,14 +36,17 @@ Build = Callable[[Path], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def build(compose_command: list[str]) -> Iterator[Build]:
+def build(root: Path, compose_command: list[str]) -> Iterator[Build]:
     """Return a function that builds the image of a folder and returns its description."""
     assert compose_command  # an engine runs
     tags: list[str] = []
 
     def build_image(folder: Path) -> dict[str, Any]:
         tags.append(f"asterism-test-{uuid.uuid4().hex[:12]}")
-        docker("build", "--network", "host", "-q", "-t", tags[-1], str(folder), timeout_s=BUILD_S)
+        with sole_build(root):
+            docker(
+                "build", "--network", "host", "-q", "-t", tags[-1], str(folder), timeout_s=BUILD_S
+            )
         [description] = json.loads(docker("image", "inspect", tags[-1]))
         assert isinstance(description, dict)
         return description | {"tag": tags[-1]}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import subprocess
 import urllib.error
 import urllib.request
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +31,18 @@ PUBLISHED = {
     "GRAPHD_1_HTTP_PORT": ("graphd-1", 19669),
 }
 """Variables of the compose file for host ports, by (service, port in its container)."""
+
+
+@contextlib.contextmanager
+def sole_build(root: Path) -> Iterator[None]:
+    """Let one process at a time build the image of a checkout: others then reuse its layers.
+
+    The engine has no layers to reuse for builds that run at the same time: each would install the
+    packages and compile the kernels.
+    """
+    with (root / "Dockerfile").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class ComposeCluster:
@@ -62,7 +76,8 @@ class ComposeCluster:
         self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self.compose("build", "--quiet", timeout_s=BUILD_S)
+        with sole_build(self.root):
+            self.compose("build", "--quiet", timeout_s=BUILD_S)
         # Containers are children of the engine, not of this process.
         self._cleanup.enter_context(
             reaper.start().on_end(*self._command, "down", "-v", "--timeout", "1")
