@@ -238,6 +238,9 @@ class AllowedAddresses:
         The daemon's own folder of exports, which is always allowed.
     reserved : Path, optional
         The daemon's data folder. No address may lie in it, except in ``exports``.
+    host_folder : Path, optional
+        The data folder of the process that the daemon runs in. No address to which a job writes
+        (option ``to``) may lie in it.
     """
 
     daemon: str
@@ -245,6 +248,7 @@ class AllowedAddresses:
     allows_all: bool = False
     exports: Path | None = None
     reserved: Path | None = None
+    host_folder: Path | None = None
 
     @classmethod
     def parse(
@@ -310,6 +314,13 @@ class AllowedAddresses:
                 raise InvalidRequest(
                     f"{field}={address.redacted()}: expected a folder outside of the data "
                     f"folder of this {self.daemon}; choose another one"
+                )
+        if field == "to" and self.host_folder is not None and address.protocol == "file":
+            real, data = os.path.realpath(address.path), os.path.realpath(self.host_folder)
+            if _is_within(real, data):
+                raise InvalidRequest(
+                    f"{field}={address.redacted()}: expected a folder outside of the data folder "
+                    f"{self.host_folder}, which it would be lost with; choose another one"
                 )
         return address
 

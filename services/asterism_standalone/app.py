@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -120,15 +120,17 @@ class Standalone:
         limits: dict[str, Any] = self.settings.model_dump(include=set(RequestLimits.model_fields))
         audit: dict[str, Any] = self.settings.model_dump(include=set(AuditSettings.model_fields))
         try:
+            metad_settings = MetadSettings.from_keywords(
+                data=folder / "metad",
+                listen=_ANY_PORT,
+                http_listen=_ANY_PORT,
+                keep_versions=self.settings.keep_versions,
+                allowed_addresses=self.settings.allowed_addresses,
+            )
             self._metad = Metad(
-                MetadSettings.from_keywords(
-                    data=folder / "metad",
-                    listen=_ANY_PORT,
-                    http_listen=_ANY_PORT,
-                    keep_versions=self.settings.keep_versions,
-                    allowed_addresses=self.settings.allowed_addresses,
-                ),
+                metad_settings,
                 access_control=access_control,
+                addresses=replace(metad_settings.addresses(), host_folder=folder),
             )
             metad_transport = self._to_metad = LocalTransport(self._metad.handlers)
             self._storaged = Storaged(

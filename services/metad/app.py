@@ -22,6 +22,7 @@ from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports_file import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls
+from asterism_io.remote_folder_addresses import AllowedAddresses
 from asterism_proto.errors import Conflict, Corrupt, NotReady
 from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS
 from asterism_proto.transport import Transport
@@ -67,6 +68,7 @@ class Components:
         accept_other_folder: bool = True,
         clock: Clock,
         generate_api_key: ApiKeyGenerator,
+        addresses: AllowedAddresses | None = None,
     ) -> None:
         self.catalog = Catalog(
             store,
@@ -117,7 +119,7 @@ class Components:
             cluster=self.cluster,
             driver=self.driver,
             followers=self.followers,
-            addresses=settings.addresses(),
+            addresses=addresses or settings.addresses(),
             clock=clock,
         )
         self.access_service = AccessService(
@@ -201,6 +203,8 @@ class Metad:
         everything, and API keys cannot be created.
     generate_api_key : callable, optional
         Returns a new API key. Default: `api_keys.generate` with access control, else a refusal.
+    addresses : AllowedAddresses, optional
+        Addresses that jobs may name. Default: those of the settings.
 
     Raises
     ------
@@ -217,6 +221,7 @@ class Metad:
         tls: DaemonTls | None = None,
         access_control: AccessControl | None = None,
         generate_api_key: ApiKeyGenerator | None = None,
+        addresses: AllowedAddresses | None = None,
     ) -> None:
         self.settings, self._tls = settings, tls
         if generate_api_key is None:
@@ -234,6 +239,7 @@ class Metad:
                     accept_other_folder=self._identity.incarnation == 1,
                     clock=steady_clock(),
                     generate_api_key=generate_api_key,
+                    addresses=addresses,
                 )
             except (Corrupt, Conflict) as error:
                 path = str(settings.data / "catalog")

@@ -490,6 +490,8 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     split, fill = spec.get("split"), spec.get("fill")
     if split is not None and (not isinstance(split, str) or not split):
         raise InvalidRequest(f"{context}: split={split!r}: expected the separator of the values")
+    if fill == "" and spec.get("kind") == "bytes":
+        fill = None  # nulls are empty anyway
     if fill is not None and not isinstance(fill, int | float):
         raise InvalidRequest(
             f"{context}: fill={fill!r}: expected a number, the value of nulls; bytes and lists are "

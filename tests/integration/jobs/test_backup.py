@@ -300,6 +300,9 @@ def test_commands_and_embedded_folders_back_up_and_restore(
     assert (code, report["name"], report["version"]) == (0, "brought", 2)
     with asterism.open(tmp_path / "folder") as embedded:
         assert cases.call_digests(embedded.graph("brought")) == expected
+        with pytest.raises(asterism.InvalidRequest, match="outside of the data folder"):
+            embedded.backup("brought", tmp_path / "folder", timeout_s=LIMIT_S)
+        assert not (tmp_path / "folder" / MANIFEST_FILE).exists()
         # The process runs as the user, so it may write to every local folder that the user may.
         embedded.backup("brought", tmp_path / "three", timeout_s=LIMIT_S)
         embedded.restore(tmp_path / "three", "from_three", timeout_s=LIMIT_S)

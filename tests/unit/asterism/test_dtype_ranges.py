@@ -157,6 +157,7 @@ def test_a_time_that_is_no_number_is_a_bad_row(tmp_path: Path) -> None:
         ("{dtype: float16, fill: 70000}", "fill=70000: expected a value of float16"),
         ("{dtype: bool, fill: 2}", "fill=2: expected a value of bool"),
         ("{dtype: float64, fill: 1.0e+400}", "the number is too large"),
+        ('{dtype: int64, fill: ""}', "fill='': expected a number, the value of nulls"),
         ("{kind: bytes, fill: none}", "fill=.none.: expected a number.* bytes and lists are empty"),
     ],
 )
@@ -165,6 +166,15 @@ def test_a_fill_that_its_dtype_cannot_hold_is_refused(
 ) -> None:
     with pytest.raises(InvalidRequest, match=said):
         schema_folder.nodes(tmp_path, feature_schema(feature), {"n.csv": "id,x\n1,\n"})
+
+
+def test_an_empty_fill_of_bytes_is_what_a_missing_value_is(tmp_path: Path) -> None:
+    files = {"n.csv": "id,x\n1,\n2,word\n"}
+    texts = [
+        schema_folder.texts_of(schema_folder.nodes(tmp_path, feature_schema(feature), files), "x")
+        for feature in ('{kind: bytes, fill: ""}', "{kind: bytes}")
+    ]
+    assert texts[0] == texts[1] == [b"", b"word"]
 
 
 def test_a_fill_is_checked_against_the_dtype_of_the_file(tmp_path: Path) -> None:

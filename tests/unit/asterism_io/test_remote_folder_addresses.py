@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,19 @@ def test_star_allows_everything_except_the_data_folder(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidRequest, match="outside of the data folder of this storaged"):
             allowed.check("to", text)
+
+
+def test_a_job_writes_nothing_into_the_folder_of_its_process(tmp_path: Path) -> None:
+    allowed = replace(
+        AllowedAddresses.parse("*", daemon="metad", reserved=tmp_path / "data/metad"),
+        host_folder=tmp_path / "data",
+    )
+    for text in (f"file://{tmp_path}/data", f"file://{tmp_path}/data/backups/1"):
+        with pytest.raises(InvalidRequest, match=r"^to=.*outside of the data folder .*/data, whi"):
+            allowed.check("to", text)
+        assert str(allowed.check("from", text)) == text, "an older backup can be restored"
+    for text in (f"file://{tmp_path}/data2", f"file://{tmp_path}", "s3://bucket/data"):
+        assert str(allowed.check("to", text)) == text
 
 
 def test_a_symbolic_link_does_not_lead_out_of_an_allowed_folder(tmp_path: Path) -> None:
