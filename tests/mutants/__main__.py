@@ -72,11 +72,11 @@ def _run_tests(mutants: Sequence[Mutant]) -> int:
         return 0
     node_ids = [mutant.test for mutant in mutants]
     runner.prepare_tests(node_ids)
-    output, failures = sys.stdout, []
+    output = sys.stdout  # pytest has another one
+    failures: list[bool] = []
 
     def evaluate(items: Mapping[str, pytest.Item]) -> None:
-        for mutant in mutants:
-            failures.append(_print_mutant(mutant, items[mutant.test], output))
+        failures.extend(_print_mutant(mutant, items[mutant.test], output) for mutant in mutants)
 
     runner.run_with_items(node_ids, evaluate)
     return sum(failures)
