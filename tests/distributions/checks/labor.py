@@ -370,7 +370,7 @@ def labor_keeps_edges_by_one_variate_per_node(scale: float) -> None:
 
 def labor_variates_differ_by_hop_unless_layers_depend(scale: float) -> None:
     """A node that expands twice uses two variates per neighbor, one if layers depend."""
-    n = int(max(200, 4000 * scale))
+    n = int(max(400, 4000 * scale))
     shares = reference({s: EDGES[0][s] for s in (2, 1)}, 1, 0, uniform=True)[0]
     twice = {(hop, 0, *edge): p for edge, p in shares.items() for hop in (0, 1)}
     for layer_dependency in (False, True):

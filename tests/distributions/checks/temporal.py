@@ -138,12 +138,16 @@ def _sample_by_time(
     assert samples.weights is not None
     assert samples.eids is not None
     draws_by_time: dict[float, list[list[tuple[int, int]]]] = {time: [] for time in TIMES}
-    for row, time in enumerate(times.tolist()):
-        ends = [
-            (int(kind), int(neighbor))
-            for kind, neighbor in zip(kinds[row], samples.ids[row], strict=True)
-        ]
-        for k, (kind, neighbor) in enumerate(ends):
+    columns = (kinds, samples.ids, samples.times, samples.weights, samples.eids)
+    checked: set[tuple[float, ...]] = set()
+    for time, *rows in zip(times.tolist(), *(column.tolist() for column in columns), strict=True):
+        draws = list(zip(*rows, strict=True))
+        ends = [(kind, neighbor) for kind, neighbor, *_ in draws]
+        for kind, neighbor, edge_time_read, weight_read, eid in draws:
+            key = (time, kind, neighbor, edge_time_read, weight_read, eid)
+            if key in checked:
+                continue
+            checked.add(key)
             edge_time, weight = (
                 EDGES[types[kind]][neighbor - 1]
                 if 0 < neighbor <= len(EDGES[types[kind]])
@@ -154,11 +158,7 @@ def _sample_by_time(
                 neighbor < 0 or (edge_time < time if strict else edge_time <= time),
                 f"an edge of {edge_time} is seen at {time}, strict {strict}",
             )
-            sampled = (
-                float(samples.times[row, k]) * (8 if floating else 1),
-                float(samples.weights[row, k]),
-                int(samples.eids[row, k]),
-            )
+            sampled = (float(edge_time_read) * (8 if floating else 1), weight_read, eid)
             require(
                 sampled == (edge_time, weight, neighbor - 1 if neighbor > 0 else -1),
                 f"an edge of {edge_time, weight} to {neighbor} is returned as {sampled}",
