@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kit import zygote
 from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S, wait_until
 
@@ -24,6 +24,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "backup.md"
 SECTION = "## Restoring metad from a snapshot"
 NODES = 40
 STORAGEDS = ("storaged-0", "storaged-1")
+POLL_INTERVAL_S = 0.1
+"""Half of a heartbeat interval: what these tests wait for comes with heartbeats."""
 
 
 @pytest.fixture
@@ -84,14 +86,19 @@ class Operator:
         for line in documented_commands(step_index):
             for documented_path, actual_path in self._folders.items():
                 line = line.replace(documented_path, actual_path)
-            if line.startswith("asterism "):
-                line = (
-                    f"{sys.executable} -m asterism.cli --address {self._address} "
-                    f"{line.removeprefix('asterism ')} {shlex.join(arguments)}"
+            command, *words = shlex.split(line)
+            if command == "asterism":
+                completed = zygote.run(
+                    "asterism.cli", "--address", self._address, *words, *arguments
                 )
-            completed = subprocess.run(
-                ["bash", "-ec", line], capture_output=True, text=True, timeout=HANG_S, check=False
-            )
+            else:
+                completed = subprocess.run(
+                    ["bash", "-ec", line],
+                    capture_output=True,
+                    text=True,
+                    timeout=HANG_S,
+                    check=False,
+                )
             assert completed.returncode in allowed, (
                 f"{line}: {completed.returncode}\n{completed.stdout}\n{completed.stderr}"
             )
@@ -106,7 +113,11 @@ class Operator:
             ahead = [item for item in listing["ahead"] if item["role"] == "STORAGED"]
             return listing if len(ahead) == 2 and all(item["reported"] for item in ahead) else {}
 
-        return wait_until(read_listing, "both storageds have reported their inventories")
+        return wait_until(
+            read_listing,
+            "both storageds have reported their inventories",
+            poll_interval_s=POLL_INTERVAL_S,
+        )
 
 
 def build_folders(cluster: LocalCluster) -> list[str]:
@@ -131,6 +142,7 @@ def wait_older(cluster: LocalCluster) -> None:
         wait_until(
             lambda name=name: "older than" in not_ready_reason(cluster, name),
             f"{name} reports an older catalog",
+            poll_interval_s=POLL_INTERVAL_S,
         )  # type: ignore[misc]
         assert "asterism metad adopt" in not_ready_reason(cluster, name)
 
@@ -195,10 +207,16 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     put_back(cluster, operator)
     operator.list_unknown()
     operator.run(ADOPT)
-    wait_until(cluster.all_ready, "every daemon follows the adopted catalog")
+    wait_until(
+        cluster.all_ready,
+        "every daemon follows the adopted catalog",
+        poll_interval_s=POLL_INTERVAL_S,
+    )
     with cluster.client(timeout_s=HANG_S) as fresh:
         wait_until(
-            lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served"
+            lambda: sample_space(fresh, "kept")[0] == first,
+            "the version of the snapshot is served",
+            poll_interval_s=POLL_INTERVAL_S,
         )
         with pytest.raises(NotFound):
             fresh.describe("given-up")
@@ -206,6 +224,7 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
         wait_until(
             lambda name=name: cluster.get(name, "/status")["quarantine"],
             f"{name} keeps what was given up in quarantine",
+            poll_interval_s=POLL_INTERVAL_S,
         )  # type: ignore[misc]
     with cluster.client(timeout_s=HANG_S) as fresh:
         assert publish(fresh, "kept", 3000) == first + 1
@@ -227,8 +246,14 @@ def test_storaged_restarted_under_older_catalog_keeps_its_data(cluster: LocalClu
     assert build_folders(cluster) == before
     operator.list_unknown()
     operator.run(ADOPT)
-    wait_until(cluster.all_ready, "every daemon follows the adopted catalog")
+    wait_until(
+        cluster.all_ready,
+        "every daemon follows the adopted catalog",
+        poll_interval_s=POLL_INTERVAL_S,
+    )
     with cluster.client(timeout_s=HANG_S) as fresh:
         wait_until(
-            lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served"
+            lambda: sample_space(fresh, "kept")[0] == first,
+            "the version of the snapshot is served",
+            poll_interval_s=POLL_INTERVAL_S,
         )
