@@ -22,12 +22,12 @@ attempt of the same build, and units are shared between builds.
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
 
@@ -132,9 +132,12 @@ class BuildUnit:
     tables: tuple[tuple[int, int, str], ...] = ()
     """Its final tables: (kind, type, weight name)."""
 
-    def owns(self, file: str) -> bool:
-        """Return whether a file of the image belongs to this unit."""
-        return any(fnmatchcase(file, pattern) for pattern in self.files)
+    def owned(self, files: Collection[str]) -> set[str]:
+        """Return those of an image's files that belong to this unit."""
+        owned: set[str] = set()
+        for pattern in self.files:
+            owned.update([pattern] if pattern in files else fnmatch.filter(files, pattern))
+        return owned
 
 
 class PartUnitCache:
@@ -205,15 +208,18 @@ class PartUnitCache:
         return self._records
 
     def _build_records(self) -> dict[str, dict[str, Any]]:
-        owners = {
-            file: [name for name, (unit, _) in self._done.items() if unit.owns(file)]
-            for file in self._image.file_entries
-        }
+        owners: dict[str, list[str]] = {file: [] for file in self._image.file_entries}
+        for name, (unit, _) in self._done.items():
+            for file in unit.owned(owners.keys()):
+                owners[file].append(name)
         if stray := {file: names for file, names in owners.items() if len(names) != 1}:
             raise Internal(f"part {self._part}: every file of an image is of one unit, but {stray}")
+        owned: dict[str, list[str]] = {name: [] for name in self._done}
+        for file, [owner] in owners.items():
+            owned[owner].append(file)
         records = {}
         for name, (unit, record) in self._done.items():
-            files = [file for file, [owner] in owners.items() if owner == name]
+            files = owned[name]
             tables = [self._tables.run_bytes(table) for table in self._extents(unit)]
             size = sum(self._image.size(file) for file in files) + sum(tables)
             records[name] = {

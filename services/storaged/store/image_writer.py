@@ -48,6 +48,7 @@ class ArrayFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._prefix = f"{folder}{os.sep}"
         self._prepare()
         self._arrays: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
         self._open: dict[str, AppendFile] = {}
@@ -58,12 +59,16 @@ class ArrayFiles:
 
     def path(self, name: str) -> Path:
         """Return the path of an array."""
-        return self.folder / f"{name}.bin"
+        return Path(self._file(name))
+
+    def _file(self, name: str) -> str:
+        """Return the path of an array as a string; a build of small files makes many of them."""
+        return f"{self._prefix}{name}.bin"
 
     def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Create an array of zeros and return it, mapped and writable."""
         self._arrays[name] = (np.dtype(dtype), shape)
-        with self.path(name).open("xb") as file:
+        with open(self._file(name), "xb") as file:
             allocate(file, np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
         return self.map(name)
 
@@ -79,21 +84,21 @@ class ArrayFiles:
         if 0 in shape:
             return np.zeros(shape, dtype)
         # A Path would make NumPy resolve it, link by link.
-        return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(np.ndarray)
+        return np.memmap(self._file(name), dtype, "r+", shape=shape).view(np.ndarray)
 
     def truncate(self, name: str, rows: int) -> None:
         """Keep the first ``rows`` rows; earlier mappings must not be used beyond them."""
         dtype, shape = self._arrays[name]
         self._arrays[name] = (dtype, (rows, *shape[1:]))
         os.truncate(
-            self.path(name), dtype.itemsize * int(np.prod((rows, *shape[1:]), dtype=np.int64))
+            self._file(name), dtype.itemsize * int(np.prod((rows, *shape[1:]), dtype=np.int64))
         )
 
     def remove(self, name: str) -> None:
         """Delete an array and free its disk space."""
         self._closed_entry(name)
         del self._arrays[name]
-        self.path(name).unlink()
+        os.unlink(self._file(name))
 
     def take_over(self, other: ArrayFiles, name: str, as_name: str) -> None:
         """Move an array here from another folder of the same file system."""
@@ -168,7 +173,7 @@ class ImageWriter(ArrayFiles):
             The size of the file is not that of its entry.
         """
         dtype, shape = np.dtype(entry["dtype"]), tuple(int(extent) for extent in entry["shape"])
-        os.link(folder / f"{name}.bin", self.path(name))
+        os.link(folder / f"{name}.bin", self._file(name))
         self._arrays[name], self._entries[name] = (dtype, shape), entry
         self._linked.add(name)
         size, expected = self.size(name), dtype.itemsize * int(np.prod(shape, dtype=np.int64))
@@ -186,7 +191,7 @@ class ImageWriter(ArrayFiles):
         return (
             np.zeros(shape, dtype)
             if 0 in shape
-            else np.memmap(str(self.path(name)), dtype, "r", shape=shape).view(np.ndarray)
+            else np.memmap(self._file(name), dtype, "r", shape=shape).view(np.ndarray)
         )
 
     def remove(self, name: str) -> None:
@@ -197,7 +202,7 @@ class ImageWriter(ArrayFiles):
 
     def size(self, name: str) -> int:
         """Return the size of an array in bytes."""
-        return self.path(name).stat().st_size
+        return os.stat(self._file(name)).st_size
 
     def seal(self) -> dict[str, FileEntry]:
         """Make every unsealed file durable and final; return the manifest entries of the files."""
@@ -207,7 +212,7 @@ class ImageWriter(ArrayFiles):
             entries[name] = {
                 "dtype": dtype.name,
                 "shape": list(shape),
-                "crc32": _sync_file(self.path(name)),
+                "crc32": _sync_file(self._file(name)),
             }
         if entries:
             sync_folder(self.folder)
@@ -253,10 +258,10 @@ def is_intact(folder: Path, name: str, entry: FileEntry) -> bool:
         return False
 
 
-def _sync_file(path: Path) -> list[int]:
+def _sync_file(path: str) -> list[int]:
     """Write a file to disk durably; return the crc32 of each of its mebibytes."""
     checksums = []
-    with path.open("rb") as file:
+    with open(path, "rb") as file:
         while chunk := file.read(CRC_BYTES):
             checksums.append(zlib.crc32(chunk))
         os.fsync(file.fileno())

@@ -1,9 +1,12 @@
-"""Tests of the digest of a unit's input: it changes exactly when the bytes may change."""
+"""The digest of a unit's input changes exactly when its bytes may; each file is of one unit."""
 
 from __future__ import annotations
 
+import io
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storaged.build.unit_cache import BuildUnit, InputDigest
+from asterism_proto.errors import Internal
+from storaged.build.progress import ProgressReporter
+from storaged.build.unit_cache import BuildUnit, InputDigest, PartUnitCache
+from storaged.store.alias_table_store import AliasTableStore
 from storaged.store.block_store import NODES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
+from storaged.store.image_writer import ImageWriter
 from storaged.store.keys import BlockKey
 
 
@@ -127,22 +134,37 @@ def test_a_delete_matters_by_the_writes_that_it_follows() -> None:
 
 
 def test_unit_owns_files_by_their_full_names() -> None:
-    unit = BuildUnit(name="n1.features", digest="", files=("n1.c[0-9]*", "n1.live"))
-    assert [
-        unit.owns(file)
-        for file in (
-            "n1.c0.values",
-            "n1.c12.indptr",
-            "n1.live",
-            "n1.live_rows",
-            "n11.c0.values",
-            "n1.cold",
-        )
-    ] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+    unit = BuildUnit(name="n1.features", digest="", files=("n1.c[0-9]*", "n1.live", "n1.gone"))
+    owned = ["n1.c0.values", "n1.c12.indptr", "n1.live"]
+    others = ["n1.live_rows", "n11.c0.values", "n1.cold"]
+    assert unit.owned({*owned, *others}) == set(owned)
+
+
+def test_every_file_of_an_image_belongs_to_one_unit(tmp_path: Path) -> None:
+    image = ImageWriter(tmp_path / "image")
+    for name in ("n0.ids", "n0.c0.values", "n0.c1.values"):
+        image.create(name, np.int64, (1,))
+    image.seal()
+    with closing(AliasTableStore.open(tmp_path / "build")) as tables:
+        for files, is_valid in (
+            (("n0.c[0-9]*",), True),
+            (("n0.c0.*",), False),  # c1 belongs to no unit
+            (("n0.c[0-9]*", "n0.i*"), False),  # the ids belong to two
+        ):
+            units = PartUnitCache(
+                part=3,
+                image=image,
+                tables=tables,
+                sources=[],
+                progress=ProgressReporter(io.StringIO()),
+            )
+            for name, patterns in (("n0", ("n0.ids",)), ("n0.features", files)):
+                units.make(BuildUnit(name=name, digest="", files=patterns), dict)
+            if is_valid:
+                assert {name: record["files"] for name, record in units.records().items()} == {
+                    "n0": ["n0.ids"],
+                    "n0.features": ["n0.c0.values", "n0.c1.values"],
+                }
+            else:
+                with pytest.raises(Internal, match="part 3: every file of an image is of one unit"):
+                    units.records()
