@@ -27,7 +27,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.kit.faults import POINTS
 from tests.kit.waiting import HANG_S
@@ -68,6 +68,7 @@ PRELOADED = (
     *("pydantic.v1", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "uvicorn.loops.auto"),
     *("uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
 )
+_KERNEL_PACKAGES = ("asterism_graphkit", "graphd", "storaged")
 _COMMAND = "asterism.cli.app"
 """Module of the command line, which is an extra and not installed everywhere."""
 
@@ -259,8 +260,37 @@ def preload() -> None:
 
     warm_storaged()
     warm_graphd()
+    load_cached_kernels()
     build_parser()
     euler_parser.build_parser()
+
+
+def load_cached_kernels() -> None:
+    """Load the compiled kernels in the caches of all imported modules.
+
+    The kernels of builds are among them. Every build task would otherwise load some twenty. They
+    cannot be run here, because a build starts threads of RocksDB.
+    """
+    from asterism_graphkit.compile.jit import CompiledFiles
+
+    for module in [
+        module for name, module in sys.modules.items() if name.partition(".")[0] in _KERNEL_PACKAGES
+    ]:
+        for value in vars(module).values():
+            cache = getattr(value, "_cache", None)
+            if isinstance(getattr(cache, "_cache_file", None), CompiledFiles):
+                _load_cached(value, cache)
+
+
+def _load_cached(kernel: Any, cache: Any) -> None:
+    """Load a kernel for all types of arguments that its cache has compiled code for."""
+    if kernel.targetoptions.get("no_cpython_wrapper"):  # its code is part of its callers
+        return
+    codegen = kernel.targetctx.codegen()
+    for key in cache._cache_file._load_index():
+        signature = key[0]
+        if key == cache._index_key(signature, codegen) and signature not in kernel.overloads:
+            kernel.compile(signature)
 
 
 def _run(
