@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -265,8 +265,8 @@ def preload() -> None:
     euler_parser.build_parser()
 
 
-def load_cached_kernels() -> None:
-    """Load the compiled kernels in the caches of all imported modules.
+def load_cached_kernels(packages: Collection[str] = _KERNEL_PACKAGES) -> None:
+    """Load the compiled kernels in the caches of all imported modules of packages.
 
     The kernels of builds are among them. Every build task would otherwise load some twenty. They
     cannot be run here, because a build starts threads of RocksDB.
@@ -274,7 +274,7 @@ def load_cached_kernels() -> None:
     from asterism_graphkit.compile.jit import CompiledFiles
 
     for module in [
-        module for name, module in sys.modules.items() if name.partition(".")[0] in _KERNEL_PACKAGES
+        module for name, module in sys.modules.items() if name.partition(".")[0] in packages
     ]:
         for value in vars(module).values():
             cache = getattr(value, "_cache", None)
