@@ -126,7 +126,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "degrees": lambda: graph.degrees(nodes, direction="in"),
         "walks": lambda: graph.random_walk(nodes, length=6, restart=0.1, edge_ids=True, seed=SEED),
         "walks with p and q": lambda: graph.random_walk(
-            nodes, length=6, p=0.3, q=3.0, direction="in", seed=SEED
+            nodes[::2], length=4, p=0.3, q=3.0, direction="in", seed=SEED
         ),
         "visits": lambda: graph.sample_pinsage(nodes, None, 5, walks=7, traversals=3, seed=SEED),
         "pagerank": lambda: graph.personalized_pagerank(

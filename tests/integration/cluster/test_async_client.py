@@ -60,13 +60,14 @@ async def collect(items: Any) -> list[Any]:
 
 
 def test_async_calls_give_the_same_results(cluster: LocalCluster) -> None:
+    """Synchronous calls to a cluster equal embedded ones: see `test_cluster_equality`."""
+
     async def async_answers() -> dict[str, str]:
         async with asterism.aio.connect(cluster.addresses, space="cases") as graph:
             sync_graph: Any = SyncGraph(graph)
             return await run_in_greenlet(cases.call_digests, sync_graph)
 
-    with cluster.client() as client:
-        assert asyncio.run(async_answers()) == cases.call_digests(client.graph("cases"))
+    assert asyncio.run(async_answers()) == cases.embedded_digests()
 
 
 def test_thousand_concurrent_calls_give_the_same_samples(cluster: LocalCluster) -> None:
