@@ -6,7 +6,7 @@ Verification, dispatch and the conversion to PyG read exports through this modul
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from asterism.export.row_checksums import ids_sum
 from asterism_proto.errors import Corrupt
 
 _STEP = 1 << 18
+_MAX_OPENED_EDGES = 1 << 18
+"""Largest number of edges of which all partitions are open at the same time."""
 _MASK = (1 << 64) - 1
 
 EdgeChecksum = tuple[int, int]
@@ -140,7 +142,10 @@ class ExportedGraph:
         """Return the checksum of the edges that each partition must hold of other partitions."""
         counts, sums = np.zeros(self.parts, np.int64), [0] * self.parts
         if self.hops > 1:
-            return [self._multi_hop_halo_edges(part) for part in range(self.parts)]
+            # Each partition needs the edges of all others.
+            can_open_all = self.edges.total <= _MAX_OPENED_EDGES
+            opened = [self.part(part) for part in range(self.parts)] if can_open_all else []
+            return [self._multi_hop_halo_edges(part, opened) for part in range(self.parts)]
         for part in range(self.parts):
             low, high = self.nodes.part_range(part)
             for gid, src, dst in self.part(part).all_owned_edges():
@@ -153,33 +158,36 @@ class ExportedGraph:
                     ) & _MASK
         return [(int(count), each) for count, each in zip(counts, sums, strict=True)]
 
-    def _multi_hop_halo_edges(self, part: int) -> EdgeChecksum:
-        """Return the checksum for one partition with more than one halo hop."""
+    def _multi_hop_halo_edges(self, part: int, opened: Sequence[ExportedPart]) -> EdgeChecksum:
+        """Return the checksum for one partition with more than one halo hop.
+
+        ``opened`` has all partitions, or none if each is to be opened when it is read.
+        """
         low, high = self.nodes.part_range(part)
         seen, frontier = (np.zeros(self.nodes.total, np.bool_) for _ in range(2))
         expanded = np.zeros(self.nodes.total, np.bool_)
         seen[low:high] = True
-        for _, src, _ in self.part(part).all_owned_edges():
+        for _, src, _ in (opened[part] if opened else self.part(part)).all_owned_edges():
             frontier[src] = True
         for _ in range(self.hops - 1):
             frontier &= ~seen
             seen |= frontier
             expanded |= frontier
             next_frontier = np.zeros(self.nodes.total, np.bool_)
-            for _, src, dst in self._all_edges():
+            for _, src, dst in self._all_edges(opened):
                 next_frontier[src[frontier[dst]]] = True
             frontier = next_frontier
         count, total = 0, 0
-        for gid, src, dst in self._all_edges():
+        for gid, src, dst in self._all_edges(opened):
             from_own_node = (src >= low) & (src < high)
             selected = ((dst < low) | (dst >= high)) & (from_own_node | expanded[dst])
             count += int(selected.sum())
             total = (total + ids_sum(gid[selected], src[selected], dst[selected])) & _MASK
         return count, total
 
-    def _all_edges(self) -> Iterator[tuple[Ids, Ids, Ids]]:
+    def _all_edges(self, opened: Sequence[ExportedPart]) -> Iterator[tuple[Ids, Ids, Ids]]:
         for part in range(self.parts):
-            yield from self.part(part).all_owned_edges()
+            yield from (opened[part] if opened else self.part(part)).all_owned_edges()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -20,6 +20,7 @@ from tests.kit.flat_graph import FlatGraph, generate
 from asterism import export
 from asterism.export.dgl_graph_files import DglGraph, GraphFile, read_graphs, write_graphs
 from asterism.export.dgl_tensor_files import ArrayStream, read_tensors, write_tensors
+from asterism.export.exported_graph import ExportedGraph
 from asterism_model.schema import Schema
 from asterism_proto.errors import NotFound
 
@@ -84,6 +85,26 @@ def test_a_graph_without_types_has_no_problem(tmp_path: Path) -> None:
     users = generate(USERS, nodes={"user": 50}, edges={"user:knows:user": 200}, seed=2)
     export.dgl(users, tmp_path / "out", parts=3, homogeneous=True)
     assert export.verify(tmp_path / "out").ok
+
+
+def test_small_partitions_are_opened_once_for_all_halos(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Larger ones are opened one at a time, once for every hop of each partition."""
+    out, opened = tmp_path / "out", []
+
+    def counted(path: Path) -> GraphFile:
+        opened.append(path)
+        return read_graphs(path)
+
+    export.dgl(hetero_graph(), out, parts=3, halo_hops=2)
+    exported = ExportedGraph.open(out, json.loads((out / "manifest.json").read_text()))
+    monkeypatch.setattr("asterism.export.exported_graph.read_graphs", counted)
+    required = exported.required_halo_edges()
+    assert len(opened) == 3
+    monkeypatch.setattr("asterism.export.exported_graph._MAX_OPENED_EDGES", 409)
+    assert exported.required_halo_edges() == required
+    assert len(opened) == 3 + 3 * (1 + 2 * 3)
 
 
 def test_folder_without_an_export_is_not_found(tmp_path: Path) -> None:
