@@ -26,7 +26,7 @@ from asterism.cli.exit_codes import ExitCode
 from asterism_model.backup_manifest import MANIFEST_FILE, BackupManifest
 
 LIMIT_S = HANG_S
-CASES_PARTS = 4
+CASES_PARTS = 2
 """Partitions of the space with every kind of data; each has 142 files."""
 LARGE_PARTS = 3
 BLOCK = 8 << 20
@@ -57,7 +57,7 @@ def cluster(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Ite
         graph.delete_nodes(cases.person_ids()[5:10], "person")
         graph.upsert_nodes(cases.person_ids()[5:10], "person", weights=np.full(5, 0.5))
         graph.build(timeout_s=LIMIT_S)
-        small_schema = {"parts": 5, "nodes": {"n": {}}, "edges": {"n:to:n": {}}}
+        small_schema = {"parts": 4, "nodes": {"n": {}}, "edges": {"n:to:n": {}}}
         client.create_space("small", small_schema)
         small, nodes = client.graph("small"), np.arange(100)
         small.upsert_nodes(nodes, "n")
@@ -140,7 +140,7 @@ def test_object_store_backup_restores_the_same_bytes(
     ), output
 
 
-@pytest.mark.parametrize("name", ["parts/p00002/blocks.bin", "parts/p00004/image/e0.out.nbr.bin"])
+@pytest.mark.parametrize("name", ["parts/p00002/blocks.bin", "parts/p00003/image/e0.out.nbr.bin"])
 def test_restore_names_a_damaged_object_and_can_resume(
     store: ObjectStore, run: Run, name: str
 ) -> None:
@@ -321,11 +321,11 @@ folder = RemoteFolder(sys.argv[1])
 def pieces(n):
     for i in range(n):
         yield bytes([i % 251]) * (1 << 20)
-for file in (folder.write("small", pieces(40)), folder.put("empty", b"")):
+for file in (folder.write("small", pieces(24)), folder.put("empty", b"")):
     assert sum(map(len, folder.read_pieces(file))) == file.bytes
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-file = folder.write("large", pieces(240))
-assert sum(map(len, folder.read_pieces(file))) == 240 << 20
+file = folder.write("large", pieces(144))
+assert sum(map(len, folder.read_pieces(file))) == 144 << 20
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 """
 
