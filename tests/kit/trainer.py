@@ -1,6 +1,6 @@
 """A process of trainers that call continuously and check every result.
 
-    python -m tests.kit.trainer ADDRESSES SPACE SECONDS THREADS SEED < expected.json
+    python -m tests.kit.trainer ADDRESSES SPACE SECONDS THREADS SEED EXPECTED.json
 
 Reads digests by the name of each call of `cases.calls`; prints the outcome as one JSON object.
 """
@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -77,9 +78,11 @@ class TimedTransport:
         self._inner.close()
 
 
-def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> None:
+def main(
+    addresses: str, space: str, seconds: str, threads: str, seed: str, expected_file: str
+) -> None:
     """Run the threads and print the report."""
-    expected: dict[str, str] = json.load(sys.stdin)
+    expected: dict[str, str] = json.loads(Path(expected_file).read_text())
     all_seen = [ThreadReport() for _ in range(int(threads))]
     with asterism.connect(addresses, timeout_s=TIMEOUT_S) as client:
         client.graph(space).sample_nodes(1)

@@ -27,7 +27,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tests.kit.faults import POINTS
 from tests.kit.waiting import HANG_S
@@ -428,22 +428,35 @@ def start_fork_server(
     return start
 
 
+def start(
+    *arguments: object,
+    output: IO[Any],
+    errors: IO[Any] | None = None,
+    added_environment: Mapping[str, str] | None = None,
+) -> ForkedProcess | subprocess.Popen[bytes]:
+    """Fork ``python -m arguments...``; its stderr is its stdout unless ``errors`` is given."""
+    texts = [str(argument) for argument in arguments]
+    environment = {**os.environ, **(added_environment or {})}  # noqa: TID251 - a child inherits it
+    errors = output if errors is None else errors
+    if ZYGOTE.can_fork(environment):
+        return ZYGOTE.fork(
+            texts, environment=environment, output=output.fileno(), errors=errors.fileno()
+        )
+    command = [sys.executable, "-m", *texts]
+    return subprocess.Popen(
+        command, stdout=output, stderr=errors, start_new_session=True, env=environment
+    )
+
+
 def run(
     *arguments: object, added_environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Fork ``python -m arguments...``, wait for its end and return its stdout and stderr."""
     texts = [str(argument) for argument in arguments]
-    environment = {**os.environ, **(added_environment or {})}  # noqa: TID251 - a child inherits it
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        if ZYGOTE.can_fork(environment):
-            status = ZYGOTE.fork(
-                texts, environment=environment, output=output.fileno(), errors=errors.fileno()
-            ).wait(HANG_S)
-        else:
-            command = [sys.executable, "-m", *texts]
-            status = subprocess.run(
-                command, stdout=output, stderr=errors, env=environment, timeout=HANG_S, check=False
-            ).returncode
+        status = start(
+            *texts, output=output, errors=errors, added_environment=added_environment
+        ).wait(HANG_S)
         output.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(texts, status, output.read(), errors.read())

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+from tests.kit import zygote
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import ConsistencyMonitor, assert_settled, edges_of
 from tests.kit.task_processes import find_builds, has_ended
@@ -262,23 +261,8 @@ def test_second_daemon_on_a_folder_is_refused_with_owner_pid(
     cluster: LocalCluster, name: str
 ) -> None:
     role = name.partition("-")[0]
-    second = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            role,
-            "--data",
-            str(cluster.folder_of(name)),
-            "--listen",
-            "127.0.0.1:0",
-            "--http-listen",
-            "127.0.0.1:0",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    ports = ("--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0")
+    second = zygote.run(role, "--data", cluster.folder_of(name), *ports)
     assert second.returncode == 2
     assert f"is open in another process (pid {cluster[name].pid})" in second.stderr
     assert str(Path(cluster.folder_of(name))) in second.stderr

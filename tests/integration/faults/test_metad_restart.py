@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
+from tests.kit import zygote
 from tests.kit.metad import InProcessMetad, edge_chunk, finished_report
 from tests.kit.waiting import HANG_S, wait_until
 
@@ -202,23 +202,10 @@ def test_two_metads_do_not_share_a_folder(tmp_path: Path) -> None:
 def test_metad_ends_on_sigterm_and_survives_sigkill(tmp_path: Path) -> None:
     log = tmp_path / "log"
 
-    def start() -> tuple[subprocess.Popen[bytes], int]:
+    def start() -> tuple[zygote.ForkedProcess | subprocess.Popen[bytes], int]:
+        ports = ("--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0")
         with log.open("wb") as out:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "metad",
-                    "--data",
-                    str(tmp_path / "m"),
-                    "--listen",
-                    "127.0.0.1:0",
-                    "--http-listen",
-                    "127.0.0.1:0",
-                ],
-                stdout=out,
-                stderr=out,
-            )
+            process = zygote.start("metad", "--data", tmp_path / "m", *ports, output=out)
 
         def has_port() -> bool:
             assert process.poll() is None, log.read_text()

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kit import zygote
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S, wait_until
 
-from asterism import ingest
+from asterism import Client, ingest
 from asterism.formats.generate import Shop, write_numpy
 
 SHOP = Shop(users=400, items=60, categories=3, clicks=30_000, buys=3_000, follows=3_000)
-CHUNK_ROWS = "256"
+CHUNK_ROWS = 256
+KILLS = 5
+"""Kills of the load, at equal distances."""
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +31,24 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-def start_load(cluster: LocalCluster, space: str, source: Path) -> subprocess.Popen[str]:
-    """Start `asterism load` in a process of its own."""
-    command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "--json"]
-    return subprocess.Popen(
-        [*command, "load", space, str(source), "--chunk-rows", CHUNK_ROWS],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start_load(
+    cluster: LocalCluster, space: str, source: Path, log: Path
+) -> zygote.ForkedProcess | subprocess.Popen[bytes]:
+    """Start `asterism load` in a process of its own, which appends to a log."""
+    command = ("asterism.cli", "--address", cluster.addresses, "--json", "load", space, source)
+    with log.open("ab") as output:
+        return zygote.start(*command, "--chunk-rows", CHUNK_ROWS, output=output)
+
+
+def database(cluster: LocalCluster, client: Client, space: str) -> Path:
+    """Return the folder of a space's database in one of the storageds."""
+    spaces = cluster.folder_of("storaged-0") / "spaces"
+    return spaces / str(client.describe(space).space_id) / "graph"
+
+
+def log_bytes(folder: Path) -> int:
+    """Return the size of a database's log, which has what was loaded so far."""
+    return sum(log.stat().st_size for log in folder.glob("*.log"))
 
 
 def test_killed_load_resumes_and_writes_every_edge_once(
@@ -46,21 +58,28 @@ def test_killed_load_resumes_and_writes_every_edge_once(
     with cluster.client() as client:
         for space in ("whole", "killed"):
             client.create_space(space, ingest.schema_of(source))
-        ingest.load(client, "whole", source, chunk_rows=int(CHUNK_ROWS))
-        kills = 0
-        for wait_s in (1.2, 1.4, 1.7, 2.0, 2.4, 60.0):
-            process = start_load(cluster, "killed", source)
-            try:
-                process.communicate(timeout=wait_s)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.communicate()
-                kills += 1
-                # Acknowledged rows are invisible until the load is committed.
-                assert not client.versions("killed")
-            else:
+        ingest.load(client, "whole", source, chunk_rows=CHUNK_ROWS)
+        log, kills = tmp_path / "load.log", 0
+        whole, loaded = (database(cluster, client, space) for space in ("whole", "killed"))
+        total = log_bytes(whole)
+        assert total > 30_000
+        while True:
+            process = start_load(cluster, "killed", source, log)
+            enough = total * (kills + 1) // (KILLS + 2) if kills < KILLS else 2 * total
+            wait_until(
+                lambda load=process, enough=enough: (
+                    load.poll() is not None or log_bytes(loaded) >= enough
+                ),
+                "more chunks are written, or all",
+                poll_interval_s=0.02,
+            )  # type: ignore[misc]
+            process.kill()
+            if process.wait(HANG_S) != -signal.SIGKILL:
                 break
-        assert process.returncode == 0
+            kills += 1
+            # Acknowledged rows are invisible until the load is committed.
+            assert not client.versions("killed")
+        assert process.returncode == 0, log.read_text()
         assert kills >= 1
         graphs = [client.graph(space) for space in ("whole", "killed")]
         for graph in graphs:
