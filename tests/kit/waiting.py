@@ -12,7 +12,10 @@ HANG_S = 600.0
 An event that takes a second on an idle machine may take minutes on a busy one.
 """
 POLL_INTERVAL_S = 0.01
-"""Seconds between two checks of a condition."""
+"""Seconds between two checks of a condition, at first."""
+_MAX_POLL_INTERVAL_S, _POLL_SHARE = 0.05, 0.1
+"""Seconds between two checks later on: a share of the time waited, because a check may be a request
+that keeps a daemon busy."""
 
 QUICK_S = HANG_S / 10
 """Seconds for an event that must occur before a call with the time limit `HANG_S` ends."""
@@ -35,6 +38,7 @@ def wait_until(
     description : str or callable
         The condition as text for the error; a callable is called only on timeout.
     poll_interval_s : float
+        Seconds between two checks; a default one grows to 0.05 s during the first half second.
     ignored : exception class or tuple of them
         Exceptions that the condition may raise while it does not hold yet.
 
@@ -43,7 +47,7 @@ def wait_until(
     TimeoutError
         If the condition does not hold within `HANG_S`; its cause is the last ignored exception.
     """
-    end = time.monotonic() + HANG_S
+    start = time.monotonic()
     while True:
         cause = None
         try:
@@ -51,10 +55,12 @@ def wait_until(
                 return value
         except ignored as error:
             cause = error
-        if time.monotonic() > end:
+        waited_s = time.monotonic() - start
+        if waited_s > HANG_S:
             text = description if isinstance(description, str) else description()
             raise TimeoutError(f"after {HANG_S:g} s it does not hold that {text}") from cause
-        time.sleep(poll_interval_s)
+        later_interval_s = min(_POLL_SHARE * waited_s, _MAX_POLL_INTERVAL_S)
+        time.sleep(max(poll_interval_s, later_interval_s))
 
 
 def let_pass(seconds: float) -> None:
