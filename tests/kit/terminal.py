@@ -1,13 +1,19 @@
-"""A pseudo-terminal for programs: input passes its line discipline, and output is read."""
+"""The command in a pseudo-terminal: input passes its line discipline, and output is read.
+
+As a program, ``python -m tests.kit.terminal arguments...`` is the command at the terminal that its
+standard output is.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -17,49 +23,49 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.kit import zygote
 from tests.kit.waiting import HANG_S
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][0-9A-B]|[=>78])")
-# In a shell's own terminal Ctrl-C reaches programs. Background processes, such as tests, may ignore
-# it, and so would their children.
-_CONTROLLING = (
-    "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "signal.signal(signal.SIGINT, signal.default_int_handler); "
-)
+_SETTINGS = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+"""A terminal that, like this one, cannot report its cursor position; otherwise xterm."""
+_UNSET = ("NO_COLOR", "COLUMNS", "XDG_STATE_HOME")
 
 
 class Terminal:
-    """A program of this checkout in its own pseudo-terminal, so that Ctrl-C is a signal there.
+    """The command of this checkout in its own pseudo-terminal, so that Ctrl-C is a signal there.
 
     Parameters
     ----------
-    program : str
-        Python code to run.
     arguments : str
-        Arguments of the program.
+        Arguments of the command.
     home : Path
         Home folder of the user, without settings.
+    columns : int
+        Width of the terminal.
+    cold : bool
+        Execute a new interpreter instead of forking one that has the imports.
     """
 
-    def __init__(self, program: str, *arguments: str, home: Path, columns: int = 120) -> None:
+    def __init__(self, *arguments: str, home: Path, columns: int = 120, cold: bool = False) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        # A terminal that, like this one, cannot report its cursor position; otherwise xterm.
-        settings = [
-            "-u",
-            "NO_COLOR",
-            "-u",
-            "COLUMNS",
-            "-u",
-            "XDG_STATE_HOME",
-            "TERM=xterm",
-            "PROMPT_TOOLKIT_NO_CPR=1",
-            f"HOME={home}",
-        ]
-        command = ["env", *settings, sys.executable, "-c", _CONTROLLING + program, *arguments]
-        self._process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-        )
+        inherited = {k: v for k, v in os.environ.items() if k not in _UNSET}  # noqa: TID251
+        environment = inherited | _SETTINGS | {"HOME": str(home)}
+        command = ("tests.kit.terminal", *arguments)
+        self._process: zygote.ForkedProcess | subprocess.Popen[bytes]
+        if not cold and zygote.ZYGOTE.can_fork(environment):
+            self._process = zygote.ZYGOTE.fork(command, environment=environment, output=slave)
+        else:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *command],
+                cwd=zygote.ROOT,
+                env=environment,
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                start_new_session=True,
+            )
         os.close(slave)
         self.raw = ""
         """All output, with colors and cursor movements."""
@@ -121,7 +127,7 @@ class Terminal:
             self._read(0.05)
         while self._read(0.05):
             pass
-        return self._process.returncode
+        return self._process.wait()
 
     def _read(self, seconds: float) -> bool:
         if not select.select([self._master], [], [], seconds)[0]:
@@ -131,3 +137,23 @@ class Terminal:
             self.raw += data.decode(errors="replace")
             return bool(data)
         return False
+
+
+def _take_terminal() -> None:
+    """Make standard output the controlling terminal of this session, and all standard streams."""
+    os.dup2(1, 0)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    # In a shell's own terminal Ctrl-C reaches programs. Background processes, such as tests, may
+    # ignore it, and so would their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A forked process has the streams of its parent, which are buffered like those of a file.
+    for stream in (sys.stdout, sys.stderr):
+        assert isinstance(stream, io.TextIOWrapper)
+        stream.reconfigure(line_buffering=True)
+
+
+if __name__ == "__main__":
+    from asterism.cli import main
+
+    _take_terminal()
+    main()

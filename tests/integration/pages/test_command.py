@@ -878,17 +878,8 @@ def test_text_output_names_the_sampled_type(asterism: Command) -> None:
 def test_text_output_of_the_other_operators(
     asterism: Command, typed: str, expected_text: str
 ) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "asterism.cli",
-        "sample",
-        *typed.split(),
-        "--address",
-        asterism.address,
-    ]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    assert expected_text in " ".join(completed.stdout.split())
+    output = asterism.text("sample", *typed.split())
+    assert expected_text in " ".join(output.split())
 
 
 def test_commands_read_a_served_folder_but_cannot_write_it(asterism: Command) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.cli.exit_codes import ExitCode
 
-PROGRAM = "from asterism.cli import main; main()"
 SCHEMA = {
     "parts": 4,
     "direction": "both",
@@ -60,9 +57,8 @@ def test_drop_asks_at_a_terminal(cluster: LocalCluster, tmp_path: Path) -> None:
         ("\x03", ExitCode.INTERRUPTED, True),
         ("y\r", ExitCode.DONE, False),
     ):
-        with Terminal(
-            PROGRAM, "--address", cluster.addresses, "space", "drop", "big", home=tmp_path
-        ) as terminal:
+        arguments = ("--address", cluster.addresses, "space", "drop", "big")
+        with Terminal(*arguments, home=tmp_path, cold=code == ExitCode.DONE) as terminal:
             terminal.wait_for_text(r"Drop the space 'big' with all its data\? \[y/N\]")
             terminal.type(answer)
             assert terminal.wait_exit_code() == code
@@ -72,23 +68,8 @@ def test_drop_asks_at_a_terminal(cluster: LocalCluster, tmp_path: Path) -> None:
 
 
 def test_drop_without_a_terminal_needs_yes(cluster: LocalCluster) -> None:
-    completed = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "asterism.cli",
-            "--address",
-            cluster.addresses,
-            "space",
-            "drop",
-            "shop",
-        ],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    arguments = ("--address", cluster.addresses, "space", "drop", "shop")
+    completed = zygote.run("asterism.cli", *arguments)  # its standard input is the null device
     assert (completed.returncode, completed.stdout) == (ExitCode.USAGE, "")
     assert completed.stderr == (
         "asterism: --yes: expected this option, because there is no terminal to ask at; add --yes\n"
@@ -125,7 +106,7 @@ def test_an_interrupted_load_says_that_it_resumes(cluster: LocalCluster, tmp_pat
     try:
         line.blocked = {"back"}
         with Terminal(
-            PROGRAM, "--address", line.address, "--timeout", "300", *arguments, home=tmp_path
+            "--address", line.address, "--timeout", "300", *arguments, home=tmp_path
         ) as terminal:
             wait_until(lambda: line.forwarded_bytes > 100, "the load has begun")
             terminal.type("\x03")
@@ -156,7 +137,7 @@ def test_tables_fit_80_columns_and_pipes_have_all(
     arguments: tuple[str, ...], cluster: LocalCluster, tmp_path: Path
 ) -> None:
     with Terminal(
-        PROGRAM, "--address", cluster.addresses, *arguments, home=tmp_path, columns=80
+        "--address", cluster.addresses, *arguments, home=tmp_path, columns=80
     ) as terminal:
         assert terminal.wait_exit_code() == ExitCode.DONE
         lines = terminal.text.splitlines()
@@ -170,7 +151,7 @@ def test_tables_fit_80_columns_and_pipes_have_all(
 def test_the_self_test_is_readable_at_80_columns(cluster: LocalCluster, tmp_path: Path) -> None:
     arguments = ("verify", "shop", "--draws", "2000", "--seed", "3", "--alpha", "1e-9")
     with Terminal(
-        PROGRAM, "--address", cluster.addresses, *arguments, home=tmp_path, columns=80
+        "--address", cluster.addresses, *arguments, home=tmp_path, columns=80
     ) as terminal:
         assert terminal.wait_exit_code() == ExitCode.DONE
         lines = terminal.text.splitlines()
@@ -190,7 +171,7 @@ def test_a_wait_names_an_offline_host_and_says_how_to_resume(
     offline = cluster["storaged-1"].address
     cluster.kill("storaged-1")
     with Terminal(
-        PROGRAM, "--address", cluster.addresses, "job", "submit", "shop", "--wait", home=tmp_path
+        "--address", cluster.addresses, "job", "submit", "shop", "--wait", home=tmp_path
     ) as terminal:
         terminal.wait_for_text(rf"waits for {re.escape(offline)} \(offline\)")
         terminal.type("\x03")

@@ -26,7 +26,6 @@ from asterism.cli import app
 from asterism.cli.exit_codes import ExitCode
 from asterism_standalone.app import Standalone
 
-PROGRAM = "from asterism.cli import main; main()"
 SCHEMA = {
     "direction": "both",
     "nodes": {
@@ -66,7 +65,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def terminal(address: str, tmp_path: Path) -> Iterator[Terminal]:
-    with Terminal(PROGRAM, "--address", address, "console", "shop", home=tmp_path) as opened:
+    with Terminal("--address", address, "console", "shop", home=tmp_path) as opened:
         opened.wait_for_text(r"Asterism at .*\nshop>$")
         yield opened
 
@@ -222,7 +221,7 @@ def test_ctrl_c_cancels_input_and_statement_not_the_session(address: str, tmp_pa
     line = CuttableProxy(address)
     try:
         with Terminal(
-            PROGRAM, "--address", line.address, "--timeout", "300", "console", "shop", home=tmp_path
+            "--address", line.address, "--timeout", "300", "console", "shop", home=tmp_path
         ) as terminal:
             terminal.wait_for_text(r"shop>$")
             terminal.type(":param many = [1, 2, 3]\r")
@@ -252,9 +251,7 @@ def test_ctrl_c_cancels_input_and_statement_not_the_session(address: str, tmp_pa
 def test_the_next_statement_connects_again_after_a_drop(address: str, tmp_path: Path) -> None:
     line = CuttableProxy(address)
     try:
-        with Terminal(
-            PROGRAM, "--address", line.address, "console", "shop", home=tmp_path
-        ) as terminal:
+        with Terminal("--address", line.address, "console", "shop", home=tmp_path) as terminal:
             terminal.wait_for_text(r"shop>$")
             line.close()
             for _ in range(2):
@@ -280,7 +277,7 @@ def test_history_omits_secrets_and_lines_that_start_with_a_blank(
     address: str, tmp_path: Path
 ) -> None:
     state = tmp_path / ".local/state/asterism/history"
-    with Terminal(PROGRAM, "--address", address, "console", "shop", home=tmp_path) as terminal:
+    with Terminal("--address", address, "console", "shop", home=tmp_path) as terminal:
         terminal.wait_for_text(r"shop>$")
         for command in (":params", ':param password = "hunter2"', " :timing off", ":language ngql"):
             terminal.type(f"{command}\r")
@@ -292,7 +289,7 @@ def test_history_omits_secrets_and_lines_that_start_with_a_blank(
         ":language ngql",
     ]
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    with Terminal(PROGRAM, "--address", address, "console", "shop", home=tmp_path) as terminal:
+    with Terminal("--address", address, "console", "shop", home=tmp_path) as terminal:
         terminal.wait_for_text(r"shop>$")
         terminal.type("\x1b[A")
         terminal.wait_for_text(r":language ngql")
@@ -302,7 +299,7 @@ def test_history_omits_secrets_and_lines_that_start_with_a_blank(
         assert terminal.wait_exit_code() == 0
     before = state.read_bytes()
     with Terminal(
-        PROGRAM, "--address", address, "console", "shop", "--no-history", home=tmp_path
+        "--address", address, "console", "shop", "--no-history", home=tmp_path
     ) as terminal:
         terminal.wait_for_text(r"shop>$")
         terminal.type(":params\r")
@@ -314,7 +311,7 @@ def test_history_omits_secrets_and_lines_that_start_with_a_blank(
 
 def test_an_unreachable_server_is_reported_at_startup(tmp_path: Path) -> None:
     with Terminal(
-        PROGRAM, "--address", "127.0.0.1:1", "--timeout", "3", "console", home=tmp_path
+        "--address", "127.0.0.1:1", "--timeout", "3", "console", home=tmp_path
     ) as terminal:
         assert terminal.wait_exit_code() == ExitCode.UNAVAILABLE
         assert "no answer from graphd at 127.0.0.1:1" in terminal.text
