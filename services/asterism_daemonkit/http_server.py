@@ -1,25 +1,21 @@
-"""HTTP server of every daemon on FastAPI, with the routes that metad adds."""
+"""HTTP application of every daemon on FastAPI: its checks of requests, and its own routes.
+
+`asterism_daemonkit.http_listener` serves it, and imports this module at the first request that
+needs it.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import logging
-import socket
-import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from email.utils import formatdate
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from asterism_access.browser_sessions import ActiveSession
 from asterism_access.principals import ANONYMOUS, LOCAL, Principal
@@ -28,34 +24,27 @@ from asterism_daemonkit import api_docs
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.browser_requests import SignIn, csrf_fault, sign_in_redirect
 from asterism_daemonkit.call_context import current_principal, serving
-from asterism_daemonkit.connection_limits import DEFAULT_LIMITS, ConnectionLimits
 from asterism_daemonkit.grpc_server import Authenticate
-from asterism_daemonkit.http_connections import MAX_HEADER_BYTES, HttpConnections
 from asterism_daemonkit.http_errors import (
     add_error_handlers,
     error_response,
     handle_error,
     retry_after_headers,
 )
+from asterism_daemonkit.http_probes import METRICS_MEDIA_TYPE, WITHHELD_REASONS, readiness
 from asterism_daemonkit.http_turns import HttpTurns
-from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.tls import DaemonTls
 from asterism_model import unicode_text
 from asterism_proto.errors import AsterismError, Busy, InvalidRequest, Unauthenticated
 
 MAX_BODY_BYTES = 1 << 20
 """Maximum size of a request body, in bytes."""
 _MAX_LENGTH_DIGITS = 19
-_INVALID_EVENT_INTERVAL_S = 1.0
-"""Least seconds between two events about bytes that are not HTTP."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
 """Paths that monitors may request under any host name, without credentials.
 
 They reveal nothing of a graph."""
-WITHHELD_REASONS = "administrators of the cluster find the reasons in /status"
-"""Text in the place of reasons, which may contain names of spaces and folders."""
 API_PREFIX = "/api/v1"
 """Prefix of the routes that count as calls. Pages and probes poll theirs."""
 _CALL_PREFIXES = (f"{API_PREFIX}/", "/ui/api/")
@@ -251,7 +240,7 @@ def create_app(
             if fault := _surrogate_fault(body):
                 return error_response("InvalidRequest", fault, 422)
         started_at = time.monotonic()
-        held: AbstractContextManager[None] = contextlib.nullcontext()
+        held: AbstractContextManager[None] = nullcontext()
         if _takes_turn(request):
             try:
                 held = await turns.take(principal, request)
@@ -290,17 +279,13 @@ def create_app(
         """Return 200 if the daemon is ready, else 503 with the reasons.
 
         With access control, ``/status`` has the reasons, for administrators of the cluster."""
-        missing = ready()
-        if missing and authenticate is not None:
-            missing = [WITHHELD_REASONS]
-        return JSONResponse(
-            {"ready": not missing, "missing": missing}, status_code=503 if missing else 200
-        )
+        status_code, content = readiness(ready(), withheld=authenticate is not None)
+        return JSONResponse(content, status_code=status_code)
 
     @app.get("/metrics", tags=["daemon"], response_class=PlainTextResponse)
     def get_metrics() -> Response:
         """Return Prometheus metrics."""
-        return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(metrics.render(), media_type=METRICS_MEDIA_TYPE)
 
     @app.get("/flags", tags=["daemon"])
     def get_flags() -> dict[str, Any]:
@@ -350,184 +335,3 @@ def _index_router(daemon: str) -> APIRouter:
         )
 
     return api
-
-
-class _DateHeader:
-    """ASGI wrapper that adds a Date header to each response.
-
-    uvicorn's own header is refreshed by a timer that wakes the process continually.
-
-    Parameters
-    ----------
-    app : ASGI application
-        Application to wrap.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_dated(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                date = (b"date", formatdate(usegmt=True).encode())
-                message["headers"] = [date, *message.get("headers", ())]
-            await send(message)
-
-        await self._app(scope, receive, send_dated)
-
-
-class _UvicornServer(uvicorn.Server):
-    """uvicorn server with a main loop that sleeps until it is stopped.
-
-    uvicorn's own loop wakes ten times a second."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        if not await self.on_tick(0):  # sets the default headers of all responses
-            await self._stopping.wait()
-
-    def stop(self) -> None:
-        """Stop the main loop. Thread-safe."""
-        self.should_exit = True
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed already
-                self._loop.call_soon_threadsafe(self._stopping.set)
-
-
-class _InvalidRequestFilter(logging.Filter):
-    """Turns uvicorn's message about bytes that are not HTTP into an event with the usual cause.
-
-    There is one event per second at most, so that such bytes do not fill the log."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._next_s = 0.0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is logged."""
-        if record.msg == "Invalid HTTP request received.":
-            now = time.monotonic()
-            if now < self._next_s:
-                return False
-            self._next_s = now + _INVALID_EVENT_INTERVAL_S
-            record.msg = "http_request_invalid"
-            vars(record)["cause"] = "not HTTP/1.1; a gRPC client needs the daemon's gRPC port"
-        return True
-
-
-class HttpServer:
-    """HTTP server of a daemon's application (`create_app`) on a port, in a thread of its own.
-
-    Parameters
-    ----------
-    address : str
-        host:port; port 0 picks a free one.
-    daemon : str
-        Name of the daemon.
-    status : callable
-        Returns the fields of ``/status``.
-    ready : callable
-        Returns the reasons why the daemon is not ready; empty if it is.
-    flags : mapping
-        Settings for ``/flags``.
-    metrics : Metrics
-    allowed_hosts : AllowedHosts
-        Host names under which the server may be called.
-    routers : sequence of APIRouter
-        Further routes.
-    tls : DaemonTls, optional
-        Certificates of the port. Default: the port is not encrypted.
-    authenticate : callable, optional
-        Returns the principal of an authorization text, or raises Unauthenticated. Only the probes
-        ``/healthz /readyz /metrics`` need no principal. Default: every caller is `LOCAL`.
-    sign_in : SignIn, optional
-        Sessions of browsers, for requests without the header ``Authorization``. Default: there are
-        none.
-    limits : ConnectionLimits
-        Limits of the port's connections.
-    turns : HttpTurns, optional
-        Turns of requests. Default: principals have equal shares.
-    refused_credentials : RefusedCredentials, optional
-        Counts and records requests without accepted credentials. Default: they are not.
-    """
-
-    def __init__(
-        self,
-        *,
-        address: str,
-        daemon: str,
-        status: Callable[[], Mapping[str, Any]],
-        ready: Callable[[], list[str]],
-        flags: Mapping[str, Any],
-        metrics: Metrics,
-        allowed_hosts: AllowedHosts,
-        routers: Sequence[APIRouter] = (),
-        tls: DaemonTls | None = None,
-        authenticate: Authenticate | None = None,
-        sign_in: SignIn | None = None,
-        limits: ConnectionLimits = DEFAULT_LIMITS,
-        turns: HttpTurns | None = None,
-        refused_credentials: RefusedCredentials | None = None,
-    ) -> None:
-        self._address = address
-        self.app = create_app(
-            daemon=daemon,
-            status=status,
-            ready=ready,
-            flags=flags,
-            metrics=metrics,
-            allowed_hosts=allowed_hosts,
-            routers=routers,
-            authenticate=authenticate,
-            sign_in=sign_in,
-            turns=turns,
-            refused_credentials=refused_credentials,
-        )
-        self._log_filter = _InvalidRequestFilter()
-        self._connections = HttpConnections(limits)
-        config = uvicorn.Config(
-            _DateHeader(self.app),
-            http=self._connections.protocol,  # type: ignore[arg-type]  # any factory
-            ws="none",
-            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-            log_config=None,
-            access_log=False,
-            date_header=False,
-            proxy_headers=False,  # callers could state any address
-            lifespan="off",
-            timeout_graceful_shutdown=2,
-        )
-        if tls is not None:
-            config.load()
-            config.ssl = tls.http_context()
-        self._server = _UvicornServer(config)
-        self._thread: threading.Thread | None = None
-        self._socket: socket.socket | None = None
-
-    def start(self) -> int:
-        """Open the port and return its number; Unavailable if it is taken."""
-        self._socket = listen(self._address)
-        logging.getLogger("uvicorn.error").addFilter(self._log_filter)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
-        )
-        self._thread.start()
-        while not self._server.started and self._thread.is_alive():
-            time.sleep(0.005)
-        bound_port: int = self._socket.getsockname()[1]
-        return bound_port
-
-    def stop(self) -> None:
-        """Close the port; running requests get two seconds."""
-        self._server.stop()
-        if self._thread is not None:
-            self._thread.join(5)
-        logging.getLogger("uvicorn.error").removeFilter(self._log_filter)
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.close()

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import AbstractContextManager
-from typing import Any
-
-from fastapi import Request
+from typing import TYPE_CHECKING, Any
 
 from asterism_access.principals import Principal
 from asterism_daemonkit.call_context import serving_turn
 from asterism_daemonkit.fair_pool import FairQueue, ShareSource, equal_share, turn_of
 from asterism_proto.errors import CALLER_KEY, Busy, Deadline
+
+if TYPE_CHECKING:  # imported with the application
+    from fastapi import Request
 
 RUNNING = 32
 """Requests that run at a time: fewer than the server's 40 threads, which probes use too."""

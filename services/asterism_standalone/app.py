@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,6 +34,7 @@ from asterism_standalone.published_versions_file import PublishedFile
 from asterism_standalone.read_only import ReadOnlyService
 from asterism_standalone.settings import StandaloneSettings
 from graphd.app import Graphd
+from graphd.pages.rates import RateMonitor
 from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.settings import MetadSettings
@@ -41,8 +43,7 @@ from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded service has none, and starts sooner
-    from asterism_daemonkit.http_server import HttpServer
-    from graphd.pages.service import Pages
+    from asterism_daemonkit.http_listener import HttpServer
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +176,7 @@ class Standalone:
         self.limits = self.settings.limits
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
-        self._pages: Pages | None = None
+        self._rates: RateMonitor | None = None
         self._started = self._stopped = False
         self._insecure: list[str] = []
 
@@ -246,7 +247,7 @@ class Standalone:
             If other hosts reach a port without TLS or access control, and the setting ``insecure``
             does not permit it.
         """
-        from asterism_daemonkit.http_server import HttpServer
+        from asterism_daemonkit.http_listener import HttpServer
         from asterism_daemonkit.http_turns import HttpTurns
 
         self._insecure = self.settings.insecure_addresses(listen=listen, http_listen=http_listen)
@@ -277,8 +278,9 @@ class Standalone:
             limits=connection_limits,
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
-        self._pages = self._graphd.create_pages(
-            daemon="standalone", metrics=self.metrics, missing=self.ready
+        self._rates = rates = RateMonitor(self.metrics)
+        pages = cache(
+            lambda: self._graphd.create_pages(daemon="standalone", rates=rates, missing=self.ready)
         )
         self._http = HttpServer(
             address=http_listen,
@@ -288,25 +290,25 @@ class Standalone:
             flags=self.settings.model_dump(mode="json"),
             metrics=self.metrics,
             allowed_hosts=AllowedHosts(http_names, listen),
-            routers=[
+            routers=lambda: [
                 *self._metad.api_routers(
                     LocalTransport(self._graphd.catalog_handlers, current_principal)
                 ),
                 *self._graphd.api_routers(lambda: address, tls=tls),
-                *self._pages.routers,
+                *pages().routers,
             ],
             tls=tls,
             authenticate=self._graphd.authenticate,
             refused_credentials=self._graphd.refused_credentials,
             turns=HttpTurns(self._graphd.share_of, cores=available_cores()),
-            sign_in=self._pages.sign_in,
+            sign_in=lambda: pages().sign_in,
             limits=connection_limits,
         )
         endpoints = Endpoints(
             address=address,
             http_address=f"{split_address(http_listen)[0]}:{self._http.start()}",
         )
-        self._pages.start()
+        rates.start()
         self._grpc.set_serving(True)
         return endpoints
 
@@ -322,8 +324,8 @@ class Standalone:
             self._grpc.stop(_STOP_GRACE_S)
         if self._http is not None:
             self._http.stop()
-        if self._pages is not None:
-            self._pages.stop()
+        if self._rates is not None:
+            self._rates.stop()
         self._graphd.stop()
         if self._started:
             self._save_last_state()

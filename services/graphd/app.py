@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from asterism_access.browser_sessions import BrowserSessions
@@ -49,6 +50,7 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
 from graphd.kernel_warmup import compile_kernels
+from graphd.pages.rates import RateMonitor
 from graphd.query import euler_parser
 from graphd.query.ngql_parser import build_parser
 from graphd.query.service import QueryService
@@ -63,7 +65,7 @@ from graphd.space_lookups import SpaceLookups
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
     from fastapi import APIRouter
 
-    from asterism_daemonkit.http_server import HttpServer
+    from asterism_daemonkit.http_listener import HttpServer
     from graphd.pages.service import Pages
 
 logger = logging.getLogger(__name__)
@@ -193,7 +195,7 @@ class Graphd:
         self._compiled = threading.Event()
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
-        self._pages: Pages | None = None
+        self._rates: RateMonitor | None = None
         self.grpc_port = self.http_port = 0
         self._insecure: list[str] = []
 
@@ -232,9 +234,8 @@ class Graphd:
 
     def open_ports(self) -> None:
         """Open the gRPC and HTTP ports."""
-        from asterism_daemonkit.http_server import HttpServer
+        from asterism_daemonkit.http_listener import HttpServer
         from asterism_daemonkit.http_turns import HttpTurns
-        from asterism_daemonkit.job_routes import job_router
 
         settings = self._settings
         self._insecure = settings.insecure_addresses()
@@ -259,7 +260,8 @@ class Graphd:
             limits=limits,
         )
         self.grpc_port = self._grpc.start()
-        self._pages = self.create_pages(daemon="graphd", metrics=self.metrics, missing=self.ready)
+        self._rates = rates = RateMonitor(self.metrics)
+        pages = cache(lambda: self.create_pages(daemon="graphd", rates=rates, missing=self.ready))
         self._http = HttpServer(
             address=settings.http_listen,
             daemon="graphd",
@@ -268,22 +270,22 @@ class Graphd:
             flags=settings.flags(),
             metrics=self.metrics,
             allowed_hosts=settings.allowed_hosts(),
-            routers=[
+            routers=lambda: [
                 *self.api_routers(
                     lambda: settings.advertised_address(self.grpc_port), tls=self._tls
                 ),
-                job_router(LocalTransport(self.catalog_handlers, current_principal)),
-                *self._pages.routers,
+                self._job_router(),
+                *pages().routers,
             ],
             tls=self._tls,
             authenticate=self._authenticate,
             refused_credentials=self._checks.refused_credentials,
             turns=HttpTurns(self._checks.share_of, cores=available_cores()),
             limits=limits,
-            sign_in=self._pages.sign_in,
+            sign_in=lambda: pages().sign_in,
         )
         self.http_port = self._http.start()
-        self._pages.start()
+        rates.start()
         self._heartbeat.address = settings.advertised_address(self.grpc_port)
         self._heartbeat.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
         self._heartbeat.send_now()
@@ -312,8 +314,13 @@ class Graphd:
             verify_router(address, tls, None if self._guard is None else self._own_calls),
         ]
 
+    def _job_router(self) -> APIRouter:
+        from asterism_daemonkit.job_routes import job_router
+
+        return job_router(LocalTransport(self.catalog_handlers, current_principal))
+
     def create_pages(
-        self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]
+        self, *, daemon: str, rates: RateMonitor, missing: Callable[[], list[str]]
     ) -> Pages:
         """Return the web pages, for the HTTP port of this daemon or of its host process."""
         from graphd.pages.service import Pages
@@ -325,7 +332,7 @@ class Graphd:
             read_histogram=self._api.weight_histogram,
             storaged=self._hosts.transport,
             handlers=self.handlers,
-            metrics=metrics,
+            rates=rates,
             missing=missing,
             catalog=None
             if self._guard is None
@@ -348,8 +355,8 @@ class Graphd:
             self._grpc.stop(self._settings.stop_grace_s)
         if self._http is not None:
             self._http.stop()
-        if self._pages is not None:
-            self._pages.stop()
+        if self._rates is not None:
+            self._rates.stop()
         self._heartbeat.stop()
         self._hosts.close()
         self._checks.close()

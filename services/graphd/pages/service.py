@@ -1,4 +1,4 @@
-"""Service of the web pages: routers for an HTTP server, and the measurement of rates."""
+"""Service of the web pages: routers for an HTTP server."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from fastapi import APIRouter
 
 from asterism_daemonkit.call_context import Handler
-from asterism_daemonkit.metrics import Metrics
 from asterism_proto.transport import Transport
 from graphd.pages import access as access_routes
 from graphd.pages import files, routes
 from graphd.pages.addresses import PageAddresses
 from graphd.pages.data import PageData, ReadHistogram
 from graphd.pages.node_inspector import NodeReader
-from graphd.pages.rates import INTERVAL_S, RateMonitor
+from graphd.pages.rates import RateMonitor
 from graphd.pages.sign_in import PageSignIn
 
 ACCESS_PAGE = "/ui/access"
@@ -36,8 +35,8 @@ class Pages:
     handlers : mapping
         Handlers of the Graph and Catalog services in this process, by method path. Nodes are read
         with them.
-    metrics : Metrics
-        Metrics of the server that is measured.
+    rates : RateMonitor
+        Rates of the server.
     missing : callable
         Returns the reasons why the daemon cannot serve yet.
     catalog : Transport, optional
@@ -50,8 +49,6 @@ class Pages:
     access : Transport, optional
         Carries calls of the Access service with the rights of the caller of a route. Default:
         there is no page of access control.
-    interval_s : float
-        Seconds between two measurements.
     """
 
     def __init__(
@@ -62,15 +59,13 @@ class Pages:
         read_histogram: ReadHistogram,
         storaged: Callable[[str], Transport],
         handlers: Mapping[str, Handler],
-        metrics: Metrics,
+        rates: RateMonitor,
         missing: Callable[[], list[str]],
         catalog: Transport | None = None,
         may_read_logs: Callable[[], bool] = lambda: True,
         sign_in: PageSignIn | None = None,
         access: Transport | None = None,
-        interval_s: float = INTERVAL_S,
     ) -> None:
-        self._rates = RateMonitor(metrics, interval_s)
         page_data = PageData(
             metad, read_histogram, storaged, catalog=catalog, may_read_logs=may_read_logs
         )
@@ -79,9 +74,7 @@ class Pages:
         self.sign_in = None if sign_in is None else sign_in.sign_in
         """What the HTTP server needs to know of the sign-in; None if there is none."""
         self.routers: list[APIRouter] = [
-            routes.router(
-                page_data, self._rates, NodeReader(handlers), daemon=daemon, missing=missing
-            ),
+            routes.router(page_data, rates, NodeReader(handlers), daemon=daemon, missing=missing),
             *([] if access is None else [access_routes.router(access)]),
             *([] if sign_in is None else [sign_in.router]),
             files.router(
@@ -89,11 +82,3 @@ class Pages:
             ),
         ]
         """Routes of data, then those of the page, which serves all other paths below ``/ui``."""
-
-    def start(self) -> None:
-        """Start measuring."""
-        self._rates.start()
-
-    def stop(self) -> None:
-        """Stop measuring."""
-        self._rates.stop()

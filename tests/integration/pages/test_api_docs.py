@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.kit.browser import MonitoredPage
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http_listener import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from graphd.http.sampling import OPERATIONS, sampling_router
 
@@ -29,7 +29,7 @@ def address() -> Iterator[str]:
         flags={},
         metrics=Metrics("graphd"),
         allowed_hosts=AllowedHosts(),
-        routers=[sampling_router({}, lambda *_: pytest.fail("nothing is sampled"))],
+        routers=lambda: [sampling_router({}, lambda *_: pytest.fail("nothing is sampled"))],
     )
     port = server.start()
     yield f"http://127.0.0.1:{port}"

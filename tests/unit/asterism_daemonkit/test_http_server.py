@@ -26,8 +26,10 @@ from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
 from asterism_daemonkit.browser_requests import SignIn
 from asterism_daemonkit.call_context import CallContext, current_peer, current_principal
+from asterism_daemonkit.http_listener import HttpServer
 from asterism_daemonkit.http_models import HttpModel
-from asterism_daemonkit.http_server import WITHHELD_REASONS, HttpServer, create_app
+from asterism_daemonkit.http_probes import WITHHELD_REASONS
+from asterism_daemonkit.http_server import create_app
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.errors import QuotaExceeded, Unauthenticated
 
@@ -423,7 +425,7 @@ def test_calls_of_a_request_have_the_address_of_its_caller() -> None:
         flags={},
         metrics=Metrics("toy"),
         allowed_hosts=AllowedHosts(),
-        routers=[_caller_router()],
+        routers=lambda: [_caller_router()],
     )
     port = server.start()
     try:
