@@ -380,9 +380,7 @@ class _Writer:
         """Open the file, lock it and return it with its size; a torn last line is ended."""
         file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
         try:
-            if stat.S_ISREG(
-                os.fstat(file).st_mode
-            ):  # not a pipe or terminal, which is shared
+            if stat.S_ISREG(os.fstat(file).st_mode):  # not a pipe or terminal, which is shared
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             size = os.fstat(file).st_size
             if size and os.pread(file, 1, size - 1) != b"\n":

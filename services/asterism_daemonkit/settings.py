@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -125,7 +126,8 @@ class DaemonSettings(ConnectionSettings, TokenSettings, BaseSettings):
 
         Variables of the environment are for processes that are one daemon.
         """
-        return cls(_env_prefix=_NO_VARIABLE, **values)
+        create: Callable[..., Self] = cls  # the plugin of mypy does not know this keyword
+        return create(_env_prefix=_NO_VARIABLE, **values)
 
     @classmethod
     def settings_customise_sources(

@@ -350,9 +350,7 @@ def test_a_sign_in_returns_to_no_other_server(
     watch = page_of(cluster.http_url)
     page = sign_in(watch, cluster.create_key("olga", shop=Role.READER))
     for address in FOREIGN:
-        page.goto(
-            f"{watch.address}/ui/sign-in?next={quote(address, safe='')}", wait_until="commit"
-        )
+        page.goto(f"{watch.address}/ui/sign-in?next={quote(address, safe='')}", wait_until="commit")
         # The page that it leads to need not be loaded.
         page.wait_for_url(lambda url: "/ui/sign-in" not in url, wait_until="commit")
         assert page.url.startswith(f"{watch.address}/"), address
