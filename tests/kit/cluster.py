@@ -34,7 +34,9 @@ STOP_S = HANG_S / 5
 """Seconds after SIGTERM until a daemon is killed."""
 LOG_TAIL = 60
 FAST_HEARTBEATS = ("--heartbeat-interval-s", "0.2")
-"""Options for short heartbeat intervals, so that lost daemons are noticed soon."""
+"""Options for short heartbeat intervals, which a short lease needs."""
+_USUAL_HEARTBEATS = ("--heartbeat-interval-s", "0.5")
+"""Options for the default lease; each heartbeat takes 3 ms of a core, in both daemons together."""
 
 
 def _online_addresses(client: asterism.Client) -> set[str]:
@@ -217,8 +219,8 @@ class LocalCluster:
         Addresses that jobs may name; None: the folder's siblings, which are the other temporary
         folders of the test run, or the cluster's own temporary folder.
     fast : bool
-        Use short heartbeat intervals, so that lost hosts are noticed within a second; False: use
-        the daemons' default.
+        Use short heartbeat intervals, and shorter ones if ``flags`` of metad have ``--lease-s``;
+        False: use the daemons' default.
     cold : bool
         Execute daemons instead of forking them from the zygote, for tests that measure memory.
     tls : bool
@@ -275,7 +277,12 @@ class LocalCluster:
         self._clients: list[asterism.Client] = []
         self.daemons: dict[str, Daemon] = {}
         self._folders: dict[str, Path] = {}
-        heartbeat_flags = FAST_HEARTBEATS if fast else ()
+        usual = (
+            FAST_HEARTBEATS
+            if "--lease-s" in self._extra_flags.get("metad", ())
+            else _USUAL_HEARTBEATS
+        )
+        heartbeat_flags = usual if fast else ()
         metad = self._add("metad", "metad", (data or {}).get("metad", self.folder / "metad"))
         self.proxies: dict[str, CuttableProxy] = {}
         self.relay = FaultyRelay(metad.address) if relay else None
