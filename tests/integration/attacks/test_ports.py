@@ -85,6 +85,9 @@ def test_hostile_bytes_are_refused_and_leave_no_trace(
         print(f"{kind}: {dict(outcome.counts.most_common())}")
     assert [fault for outcome in outcomes.values() for fault in outcome.faults] == []
     assert sum(outcome.total for outcome in outcomes.values()) >= 0.99 * count
+    reached = outcomes["HTTP/2 bytes"].counts
+    assert reached["UNAUTHENTICATED!"], "calls arrive at the daemons"
+    assert reached["INVALID_ARGUMENT!"], "and, with a credential, at their handlers"
     target.assert_serves()
     assert target.crashes() == []
     assert target.state() == state

@@ -152,54 +152,87 @@ def grpc_calls(addresses: Addresses, daemon: str, count: int, seed: int) -> Outc
     return outcome
 
 
+_CLOSED = frozenset({"CLOSED", "GOAWAY"})
+"""Outcomes of bytes that are no HTTP/2, or only manage a connection."""
+_ENDED = _CLOSED | {"RESET", "UNAVAILABLE"}
+"""Outcomes of a call that ends before it is served: gRPC says UNAVAILABLE for its connection."""
+_UNPARSED = _ENDED | {"INTERNAL", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED"}
+"""... and of one that gRPC itself refuses; a daemon's own errors have an explanation."""
+_SERVED = _UNPARSED | {"UNAUTHENTICATED!", "PERMISSION_DENIED!", "NOT_FOUND!", "INVALID_ARGUMENT!"}
+"""... and of one with a damaged message that may reach a handler."""
+_HTTP2_OUTCOMES: Mapping[str, frozenset[str]] = {
+    "noise": _CLOSED,
+    "mutated opening": _ENDED,
+    "HTTP/1.1": _CLOSED,
+    "random frames": _UNPARSED,
+    "long frame": _CLOSED,
+    "mutated headers": _UNPARSED | {"UNAUTHENTICATED!"},
+    "endless headers": _ENDED | {"RESOURCE_EXHAUSTED"},
+    "large header": _UNPARSED | {"UNAUTHENTICATED!"},
+    "ended calls": _UNPARSED | {"UNAUTHENTICATED!"},
+    "control frames": _ENDED,
+    "wrong length": _SERVED,
+    "number of messages": _SERVED | {"OK"},
+    "compressed message": _SERVED,
+    "unknown stream": _ENDED,
+    "wrong timeout": _UNPARSED | {"UNAUTHENTICATED!"},
+    "mutated call": _SERVED | {"OK"},
+}
+"""Outcomes that are allowed for each kind of bytes, with an accepted credential."""
+_ANSWERED = ("wrong length", "number of messages", "compressed message")
+"""Kinds that gRPC or a daemon answers; the connection stays open until then."""
+
+
 def http2_bytes(addresses: Addresses, count: int, seed: int) -> Outcome:
     """Send bytes that are hardly HTTP/2, each over a connection of its own."""
     rng, outcome = random.Random(seed), Outcome()
     credentials = inputs.Credentials(addresses.reader, [addresses.ticket])
     methods = [GRAPH["sample_nodes"], CATALOG["describe_space"], GRAPH["get_routes"]]
-
-    def call() -> http2.Call:
-        path = rng.choice(methods).path
-        return http2.Call(
-            http2.call_headers(path, credentials.pick(rng).text), http2.message(rng.randbytes(9))
-        )
-
     for _ in range(count):
-        data = inputs.http2_bytes(rng, call)
-        address = addresses.grpc[rng.choice(("graphd", "metad", "storaged"))]
-        reply = _exchange(address, data)
-        kinds = set(_frame_kinds(reply))
-        name = next(
-            (
-                name
-                for kind, name in (
-                    (http2.GOAWAY, "goaway"),
-                    (http2.RST_STREAM, "reset"),
-                    (http2.HEADERS, "status"),
-                )
-                if kind in kinds
-            ),
-            "closed",
-        )
-        outcome.note(name, data.hex()[:200], is_fault=False)
+        used: list[inputs.Credential] = []
+
+        def call(used: list[inputs.Credential] = used) -> http2.Call:
+            used.append(credentials.pick(rng))
+            headers = http2.call_headers(rng.choice(methods).path, used[-1].text)
+            return http2.Call(headers, http2.message(rng.randbytes(9)))
+
+        kind = rng.choice(inputs.HTTP2_KINDS)
+        data = inputs.http2_bytes(rng, kind, call)
+        daemon = rng.choice(("graphd", "metad", "storaged"))
+        is_accepted = daemon != "storaged" and any(entry.is_accepted for entry in used)
+        reply = _exchange(addresses.grpc[daemon], data, until_answered=kind in _ANSWERED)
+        found = http2.reply_outcomes(reply)
+        allowed = _HTTP2_OUTCOMES[kind] if is_accepted else _HTTP2_OUTCOMES[kind] - _WITH_ROLES
+        text = f"{daemon} {kind}, {sorted(found)}: {data.hex()[:400]}"
+        outcome.note(max(found, key=_http2_rank), text, is_fault=not found <= allowed)
     return outcome
 
 
-def _frame_kinds(data: bytes) -> list[int]:
-    kinds, at = [], 0
-    while at + 9 <= len(data):
-        kinds.append(data[at + 3])
-        at += 9 + int.from_bytes(data[at : at + 3], "big")
-    return kinds
+_WITH_ROLES = {"OK", "PERMISSION_DENIED!", "NOT_FOUND!", "INVALID_ARGUMENT!"}
+"""Outcomes that need an accepted credential."""
 
 
-def _exchange(address: str, data: bytes) -> bytes:
-    """Send bytes over a new connection, end it on this side, and return the reply."""
-    host, _, port = address.rpartition(":")
+def _http2_rank(name: str) -> tuple[bool, bool, str]:
+    """Return the order in which the outcomes of one connection are counted."""
+    return name == "OK", name not in _ENDED, name
+
+
+def _exchange(address: str, data: bytes, *, until_answered: bool = False) -> bytes:
+    """Send bytes over a new connection, end it on this side, and return the reply.
+
+    With ``until_answered``, the connection is ended after the answer to the first call.
+    """
     out = bytearray()
-    with socket.create_connection((host, int(port)), HANG_S) as connection:
-        with contextlib.suppress(OSError):  # the server may have ended it
-            connection.sendall(data)
+    with _connect(address) as connection:
+        with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(OSError):  # the server may have ended it
+                connection.sendall(data)
+            while until_answered and not http2.is_answered(bytes(out)):
+                piece = connection.recv(1 << 16)
+                if not piece:
+                    break
+                out += piece
+        with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionError):
             while piece := connection.recv(1 << 16):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -126,6 +126,49 @@ def decode_headers(block: bytes) -> dict[str, str]:
     return headers
 
 
+def _frames(reply: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield kind, flags and payload of the complete frames of a reply."""
+    at = 0
+    while at + 9 <= len(reply):
+        end = at + 9 + int.from_bytes(reply[at : at + 3], "big")
+        if end > len(reply):
+            return
+        yield reply[at + 3], reply[at + 4], reply[at + 9 : end]
+        at = end
+
+
+def is_answered(reply: bytes) -> bool:
+    """Return whether a reply has the end of a call or of the connection."""
+    return any(
+        kind in (RST_STREAM, GOAWAY) or (kind == HEADERS and flags & END_STREAM)
+        for kind, flags, _ in _frames(reply)
+    )
+
+
+def reply_outcomes(reply: bytes) -> set[str]:
+    """Return what a server sent over a connection, without its own settings.
+
+    Each is the name of a gRPC code, with ``!`` if a daemon explained it; ``HTTP`` for a status of
+    HTTP alone, ``RESET`` or ``GOAWAY``. A connection without any of them is ``CLOSED``.
+    """
+    outcomes = set()
+    for kind, flags, payload in _frames(reply):
+        if kind == RST_STREAM:
+            outcomes.add("RESET")
+        elif kind == GOAWAY:
+            outcomes.add("GOAWAY")
+        elif kind == HEADERS and flags & END_STREAM:
+            headers = decode_headers(payload)
+            outcomes.add(_code(headers) + "!" * ("asterism-reason" in headers))
+    return outcomes or {"CLOSED"}
+
+
+def _code(headers: dict[str, str]) -> str:
+    """Return the name of the gRPC code in some headers; ``HTTP`` without one."""
+    status = headers.get("grpc-status", "")
+    return _CODES[int(status)] if status.isdigit() and int(status) < len(_CODES) else "HTTP"
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call to send: its header block and its message with the prefix."""
@@ -218,7 +261,4 @@ class Connection:
         elif kind == RST_STREAM:
             found.setdefault(stream, "RESET")
         elif kind == HEADERS and flags & END_STREAM:
-            status = decode_headers(payload).get("grpc-status", "")
-            found[stream] = (
-                _CODES[int(status)] if status.isdigit() and int(status) < len(_CODES) else "HTTP"
-            )
+            found[stream] = _code(decode_headers(payload))

@@ -137,17 +137,37 @@ _BAD_TIMEOUTS = (b"-1S", b"abc", b"1", b"9" * 400)
 """Values that gRPC itself refuses, with INTERNAL, before any code of a daemon runs."""
 
 
-def http2_bytes(rng: random.Random, call: Callable[[], http2.Call]) -> bytes:
-    """Return bytes for a new connection that are not, or hardly, HTTP/2."""
-    action = rng.randrange(16)
+HTTP2_KINDS = (
+    "noise",
+    "mutated opening",
+    "HTTP/1.1",
+    "random frames",
+    "long frame",
+    "mutated headers",
+    "endless headers",
+    "large header",
+    "ended calls",
+    "control frames",
+    "wrong length",
+    "number of messages",
+    "compressed message",
+    "unknown stream",
+    "wrong timeout",
+    "mutated call",
+)
+"""Kinds of bytes that are not, or hardly, HTTP/2."""
+
+
+def http2_bytes(rng: random.Random, kind: str, call: Callable[[], http2.Call]) -> bytes:
+    """Return bytes of a kind for a new connection."""
     stream = rng.choice((0, 1, 2, 3, 0x7FFFFFFF))
-    if action == 0:
+    if kind == "noise":
         return rng.randbytes(rng.randint(1, 300))
-    if action == 1:
+    if kind == "mutated opening":
         return mutated(http2.opening(), rng)
-    if action == 2:
+    if kind == "HTTP/1.1":
         return b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    if action == 3:
+    if kind == "random frames":
         return http2.opening() + b"".join(
             http2.frame(
                 rng.randrange(12),
@@ -157,16 +177,16 @@ def http2_bytes(rng: random.Random, call: Callable[[], http2.Call]) -> bytes:
             )
             for _ in range(rng.randint(1, 6))
         )
-    if action == 4:  # the head of a frame that lies about its length
+    if kind == "long frame":  # the head of a frame that lies about its length
         return http2.opening() + b"\xff\xff\xff" + rng.randbytes(6) + rng.randbytes(20)
-    if action == 5:  # a broken block of headers
+    if kind == "mutated headers":  # a broken block of headers
         block = mutated(call().headers, rng)
         return http2.opening() + http2.frame(http2.HEADERS, block, flags=4, stream=1)
-    if action == 6:  # headers that never end
+    if kind == "endless headers":  # headers that never end
         more = http2.frame(http2.CONTINUATION, http2.encode_headers([(b"x", b"y" * 900)]), stream=1)
         start = http2.frame(http2.HEADERS, call().headers, stream=1)
         return http2.opening() + start + more * rng.choice((3, 30, 100))
-    if action == 7:  # a header of up to 1 MiB
+    if kind == "large header":  # a header of up to 1 MiB
         block = http2.encode_headers(
             [(b"authorization", b"x" * rng.choice((9000, 70_000, 1 << 20)))]
         )
@@ -177,27 +197,27 @@ def http2_bytes(rng: random.Random, call: Callable[[], http2.Call]) -> bytes:
             + b"".join(http2.frame(http2.CONTINUATION, piece, stream=1) for piece in pieces[:-1])
             + http2.frame(http2.CONTINUATION, pieces[-1], flags=4, stream=1)
         )
-    if action == 8:  # calls that are ended at once
+    if kind == "ended calls":  # calls that are ended at once
         return http2.opening() + b"".join(
             http2.frame(http2.HEADERS, call().headers, flags=4, stream=number)
             + http2.frame(http2.RST_STREAM, struct.pack(">I", 8), stream=number)
             for number in range(1, 2 * rng.randint(2, 40), 2)
         )
-    if action == 9:
-        kind = rng.choice((http2.PING, http2.SETTINGS, http2.PRIORITY, http2.WINDOW_UPDATE))
+    if kind == "control frames":
+        frame_kind = rng.choice((http2.PING, http2.SETTINGS, http2.PRIORITY, http2.WINDOW_UPDATE))
         payload = rng.randbytes(
-            {http2.PING: 8, http2.PRIORITY: 5, http2.WINDOW_UPDATE: 4}.get(kind, 6)
+            {http2.PING: 8, http2.PRIORITY: 5, http2.WINDOW_UPDATE: 4}.get(frame_kind, 6)
         )
-        one = http2.frame(kind, payload, stream=rng.choice((0, 1)))
+        one = http2.frame(frame_kind, payload, stream=rng.choice((0, 1)))
         return http2.opening() + one * rng.randint(1, 200)
     headers = http2.frame(http2.HEADERS, call().headers, flags=4, stream=1)
-    if action == 10:  # a message that is shorter than its prefix says
+    if kind == "wrong length":  # a message that is shorter than its prefix says
         body = http2.message(b"abc", length=rng.choice((2, 4, 1 << 20, 0xFFFFFFFF)))
         return http2.opening() + headers + http2.frame(http2.DATA, body, flags=1, stream=1)
-    if action == 11:  # no message, or several
+    if kind == "number of messages":  # no message, or several
         body = http2.message(b"") * rng.choice((0, 2, 30))
         return http2.opening() + headers + http2.frame(http2.DATA, body, flags=1, stream=1)
-    if action == 12:  # compressed: nonsense, or a bomb
+    if kind == "compressed message":  # compressed: nonsense, or a bomb
         encoding = http2.encode_headers(
             [(b"grpc-encoding", rng.choice((b"gzip", b"deflate", b"x")))]
         )
@@ -208,9 +228,9 @@ def http2_bytes(rng: random.Random, call: Callable[[], http2.Call]) -> bytes:
             + http2.frame(http2.HEADERS, block, flags=4, stream=1)
             + http2.frame(http2.DATA, http2.message(data, compressed=True), flags=1, stream=1)
         )
-    if action == 13:  # data of streams that do not exist
+    if kind == "unknown stream":  # data of streams that do not exist
         return http2.opening() + http2.frame(http2.DATA, b"x" * 30, flags=8, stream=stream)
-    if action == 14:
+    if kind == "wrong timeout":
         timeout = http2.encode_headers([(b"grpc-timeout", rng.choice(_BAD_TIMEOUTS))])
         block = call().headers + timeout
         return http2.opening() + http2.frame(http2.HEADERS, block, flags=4, stream=1)
