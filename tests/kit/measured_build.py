@@ -195,10 +195,11 @@ def run(
     return measured
 
 
-def measure_idle(
-    folder: Path, generated: GeneratedGraph, *, memory_limit_mib: int
-) -> BuildMeasurement:
-    """Measure a build of a few rows of the same kinds, which loads every kernel."""
+def write_minimal(folder: Path, generated: GeneratedGraph, *, memory_limit_mib: int) -> Path:
+    """Write a few rows of the same kinds, of which the build runs every kernel.
+
+    Returns the path of the build's task.
+    """
     minimal = GeneratedGraph(
         nodes=100,
         edges=200 if generated.edges else 0,
@@ -208,7 +209,14 @@ def measure_idle(
         equal_weights=generated.equal_weights,
     )
     folder.mkdir()
-    task = minimal.write(folder, memory_limit_mib=memory_limit_mib)
+    return minimal.write(folder, memory_limit_mib=memory_limit_mib)
+
+
+def measure_idle(
+    folder: Path, generated: GeneratedGraph, *, memory_limit_mib: int
+) -> BuildMeasurement:
+    """Measure a build of a few rows of the same kinds, which loads every kernel."""
+    task = write_minimal(folder, generated, memory_limit_mib=memory_limit_mib)
     run(task)  # compiles the kernels, which later runs load from the cache
     (folder / "out").rename(folder / "first")
     return run(task)
