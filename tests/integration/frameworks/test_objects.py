@@ -29,6 +29,8 @@ LIMIT_S = HANG_S
 CASES_PARTS = 2
 """Partitions of the space with every kind of data; each has 142 files."""
 LARGE_PARTS = 3
+LARGE_ROWS = 4500
+"""Nodes of the space with large images; each has a feature of 16 kB."""
 BLOCK = 8 << 20
 
 
@@ -63,17 +65,17 @@ def cluster(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Ite
         small.upsert_nodes(nodes, "n")
         small.upsert_edges(nodes, nodes[::-1], "to")
         small.build(timeout_s=LIMIT_S)
-        rows, width = 6000, 4000
+        chunk_rows, width = 900, 4000
         client.create_space(
             "large", {"parts": LARGE_PARTS, "nodes": {"n": {"features": {"x": {"shape": width}}}}}
         )
         load, rng = client.begin_load("large"), np.random.default_rng(3)
-        for chunk, low in enumerate(range(0, rows, 1000)):
+        for chunk, low in enumerate(range(0, LARGE_ROWS, chunk_rows)):
             load.write_nodes(
                 chunk,
                 "n",
-                np.arange(low, low + 1000),
-                features={"x": rng.random((1000, width), np.float32)},
+                np.arange(low, low + chunk_rows),
+                features={"x": rng.random((chunk_rows, width), np.float32)},
             )
         load.commit()
         client.graph("large").build(timeout_s=LIMIT_S)
@@ -170,7 +172,7 @@ def test_storaged_killed_during_backup_and_restore_resumes(
     cluster: LocalCluster, store: ObjectStore, run: Run
 ) -> None:
     client = cluster.client(timeout_s=HANG_S)
-    node_ids = np.arange(0, 6000, 7)
+    node_ids = np.arange(0, LARGE_ROWS, 7)
     expected = cases.digest(client.graph("large").node_features(node_ids, ["x"], "n"))
     victim = _storaged_name(cluster, client, client.describe("large").hosts[1][0])
     job = client.submit_job("large", "backup", options={"to": f"{store.address}/large"})
