@@ -18,8 +18,10 @@ NAMES = (
     "chromium-headless-shell",
     *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
 )
-"""Commands of browsers. The first one is Chromium without its windows, which takes less than half the
-processor time."""
+"""Commands of browsers.
+
+The first one is Chromium without its windows, which takes less than half the processor time.
+"""
 LOADED_SELECTOR = "main[aria-busy=false]"
 """Selector that matches once a page has rendered its content."""
 
