@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, Route, expect
 from tests.kit import banned_words, cases
-from tests.kit.browser import MonitoredPage
+from tests.kit.browser import MonitoredPage, monitored_page
 
 import asterism
 from asterism_standalone.app import Standalone
@@ -67,25 +68,46 @@ WIDTHS = """() => [...document.querySelectorAll('.scroll')]
 """Tables, their hidden width in pixels, and the text after their caption."""
 
 
+class ReadPage(NamedTuple):
+    """Content of a page on a laptop."""
+
+    text: str
+    widths: list[tuple[str, int, str]]
+    """Result of `WIDTHS`."""
+
+
+@pytest.fixture(scope="module")
+def laptop_pages(served: ServedCases, browser: Browser) -> dict[str, ReadPage]:
+    """Return every page as a laptop shows it; each is opened once."""
+    pages = {}
+    with monitored_page(browser, served.address) as watch:
+        for path in PAGES:
+            page = watch.open(path)
+            pages[path] = ReadPage(page.locator("body").inner_text(), page.evaluate(WIDTHS))
+        assert (watch.complaints, watch.foreign_requests) == ([], [])
+    return pages
+
+
 @pytest.mark.parametrize("path", PAGES[:-1])
-def test_tables_fit_a_laptop_or_say_that_they_scroll(
-    served: ServedCases, page_of: Callable[..., MonitoredPage], path: str
+def test_tables_fit_a_laptop(laptop_pages: dict[str, ReadPage], path: str) -> None:
+    assert laptop_pages[path].widths
+    assert [table for table, hidden, _ in laptop_pages[path].widths if hidden > 1] == []
+
+
+def test_tables_of_a_narrow_screen_say_that_they_scroll(
+    served: ServedCases, page_of: Callable[..., MonitoredPage]
 ) -> None:
-    page = page_of(served.address).open(path)
-    assert [table for table, hidden, _ in page.evaluate(WIDTHS) if hidden > 1] == []
-    page = page_of(served.address, width=400).open(path)
-    widths = page.evaluate(WIDTHS)
-    assert widths
-    for table, hidden, hint in widths:
-        assert ("scroll" in hint) == (hidden > 1), table
+    watch = page_of(served.address, width=400)
+    for path in PAGES[:-1]:
+        widths = watch.open(path).evaluate(WIDTHS)
+        assert widths, path
+        for table, hidden, hint in widths:
+            assert ("scroll" in hint) == (hidden > 1), (path, table)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_use_standard_terms(
-    served: ServedCases, page_of: Callable[..., MonitoredPage], path: str
-) -> None:
-    page = page_of(served.address).open(path)
-    text = page.locator("body").inner_text()
+def test_pages_use_standard_terms(laptop_pages: dict[str, ReadPage], path: str) -> None:
+    text = laptop_pages[path].text
     assert [*banned_words.find(text), *PRIVATE_WORDS.findall(text)] == []
 
 
@@ -113,37 +135,35 @@ def test_terms_of_a_job_are_the_usual_ones(
     expect(page.locator("h2", has_text="Failed attempts").locator("+ p")).to_have_text("None")
 
 
-@pytest.mark.parametrize(
-    ("path", "title", "link"),
-    [
-        ("/ui/nowhere", "Page not found", "/ui/jobs"),
-        ("/ui/jobs/999999", "Job 999999 not found", "/ui/jobs"),
-        ("/ui/jobs/abc", "Job abc not found", "/ui/jobs"),
-        ("/ui/spaces/none", "Space “none” not found", "/ui/spaces"),
-        ("/ui/spaces/cases/versions/77", "Version 77 of cases not found", "/ui/spaces/cases"),
-    ],
-)
+MISSING = [
+    ("/ui/nowhere", "Page not found", "/ui/jobs"),
+    ("/ui/jobs/999999", "Job 999999 not found", "/ui/jobs"),
+    ("/ui/jobs/abc", "Job abc not found", "/ui/jobs"),
+    ("/ui/spaces/none", "Space “none” not found", "/ui/spaces"),
+    ("/ui/spaces/cases/versions/77", "Version 77 of cases not found", "/ui/spaces/cases"),
+]
+"""Path of a page that does not exist, its title, and the address of a link on it."""
+
+
 def test_missing_objects_have_status_404_and_a_page_that_helps(
-    served: ServedCases,
-    page_of: Callable[..., MonitoredPage],
-    path: str,
-    title: str,
-    link: str,
+    served: ServedCases, page_of: Callable[..., MonitoredPage]
 ) -> None:
     watch = page_of(served.address)
-    reply = watch.page.goto(served.address + path)
-    assert reply is not None
-    assert reply.status == 404
-    watch.page.locator("main[aria-busy=false]").wait_for()
-    expect(watch.page.locator("h1")).to_have_text(title)
-    expect(watch.page.locator(f"main a[href='{link}']")).to_be_visible()
-    expect(watch.page.locator("main .problem")).to_have_count(0)
-    assert watch.findings() == []
-    watch.page.locator(f"main a[href='{link}']").click()
-    expect(watch.page.locator("main table").first).to_be_visible()
-    watch.complaints[:] = [
-        complaint for complaint in watch.complaints if not re.search("404|422", complaint)
-    ]
+    for path, title, link in MISSING:
+        reply = watch.page.goto(served.address + path)
+        assert reply is not None
+        assert reply.status == 404, path
+        watch.page.locator("main[aria-busy=false]").wait_for()
+        expect(watch.page.locator("h1")).to_have_text(title)
+        expect(watch.page.locator(f"main a[href='{link}']")).to_be_visible()
+        expect(watch.page.locator("main .problem")).to_have_count(0)
+        assert watch.findings() == [], path
+        watch.page.locator(f"main a[href='{link}']").click()
+        expect(watch.page.locator("main table").first).to_be_visible()
+        watch.complaints[:] = [
+            complaint for complaint in watch.complaints if not re.search("404|422", complaint)
+        ]
+        assert watch.complaints == [], path
 
 
 def test_addresses_of_pages_have_status_200(served: ServedCases) -> None:
