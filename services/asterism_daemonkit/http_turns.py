@@ -84,7 +84,7 @@ class HttpTurns:
         return self._queue.calls
 
     async def take(self, principal: Principal, request: Request) -> HeldTurn:
-        """Wait for the turn of a request, whose body has arrived.
+        """Wait for the turn of a request after its body has arrived.
 
         Parameters
         ----------

@@ -22,14 +22,14 @@ from asterism_daemonkit.connection_settings import ConnectionSettings
 from asterism_daemonkit.exposure import insecure_addresses, insecure_from_environment
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.tls import DaemonTls
-from asterism_daemonkit.token_settings import TokenSettings
+from asterism_daemonkit.token_settings import OidcSettings
 from asterism_proto.errors import InvalidRequest
 
 _NO_VARIABLE = "="
 """Prefix of no variable of an environment: names of variables contain no ``=``."""
 
 
-class DaemonSettings(ConnectionSettings, TokenSettings, BaseSettings):
+class DaemonSettings(ConnectionSettings, OidcSettings, BaseSettings):
     """Settings that all daemons share. Read once, in a daemon's `__main__`, and passed down."""
 
     model_config = SettingsConfigDict(

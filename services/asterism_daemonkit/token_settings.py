@@ -10,7 +10,7 @@ from asterism_access.authentication import Tokens
 from asterism_proto.errors import InvalidRequest
 
 
-class TokenSettings(BaseModel):
+class OidcSettings(BaseModel):
     """Settings of tokens of an OpenID Connect issuer."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)

@@ -14,11 +14,11 @@ from asterism_daemonkit.exposure import insecure_addresses
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import check_tls_settings, daemon_tls, invalid_setting
 from asterism_daemonkit.tls import DaemonTls
-from asterism_daemonkit.token_settings import TokenSettings
+from asterism_daemonkit.token_settings import OidcSettings
 from asterism_io.remote_folder_addresses import AllowedAddresses
 
 
-class StandaloneSettings(RequestLimits, ConnectionSettings, TokenSettings, AuditSettings):
+class StandaloneSettings(RequestLimits, ConnectionSettings, OidcSettings, AuditSettings):
     """Settings of the three daemons in one process."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

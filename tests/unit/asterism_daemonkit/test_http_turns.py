@@ -10,7 +10,7 @@ from contextlib import suppress
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI, Request
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_daemonkit.allowed_hosts import AllowedHosts
@@ -91,8 +91,9 @@ class Service:
 
     async def until_queued(self, requests: int) -> None:
         """Wait until some requests run or wait."""
-        while self.turns.requests < requests:  # noqa: ASYNC110 - turns have no event for it
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(
+            wait_until, lambda: self.turns.requests >= requests, f"{requests} requests are queued"
+        )
 
 
 def _authenticate(authorization: str) -> Principal:
