@@ -19,8 +19,9 @@ from asterism import Client, Graph
 from asterism.formats.rmat import rmat
 from asterism.records.catalog import Job
 
-NODES, EDGES = 200_000, 1_500_000
+NODES, EDGES = 150_000, 1_000_000
 WAIT_S = HANG_S
+POLL_INTERVAL_S = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,7 @@ def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) 
     return wait_until(
         lambda: job if predicate(job := client.job(job_id)) else None,
         lambda: f"the job is as expected: {client.job(job_id)}",
+        poll_interval_s=POLL_INTERVAL_S,
     )
 
 
@@ -80,7 +82,9 @@ def wait_for_build_process(
         processes = find_builds(cluster, name)
         return processes[0] if task.rows_done > 0 and processes else None
 
-    return wait_until(process, f"a build of job {job_id} is under way at {name}")
+    return wait_until(
+        process, f"a build of job {job_id} is under way at {name}", poll_interval_s=POLL_INTERVAL_S
+    )
 
 
 def assert_whole(client: Client, graph: Graph, job: Job) -> None:

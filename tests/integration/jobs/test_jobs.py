@@ -34,6 +34,7 @@ from storaged.store.block_store import Block, BlockStore
 
 NODES, EDGES = 200_000, 1_500_000
 WAIT_S = HANG_S
+POLL_INTERVAL_S = 0.05
 FULL_BUILD = {"link": "no"}
 """Options that disable linking, so that a build takes long enough to observe."""
 COLUMNS = {
@@ -64,8 +65,8 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield connected
 
 
-def publish_space(client: Client, space: str, nodes: int, edges: int) -> None:
-    """Create a space and publish rows with different weights, some of them 0."""
+def load_space(client: Client, space: str, nodes: int, edges: int) -> None:
+    """Create a space and load rows with different weights, some of them 0."""
     client.create_space(space, SCHEMA)
     rng = np.random.default_rng(nodes)
     weights = rng.random(nodes, np.float32)
@@ -79,6 +80,11 @@ def publish_space(client: Client, space: str, nodes: int, edges: int) -> None:
     load.write_edges(2, "to", src, dst, weights=edge_weights, ends_known=True)
     load.write_edges(3, "at", np.arange(900), np.arange(900) * 3)
     load.commit()
+
+
+def publish_space(client: Client, space: str, nodes: int, edges: int) -> None:
+    """Load a space and publish its first version."""
+    load_space(client, space, nodes, edges)
     job = client.wait(client.submit_job(space).job_id, timeout_s=WAIT_S)
     assert (job.state, job.version) == ("FINISHED", 1), job
 
@@ -104,6 +110,7 @@ def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) 
     return wait_until(
         lambda: job if predicate(job := client.job(job_id)) else None,
         lambda: f"the job is as expected: {client.job(job_id)}",
+        poll_interval_s=POLL_INTERVAL_S,
     )
 
 
@@ -521,9 +528,8 @@ def test_job_stops_at_any_point(
 
 def test_task_waiting_for_a_slot_can_be_stopped(tmp_path: Path) -> None:
     with LocalCluster(storageds=1) as cluster, cluster.client() as client:
-        publish_space(client, "long", NODES, EDGES // 2)
+        load_space(client, "long", NODES, EDGES // 2)
         publish_space(client, "short", 1_000, 1_000)
-        client.graph("long").upsert_nodes([0], "n", weights=[0.5])
         large_job, waiting_job = (
             client.submit_job("long", options=FULL_BUILD),
             client.submit_job("short", "audit"),
