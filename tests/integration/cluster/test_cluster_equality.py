@@ -56,6 +56,7 @@ def test_every_call_gives_the_same_bytes_on_n_storageds(
         assert (
             direct.traffic.direct > 0.9 * direct.traffic.calls
         )  # graphds serve the calls to the catalog, and statements
+        assert "has no binary RPC endpoint" not in cluster["graphd-0"].log.read_text()
     assert {name for name in expected if results[name] != expected[name]} == set()
     assert {
         name for name in expected_of_joint if joint_results[name] != expected_of_joint[name]
