@@ -20,8 +20,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import TextIO
 
-import pytest
-
 from tests.kit.waiting import HANG_S
 from tests.mutants import END, runner
 from tests.mutants.catalogue import GROUPS, mutants_of
@@ -60,7 +58,11 @@ def _serve() -> int:
     """Run groups with what earlier ones have imported and loaded; return 0."""
     for line in sys.stdin:
         mutants = mutants_of(line.strip())
-        status = int(_run_tests(mutants) + _run_checks(mutants) > 0)
+        try:
+            status = int(_run_tests(mutants) + _run_checks(mutants) > 0)
+        except RuntimeError as error:
+            print(error)
+            status = 1
         print(f"{END}{status}", flush=True)
     return 0
 
@@ -75,7 +77,7 @@ def _run_tests(mutants: Sequence[Mutant]) -> int:
     output = sys.stdout  # pytest has another one
     failures: list[bool] = []
 
-    def evaluate(items: Mapping[str, pytest.Item]) -> None:
+    def evaluate(items: Mapping[str, runner.Items]) -> None:
         failures.extend(_print_mutant(mutant, items[mutant.test], output) for mutant in mutants)
 
     runner.run_with_items(node_ids, evaluate)
@@ -106,11 +108,9 @@ def _run_checks(mutants: Sequence[Mutant]) -> int:
 _import_checks = cache(runner.prepare_checks)
 
 
-def _print_mutant(
-    mutant: Mutant, item: pytest.Item | None = None, output: TextIO | None = None
-) -> bool:
+def _print_mutant(mutant: Mutant, items: runner.Items = (), output: TextIO | None = None) -> bool:
     start = time.perf_counter()
-    is_rejected, text = runner.evaluate_mutant(mutant, item)
+    is_rejected, text = runner.evaluate_mutant(mutant, items)
     _print_row(is_rejected, f"{mutant.name:<42}{mutant.met:<23}", start, text, output)
     return not is_rejected
 

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pytest
@@ -46,6 +46,7 @@ _PYTEST_OPTIONS = (
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )
 T = TypeVar("T")
+Items: TypeAlias = Sequence[pytest.Item]
 
 
 class ChildFailed(Exception):
@@ -166,11 +167,12 @@ def run_checks(names: Collection[str] = ()) -> Verdict:
 
 
 def run_with_items(
-    node_ids: Iterable[str], function: Callable[[Mapping[str, pytest.Item]], None]
+    node_ids: Iterable[str], function: Callable[[Mapping[str, Items]], None]
 ) -> None:
     """Call a function with the collected tests, by node id, in one session of pytest.
 
-    Children that it forks need not read the configuration and the tests again (`run_test`).
+    A test with parameters has several items. Children that it forks need not read the configuration
+    and the tests again (`run_test`).
 
     Raises
     ------
@@ -188,7 +190,7 @@ def run_with_items(
 class _Loop:
     """Pytest plugin that calls a function in place of the tests."""
 
-    def __init__(self, function: Callable[[Mapping[str, pytest.Item]], None]) -> None:
+    def __init__(self, function: Callable[[Mapping[str, Items]], None]) -> None:
         self._function = function
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -196,12 +198,16 @@ class _Loop:
             raise session.Interrupted("a test cannot be collected")
         gc.collect()
         gc.freeze()  # a collection in a child then copies none of these objects
-        self._function({item.nodeid: item for item in session.items})
+        items: dict[str, list[pytest.Item]] = {}
+        for item in session.items:
+            for node_id in {item.nodeid, item.nodeid.partition("[")[0]}:
+                items.setdefault(node_id, []).append(item)
+        self._function(items)
         return True
 
 
-def run_test(item: pytest.Item) -> Verdict:
-    """Return whether a test fails in its body; this process can run no other one.
+def run_test(items: Items) -> Verdict:
+    """Return whether an item of a test fails in its body; this process can run no other test.
 
     Raises
     ------
@@ -209,13 +215,15 @@ def run_test(item: pytest.Item) -> Verdict:
         If it fails elsewhere or is skipped: this is not a rejection.
     """
     listener = _TestListener()
-    item.config.pluginmanager.register(listener)
-    item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    hooks = items[0].config.hook
+    items[0].config.pluginmanager.register(listener)
+    for item, next_item in zip(items, [*items[1:], None], strict=True):
+        hooks.pytest_runtest_protocol(item=item, nextitem=next_item)
     if listener.fault:
         raise RuntimeError(listener.fault)
     if listener.failure is None:
         return Verdict()
-    return Verdict(rejected_by=item.nodeid, reason=listener.failure)
+    return Verdict(rejected_by=items[0].nodeid, reason=listener.failure)
 
 
 class _TestListener:
@@ -233,15 +241,15 @@ class _TestListener:
             self.failure = report.longreprtext
 
 
-def _run_planted(mutant: Mutant, item: pytest.Item | None) -> Verdict:
+def _run_planted(mutant: Mutant, items: Items) -> Verdict:
     """Plant a mutant in this process, and run the check or test that must reject it."""
-    if item is None:
+    if not items:
         planting.plant([mutant], interpreting=True)
         return run_checks([mutant.check])
     # Child processes inherit this.
     os.environ.update(planting.environment_of([mutant.name]))  # noqa: TID251
     planting.plant([mutant])
-    return run_test(item)
+    return run_test(items)
 
 
 def _run_every_check(mutant: Mutant) -> Verdict:
@@ -255,14 +263,14 @@ def _run_interpreted(check: str, mutants: Sequence[Mutant]) -> Verdict:
     return run_checks([check])
 
 
-def evaluate_mutant(mutant: Mutant, item: pytest.Item | None = None) -> tuple[bool, str]:
+def evaluate_mutant(mutant: Mutant, items: Items = ()) -> tuple[bool, str]:
     """Return whether a mutant is rejected by its check or test, and a text for the report.
 
-    If its check accepts it, the text names the check that rejects it. ``item`` is its test.
+    If its check accepts it, the text names the check that rejects it. ``items`` are its test's.
     """
     planting.check_mutants([mutant])
     try:
-        verdict = call_in_child(partial(_run_planted, mutant, item))
+        verdict = call_in_child(partial(_run_planted, mutant, items))
         if verdict.rejected_by and mutant.reason in verdict.reason:
             return True, f"rejected by {verdict.rejected_by}: {verdict.reason}"
         if mutant.test:
