@@ -246,6 +246,7 @@ def test_epoch_stays_on_its_version(client: Client, workers: int) -> None:
     client.create_space(
         space,
         {
+            "parts": 3,
             "direction": "both",
             "nodes": {"paper": {"features": {"at": "int64"}}},
             "edges": {"paper:to:paper": {}},

@@ -167,6 +167,7 @@ def test_pyg_loader_stays_on_its_version(client: Client) -> None:
     client.create_space(
         "renewed",
         {
+            "parts": 3,
             "direction": "both",
             "nodes": {"paper": {"features": {"at": "int64"}}},
             "edges": {"paper:to:paper": {}},
