@@ -5,11 +5,12 @@ Recorded system calls show that each file and its directory entry are synced bef
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -122,17 +123,19 @@ def test_acknowledged_data_is_synced_with_all_its_names(tmp_path: Path) -> None:
         assert exported.state == "FINISHED"
         assert_durable(calls, root, (storaged_folder / "exports").rglob("*"), now())
 
-        chunks = root / "exported" / "chunks"
-        run_command(cluster, calls, "export", "chunks", "--space", "g", "--out", str(chunks))
-        assert_durable(calls, root, chunks.rglob("*"), now())
-
-        backup = root / "kept"
-        run_command(cluster, calls, "backup", "g", f"file://{backup}")
+        chunks, backup = root / "exported" / "chunks", root / "kept"
+        exported_at, kept_at, restored_at = run_commands(
+            cluster,
+            calls,
+            ["export", "chunks", "--space", "g", "--out", str(chunks)],
+            ["backup", "g", f"file://{backup}"],
+            ["restore", f"file://{backup}", "--name", "h"],
+        )
+        assert_durable(calls, root, chunks.rglob("*"), exported_at)
         assert (backup / "backup.json").exists()
-        assert_durable(calls, root, backup.rglob("*"), now())
-        run_command(cluster, calls, "restore", f"file://{backup}", "--name", "h")
+        assert_durable(calls, root, backup.rglob("*"), kept_at)
         restored = storaged_folder / "spaces" / str(client.describe("h").space_id)
-        assert_durable(calls, root, [*restored.rglob("*"), *catalog.iterdir()], now())
+        assert_durable(calls, root, [*restored.rglob("*"), *catalog.iterdir()], restored_at)
 
 
 def assert_synced_before_manifest(calls: Syscalls, root: Path, build: Path) -> None:
@@ -154,12 +157,29 @@ def assert_synced_before_manifest(calls: Syscalls, root: Path, build: Path) -> N
         )
 
 
-def run_command(cluster: LocalCluster, calls: Syscalls, *arguments: str) -> None:
-    """Run a command with its system calls recorded too."""
-    command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, *arguments]
+COMMANDS = """
+import json, sys, time
+from asterism.cli.app import run
+
+ended = []
+for arguments in json.loads(sys.argv[2]):
+    if status := run(["--address", sys.argv[1], *arguments]):
+        sys.exit(status)
+    ended.append(time.monotonic_ns())
+print(json.dumps(ended))
+"""
+"""Program that runs commands one after another, and prints when each has ended."""
+
+
+def run_commands(
+    cluster: LocalCluster, calls: Syscalls, *commands: Sequence[str]
+) -> tuple[int, ...]:
+    """Run commands with their system calls recorded too; return when each has ended."""
+    command = [sys.executable, "-c", COMMANDS, cluster.addresses, json.dumps(commands)]
     # The child inherits this environment, with additions.
     environment = {**os.environ, **calls.environment}  # noqa: TID251
     completed = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False
     )
     assert completed.returncode == 0, completed.stderr
+    return tuple(json.loads(completed.stdout.splitlines()[-1]))
