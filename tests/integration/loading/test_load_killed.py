@@ -19,7 +19,7 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism import Client, ingest
 from asterism.formats.generate import Shop, write_numpy
 
-SHOP = Shop(users=400, items=60, categories=3, clicks=30_000, buys=3_000, follows=3_000)
+SHOP = Shop(users=400, items=60, categories=3, clicks=10_000, buys=3_000, follows=3_000)
 CHUNK_ROWS = 256
 KILLS = 5
 """Kills of the load, at equal distances."""
