@@ -43,7 +43,7 @@ from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded service has none, and starts sooner
-    from asterism_daemonkit.http_listener import HttpServer
+    from asterism_daemonkit.http_server import HttpServer
 
 logger = logging.getLogger(__name__)
 
@@ -247,7 +247,7 @@ class Standalone:
             If other hosts reach a port without TLS or access control, and the setting ``insecure``
             does not permit it.
         """
-        from asterism_daemonkit.http_listener import HttpServer
+        from asterism_daemonkit.http_server import HttpServer
         from asterism_daemonkit.http_turns import HttpTurns
 
         self._insecure = self.settings.insecure_addresses(listen=listen, http_listen=http_listen)

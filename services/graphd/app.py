@@ -65,7 +65,7 @@ from graphd.space_lookups import SpaceLookups
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
     from fastapi import APIRouter
 
-    from asterism_daemonkit.http_listener import HttpServer
+    from asterism_daemonkit.http_server import HttpServer
     from graphd.pages.service import Pages
 
 logger = logging.getLogger(__name__)
@@ -234,7 +234,7 @@ class Graphd:
 
     def open_ports(self) -> None:
         """Open the gRPC and HTTP ports."""
-        from asterism_daemonkit.http_listener import HttpServer
+        from asterism_daemonkit.http_server import HttpServer
         from asterism_daemonkit.http_turns import HttpTurns
 
         settings = self._settings

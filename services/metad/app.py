@@ -53,7 +53,7 @@ from metad.wire import record_encoding
 if TYPE_CHECKING:  # imported when a port opens: an embedded metad has none, and starts sooner
     from fastapi import APIRouter
 
-    from asterism_daemonkit.http_listener import HttpServer
+    from asterism_daemonkit.http_server import HttpServer
 
 
 class Components:
@@ -290,7 +290,7 @@ class Metad:
 
     def open_ports(self) -> None:
         """Serve gRPC and HTTP; `grpc_port` and `http_port` are set to the ports in use."""
-        from asterism_daemonkit.http_listener import HttpServer
+        from asterism_daemonkit.http_server import HttpServer
         from asterism_daemonkit.http_turns import HttpTurns
 
         self._insecure = self.settings.insecure_addresses()

@@ -59,7 +59,7 @@ from storaged.settings import StoragedSettings
 from storaged.version_loader import VersionLoader
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded storaged has none, and starts sooner
-    from asterism_daemonkit.http_listener import HttpServer
+    from asterism_daemonkit.http_server import HttpServer
 
 logger = logging.getLogger(__name__)
 
@@ -318,7 +318,7 @@ class Storaged:
 
     def open_ports(self) -> None:
         """Open the binary RPC, gRPC and HTTP endpoints."""
-        from asterism_daemonkit.http_listener import HttpServer
+        from asterism_daemonkit.http_server import HttpServer
         from asterism_daemonkit.http_turns import HttpTurns
 
         settings = self._settings

@@ -60,7 +60,7 @@ PRELOADED = (
     "storaged.version_tasks.__main__",
     "asterism_standalone.app",
     # Daemons import these when they open their ports, as do libraries those below.
-    *("asterism_daemonkit.http_listener", "asterism_daemonkit.http_server"),
+    *("asterism_daemonkit.http_server", "asterism_daemonkit.http_application"),
     "asterism_daemonkit.http_turns",
     *("asterism_daemonkit.job_routes", "metad.http.routes"),
     *("graphd.http.sampling", "graphd.http.self_test", "graphd.http.statements"),

@@ -11,7 +11,7 @@ from tests.kit.waiting import HANG_S
 
 from asterism_access.certificate_authority import FILES, create_certificates, has_certificates
 from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.http_listener import HttpServer
+from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import InvalidRequest

@@ -23,7 +23,7 @@ from asterism_daemonkit.browser_requests import (
     sign_in_redirect,
 )
 from asterism_daemonkit.call_context import current_principal
-from asterism_daemonkit.http_server import create_app
+from asterism_daemonkit.http_application import create_app
 from asterism_daemonkit.metrics import Metrics
 from asterism_proto.errors import NotReady, Unauthenticated
 

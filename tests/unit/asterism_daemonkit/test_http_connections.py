@@ -14,7 +14,7 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.connection_limits import ConnectionLimits
-from asterism_daemonkit.http_listener import HttpServer
+from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 
 HOST = b"Host: localhost\r\n"

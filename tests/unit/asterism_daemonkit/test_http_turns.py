@@ -15,7 +15,7 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.call_context import current_principal, waiting
-from asterism_daemonkit.http_server import create_app
+from asterism_daemonkit.http_application import create_app
 from asterism_daemonkit.http_turns import HttpTurns
 from asterism_daemonkit.metrics import Metrics
 

@@ -9,7 +9,7 @@ import pytest
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.http_listener import HttpServer
+from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_server import TcpServer

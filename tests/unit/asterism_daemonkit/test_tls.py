@@ -25,7 +25,7 @@ from asterism_daemonkit import grpc_client
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.call_context import CallContext
 from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.http_listener import HttpServer
+from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_daemonkit.tls import DaemonTls
