@@ -35,14 +35,14 @@ def _built_folder(storageds: int) -> Path:
 
 
 @contextmanager
-def cases_cluster(storageds: int, graphds: int = 1) -> Iterator[LocalCluster]:
+def cases_cluster(storageds: int, graphds: int = 1, *, fast: bool = True) -> Iterator[LocalCluster]:
     """Start a cluster with the graph in the space ``cases``, at version 1, on all graphds.
 
     It serves tests that only read the graph. `test_cluster_equality` tests that builds are equal on
-    any number of hosts.
+    any number of hosts. With ``fast=False``, which saves CPU time, lost daemons are noticed late.
     """
     with tempfile.TemporaryDirectory(prefix="asterism-cluster-") as name:
         for data in ("metad", *(f"storaged-{i}" for i in range(storageds))):
             shutil.copytree(_built_folder(storageds) / data, Path(name) / data)
-        with LocalCluster(storageds, graphds, folder=Path(name)) as cluster:
+        with LocalCluster(storageds, graphds, folder=Path(name), fast=fast) as cluster:
             yield cluster

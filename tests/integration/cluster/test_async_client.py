@@ -29,7 +29,7 @@ from asterism.aio.greenlets import await_from_greenlet, run_in_greenlet
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with cases_cluster(2, 2) as running:
+    with cases_cluster(2, 2, fast=False) as running:
         yield running
 
 

@@ -238,10 +238,12 @@ def test_pair_epochs_stay_at_their_version(client: asterism.Client) -> None:
 def test_a_cluster_gives_the_same_pairs_as_one_process(graph: Graph, storageds: int) -> None:
     def pair_digests(source: Graph) -> list[str]:
         return digests(
-            list(source.walk_pairs(PATHS, 4, walks=3, window=2, negatives=2, batch_size=64, seed=4))
+            list(
+                source.walk_pairs(PATHS, 4, walks=3, window=2, negatives=2, batch_size=150, seed=4)
+            )
         )
 
-    with cases_cluster(storageds, 2) as cluster:
+    with cases_cluster(storageds, 2, fast=False) as cluster:
         assert pair_digests(cluster.client().graph("cases")) == pair_digests(graph)
 
 

@@ -260,7 +260,7 @@ def test_hop_rounds_collapse_on_a_single_storaged(
 ) -> None:
     fanouts = {CITES: [3, 2, 2], BY: [2, 0, 1], WRITES: [1, 2, 2]}
     arguments: dict[str, Any] = {"ntype": "paper", "weights": True, "seed": 5}
-    with cases_cluster(storageds) as cluster:
+    with cases_cluster(storageds, fast=False) as cluster:
         remote_graph = cluster.client().graph("cases")
         remote_graph.sample_subgraph([3], fanouts, **arguments)  # opens the version on every host
 
