@@ -20,7 +20,7 @@ from tests.kit.waiting import HANG_S
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from tests.kit.browser import MonitoredPage
+    from tests.kit.browser import ContextPool, MonitoredPage
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FIRST = (
@@ -228,18 +228,24 @@ def browser() -> Iterator[Browser]:
         yield chromium
 
 
+@pytest.fixture(scope="module")
+def contexts(browser: Browser) -> ContextPool:
+    """Return the contexts in which the pages of a module are opened."""
+    from tests.kit.browser import ContextPool
+
+    return ContextPool(browser)
+
+
 @pytest.fixture
-def page_of(browser: Browser) -> Iterator[Callable[..., MonitoredPage]]:
+def page_of(contexts: ContextPool) -> Iterator[Callable[..., MonitoredPage]]:
     """Return a function that opens pages.
 
     Each page must have no problems and request only its own host.
     """
-    from tests.kit.browser import monitored_page
-
     open_pages = []
 
     def open_page(address: str, **options: Any) -> MonitoredPage:
-        manager = monitored_page(browser, address, **options)
+        manager = contexts.monitored_page(address, **options)
         open_pages.append((manager, manager.__enter__()))
         return open_pages[-1][1]
 

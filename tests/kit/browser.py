@@ -110,10 +110,50 @@ def monitored_page(
     browser: Browser, address: str, *, width: int = 1280, scheme: Any = "light"
 ) -> Iterator[MonitoredPage]:
     """Open a page in a fresh context, which shares no state with others."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-    )
+    context = new_context(browser, width, scheme)
     try:
         yield MonitoredPage(context, address)
     finally:
         context.close()
+
+
+def new_context(browser: Browser, width: int, scheme: Any) -> BrowserContext:
+    """Return a context for a screen of a width in pixels, with a light or dark color scheme."""
+    return browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+    )
+
+
+class ContextPool:
+    """Contexts of a browser, which pages use one after the other.
+
+    A page finds what was cached of HTTP, as at a later visit, and nothing else: its context was
+    new, or what earlier pages stored was removed.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: dict[tuple[int, str], list[BrowserContext]] = {}
+
+    @contextmanager
+    def monitored_page(
+        self, address: str, *, width: int = 1280, scheme: str = "light"
+    ) -> Iterator[MonitoredPage]:
+        """Open a page in a context that no other page uses."""
+        free = self._free.setdefault((width, scheme), [])
+        context = free.pop() if free else new_context(self._browser, width, scheme)
+        watch = MonitoredPage(context, address)
+        yield watch
+        if watch.page.is_closed():  # nothing is left to remove what it stored
+            context.close()
+            return
+        context.unroute_all()
+        context.set_offline(False)
+        context.clear_cookies()
+        url = urlsplit(address)
+        context.new_cdp_session(watch.page).send(
+            "Storage.clearDataForOrigin",
+            {"origin": f"{url.scheme}://{url.netloc}", "storageTypes": "all"},
+        )
+        watch.page.close()
+        free.append(context)

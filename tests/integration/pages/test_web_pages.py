@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.kit import cases
-from tests.kit.browser import MonitoredPage, monitored_page
+from tests.kit.browser import ContextPool, MonitoredPage, monitored_page
 from tests.kit.waiting import HANG_S
 
 import asterism
@@ -101,6 +101,25 @@ def test_the_theme_is_chosen_by_a_button_and_kept(
     watch.open("/ui/spaces")
     assert page.evaluate(background) == dark
     assert watch.findings() == []
+
+
+def test_a_page_finds_nothing_that_an_earlier_page_stored(
+    server: ServedGraph, contexts: ContextPool
+) -> None:
+    stored = """() => [
+        localStorage.getItem('kept'), sessionStorage.getItem('kept'), document.cookie]"""
+    with contexts.monitored_page(server.address) as first:
+        page = first.open("/ui")
+        page.evaluate("""() => {
+            localStorage.setItem('kept', '1');
+            sessionStorage.setItem('kept', '2');
+            document.cookie = 'kept=3';
+        }""")
+        assert page.evaluate(stored) == ["1", "2", "kept=3"]
+        first.context.set_offline(True)
+    with contexts.monitored_page(server.address) as later:
+        assert later.context is first.context
+        assert later.open("/ui").evaluate(stored) == [None, None, ""]
 
 
 NUMBER_FOCUSABLE = """() => [...document.querySelectorAll(
