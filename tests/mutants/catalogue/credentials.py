@@ -295,8 +295,8 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "reasons of readiness for every caller",
         "classic",
-        "asterism_daemonkit.http_application",
-        ("if missing and authenticate is not None:", "if missing and authenticate is None:"),
+        "asterism_daemonkit.http_probes",
+        ("if missing and withheld:", "if missing and not withheld:"),
         test="tests/unit/asterism_daemonkit/test_http_application.py"
         "::test_reasons_are_withheld_from_callers_without_rights",
         reason="AssertionError",
