@@ -146,6 +146,7 @@ class _Connections:
         """Remove a connection and close it."""
         with self._lock:
             self._remove(connection)
+        _shut_down(connection)  # a forked process may hold a copy, which would keep it open
         connection.close()
 
     def shut_down(self) -> None:
@@ -297,8 +298,8 @@ class TcpServer:
             if caller.principal() is None:
                 send(connection, [GREETING.pack(MAGIC, REFUSED, 0)], deadline)
                 return
-            send(connection, [GREETING.pack(MAGIC, 0, self.key)], deadline)
             self._connections.greeted(connection)
+            send(connection, [GREETING.pack(MAGIC, 0, self.key)], deadline)
             while not self._stopping and self._answer(connection, caller):
                 pass
         except (OSError, EOFError):

@@ -84,11 +84,20 @@ def test_a_reply_that_is_not_read_is_dropped() -> None:
         wait_until(lambda: len(server._connections) == 0, "the connection is dropped")
 
 
+def test_a_copy_in_a_forked_process_keeps_no_connection_open() -> None:
+    limits = ConnectionLimits(header_timeout_s=0.2)
+    with _server(limits) as server, closing(_connect(server, greet=False)) as silent:
+        wait_until(lambda: len(server._connections) == 1, "the connection is open")
+        copy = next(iter(server._connections)).dup()  # as a fork would make one
+        with closing(copy):
+            assert _is_closed(silent)
+
+
 def test_a_full_endpoint_drops_unused_connections() -> None:
     with _server(ConnectionLimits(stream_connections=3)) as server, ExitStack() as stack:
-        first, second = (
-            stack.enter_context(closing(_connect(server, greet=True))) for _ in range(2)
-        )
+        first = stack.enter_context(closing(_connect(server, greet=True)))
+        wait_until(lambda: len(server._connections._idle) == 1, "the first is idle")
+        second = stack.enter_context(closing(_connect(server, greet=True)))
         silent = stack.enter_context(closing(_connect(server, greet=False)))
         wait_until(lambda: len(server._connections) == 3, "the endpoint is full")
         third = stack.enter_context(closing(_connect(server, greet=True)))
