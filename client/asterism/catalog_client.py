@@ -15,7 +15,7 @@ from asterism.records.catalog import Host, Job, SpaceInfo, parse_job_state
 from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.grpc import ClientTransport
 from asterism.transport.retry_budget import Traffic
-from asterism.transport.synchronization import THREAD_WAITER, Waiter
+from asterism.transport.waiters import THREAD_WAITER, Waiter
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.v1 import common_pb2 as common_pb

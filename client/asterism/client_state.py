@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from asterism.records.catalog import SpaceInfo
 from asterism.records.versions import VersionInfo
-from asterism.transport.fork_guard import FORK_GUARD
+from asterism.transport.fork_hooks import FORK_GUARD
 from asterism.transport.grpc import ClientClosed, ClientTransport
-from asterism.transport.synchronization import THREAD_WAITER, Waiter
+from asterism.transport.waiters import THREAD_WAITER, Waiter
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import check_reply
 from asterism_model.schema import EdgeType, NodeType, Schema

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from asterism.access_client import AccessClient
 from asterism.calls.all_calls import AllCalls
+from asterism.calls.annotation_checks import check_argument_types
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.explain import ExplainCalls
 from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
 from asterism.calls.query import query
-from asterism.calls.type_checking import check_argument_types
 from asterism.catalog_client import build_space
 from asterism.client_state import Session
 from asterism.records.catalog import Job

@@ -1,4 +1,4 @@
-"""Options of TLS connections, apart from `asterism_io.tls`: commands read them without gRPC."""
+"""Options of TLS connections, which commands read without gRPC (see `asterism_io.client_tls`)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from asterism_model.elements import OWN_WEIGHTS
+from asterism_model.element_names import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 

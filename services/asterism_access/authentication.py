@@ -20,7 +20,7 @@ from asterism_access.cluster_key import ClusterKey
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role
 from asterism_access.tickets import SKEW_S, TicketKind
-from asterism_access.verified_credentials import MAX_CREDENTIAL_CHARS, VerifiedCredential, utc_text
+from asterism_access.verified_credential import MAX_CREDENTIAL_CHARS, VerifiedCredential, utc_text
 from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey
 
@@ -37,7 +37,7 @@ _NO_ROLES: Mapping[str, Role] = MappingProxyType({})
 
 
 class Tokens(Protocol):
-    """Verifier of tokens; see `asterism_access.tokens.TokenVerifier`."""
+    """Verifier of tokens; see `asterism_access.oidc_tokens.TokenVerifier`."""
 
     @property
     def revision(self) -> int:

@@ -14,7 +14,7 @@ from asterism_access.authentication import Authenticator
 from asterism_access.cluster_key import ClusterKey
 from asterism_access.principals import Principal
 from asterism_access.session_tokens import KINDS, SessionContent
-from asterism_access.verified_credentials import MAX_CREDENTIAL_CHARS
+from asterism_access.verified_credential import MAX_CREDENTIAL_CHARS
 from asterism_proto.errors import Unauthenticated
 
 _MAX_ENDED = 100_000

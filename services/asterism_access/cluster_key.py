@@ -22,7 +22,7 @@ from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_access.session_tokens import SessionContent, VerifiedSession
 from asterism_access.tickets import Ticket, TicketKind, new_ticket_id, sign, verify
-from asterism_io.certificates import FileReloader
+from asterism_io.certificate_reloading import FileReloader
 from asterism_proto.errors import InvalidRequest
 
 DAEMON_TICKET_S = 300

@@ -22,7 +22,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import get_default_algorithms
 
-from asterism_io.certificates import FileReloader, new_context
+from asterism_io.certificate_reloading import FileReloader, new_context
 from asterism_io.loopback import is_loopback_host
 from asterism_proto.errors import InvalidRequest, Unavailable
 

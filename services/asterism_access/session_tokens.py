@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from asterism_access.principals import PrincipalKind
 from asterism_access.roles import Role
 from asterism_access.signatures import SIGNATURE_CHARS, base64_content, base64_text, signature
-from asterism_access.verified_credentials import utc_text
+from asterism_access.verified_credential import utc_text
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 PREFIX = "ss_"

@@ -18,7 +18,7 @@ from asterism_access.roles import Role
 from asterism_access.signatures import SIGNATURE_CHARS as _SIGNATURE_CHARS
 from asterism_access.signatures import base64_content, base64_text
 from asterism_access.signatures import signature as _signature
-from asterism_access.verified_credentials import is_principal_name, utc_text
+from asterism_access.verified_credential import is_principal_name, utc_text
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 PREFIX = "tk_"

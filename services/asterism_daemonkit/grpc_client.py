@@ -20,7 +20,7 @@ from asterism_daemonkit.call_context import (
     ignore_traffic,
     waiting,
 )
-from asterism_io.tls import TlsClient, tls_mismatch
+from asterism_io.client_tls import TlsClient, tls_mismatch
 from asterism_io.tls_options import TlsRemedies
 from asterism_io.unix_sockets import grpc_target
 from asterism_proto.errors import (

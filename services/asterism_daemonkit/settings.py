@@ -21,8 +21,8 @@ from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.connection_settings import ConnectionSettings
 from asterism_daemonkit.exposure import insecure_addresses, insecure_from_environment
 from asterism_daemonkit.listening import split_address
+from asterism_daemonkit.oidc_settings import OidcSettings
 from asterism_daemonkit.tls import DaemonTls
-from asterism_daemonkit.token_settings import OidcSettings
 from asterism_proto.errors import InvalidRequest
 
 _NO_VARIABLE = "="

@@ -48,7 +48,7 @@ from asterism_daemonkit.call_context import (
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.peer_probe import PING_TIMEOUT_S, PROBE_AFTER_S, PeerProbe
 from asterism_io import buffer_pool, unix_sockets
-from asterism_io.tls import TlsClient
+from asterism_io.client_tls import TlsClient
 from asterism_proto import framing
 from asterism_proto.errors import (
     AsterismError,

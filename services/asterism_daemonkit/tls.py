@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from asterism_io.certificates import (
+from asterism_io.certificate_reloading import (
     FileReloader,
     check_certificate,
     is_readable_by_others,
@@ -21,7 +21,7 @@ from asterism_io.certificates import (
     new_context,
     subject_name,
 )
-from asterism_io.tls import TlsClient
+from asterism_io.client_tls import TlsClient
 from asterism_io.tls_options import TlsOptions
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from asterism_daemonkit.http_models import HttpModel
-from asterism_model.elements import canonical_weight_name
+from asterism_model.element_names import canonical_weight_name
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from asterism_model.weight_stats import compute_weight_stats

@@ -22,7 +22,7 @@ from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.logs import keep_recent_records
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.request_limits import RequestLimits
+from asterism_daemonkit.request_limit_settings import RequestLimits
 from asterism_graphkit.compile.jit import load_registries
 from asterism_io.control_groups import available_cores
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady

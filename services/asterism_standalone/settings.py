@@ -11,10 +11,10 @@ from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.audit_settings import AuditSettings
 from asterism_daemonkit.connection_settings import ConnectionSettings
 from asterism_daemonkit.exposure import insecure_addresses
-from asterism_daemonkit.request_limits import RequestLimits
+from asterism_daemonkit.oidc_settings import OidcSettings
+from asterism_daemonkit.request_limit_settings import RequestLimits
 from asterism_daemonkit.settings import check_tls_settings, daemon_tls, invalid_setting
 from asterism_daemonkit.tls import DaemonTls
-from asterism_daemonkit.token_settings import OidcSettings
 from asterism_io.remote_folder_addresses import AllowedAddresses
 
 

@@ -17,7 +17,6 @@ from asterism_access.refused_credentials import RefusedCredentials
 from asterism_access.roles import Role
 from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.access_interceptors import HandlerChecks
 from asterism_daemonkit.call_context import (
     CallContext,
     ConcurrentTransport,
@@ -33,6 +32,7 @@ from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.fair_pool import ShareSource
 from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
+from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
@@ -50,17 +50,17 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
 from graphd.kernel_warmup import compile_kernels
+from graphd.owning_spaces import SpaceLookups
 from graphd.pages.rates import RateMonitor
 from graphd.query import euler_parser
 from graphd.query.ngql_parser import build_parser
 from graphd.query.service import QueryService
 from graphd.routing.access_change_arrival import expected_access
-from graphd.routing.commits import CommitLog, LoadCommitter
+from graphd.routing.commit_log import CommitLog, LoadCommitter
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.routes import Routes, SpaceRoute
 from graphd.routing.routing_table import RoutingTable
 from graphd.settings import GraphdSettings
-from graphd.space_lookups import SpaceLookups
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
     from fastapi import APIRouter

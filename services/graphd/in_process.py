@@ -19,7 +19,7 @@ from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.malloc_tuning import keep_freed_memory
 from asterism_daemonkit.tcp_client import TcpTransport
-from asterism_io.tls import TlsClient
+from asterism_io.client_tls import TlsClient
 from asterism_model.prices import Limits
 from asterism_proto.errors import (
     AsterismError,

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from asterism_daemonkit.audit_settings import AuditSettings
-from asterism_daemonkit.request_limits import RequestLimits
+from asterism_daemonkit.request_limit_settings import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from asterism_access import api_keys
 from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.access_interceptors import HandlerChecks
 from asterism_daemonkit.call_context import Handler, LocalTransport, current_principal, handlers_of
 from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
+from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports_file import clear_ports, write_ports
 from asterism_daemonkit.tls import DaemonTls

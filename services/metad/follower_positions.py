@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from enum import Enum
 
-from asterism_model.removals import RemovalKind, RemovalRequest
+from asterism_model.removal_requests import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, NotReady
 from metad.catalog.catalog import Catalog
 from metad.catalog.loads import Loads

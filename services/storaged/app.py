@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 from asterism_access.guard import AccessGuard
 from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.access_interceptors import HandlerChecks
 from asterism_daemonkit.call_context import Handler
 from asterism_daemonkit.catalog_position import CatalogPositionStore
 from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
@@ -33,7 +33,7 @@ from asterism_io.control_groups import available_cores
 from asterism_model.indexes import indexes_from_proto
 from asterism_model.load_fingerprints import LoadFingerprint
 from asterism_model.partition_stats import PartitionStats, totals_by_weight_name
-from asterism_model.removals import RemovalRequest
+from asterism_model.removal_requests import RemovalRequest
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from asterism_model.removals import RemovalKind, RemovalRequest
+from asterism_model.removal_requests import RemovalKind, RemovalRequest
 from asterism_proto.errors import AsterismError
 from storaged.local_spaces import DesiredSpace, LocalSpaces
 from storaged.paths import DataPaths, space_folders, used_bytes

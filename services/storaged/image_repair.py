@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from asterism_io.durable_files import make_folder, sync_folder
 from asterism_proto.errors import AsterismError
-from storaged.build.completion import part_folder
+from storaged.build.completion_records import part_folder
 from storaged.local_spaces import DesiredSpace, DesiredVersion
 from storaged.paths import DataPaths
 from storaged.store.os_errors import disk_error

@@ -25,8 +25,8 @@ from tests.kit.shared import SHARED
 
 from asterism.export import metis, streaming_partitioning
 from asterism.export.coarsening import COARSE_NODES, CoarseningLevels
-from asterism.export.edge_list_file import EdgeListFile
 from asterism.export.metis_graph import build_metis_graph
+from asterism.export.partitioner_input import EdgeListFile
 from asterism.export.scratch_files import Spool
 
 PASSES = (1, 2, 3, 5, 10, 20)

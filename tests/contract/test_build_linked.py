@@ -18,7 +18,7 @@ from tests.kit import zygote
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from storaged.build.completion import CompletedPart
+from storaged.build.completion_records import CompletedPart
 from storaged.store import block_store
 from storaged.store.alias_table_store import FAMILIES, RUNS_FOLDER, STAT_FOLDER
 from storaged.store.engine import RocksEngine

@@ -16,7 +16,7 @@ from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from storaged.build.completion import CompletedPart
+from storaged.build.completion_records import CompletedPart
 from storaged.store import block_store
 from storaged.store.image import AdjacencyImage, PartImage
 

@@ -24,7 +24,7 @@ from asterism_graphkit.random.partition_choice import part_of
 from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import Corrupt
-from storaged.build.completion import CompletedPart
+from storaged.build.completion_records import CompletedPart
 from storaged.store import block_store
 from storaged.store.block_store import BlockStore
 from storaged.store.image import AdjacencyImage, PartImage, with_weights

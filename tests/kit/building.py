@@ -15,7 +15,7 @@ from asterism_model.indexes import Index
 from asterism_model.schema import Schema
 from storaged.build.__main__ import build
 from storaged.build.build_task import BuildTask, PartResult
-from storaged.build.completion import part_folder
+from storaged.build.completion_records import part_folder
 from storaged.build.progress import ProgressReporter
 from storaged.store import block_store
 from storaged.store.block_store import Block, BlockStore

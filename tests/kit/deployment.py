@@ -19,7 +19,7 @@ from asterism_proto.methods import Method
 from asterism_proto.transport import Content
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from asterism_standalone.transport import FolderTransport
+from asterism_standalone.embedded_transport import FolderTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad

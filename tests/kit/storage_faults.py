@@ -26,7 +26,7 @@ from asterism_proto.errors import AsterismError, Corrupt
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import published_versions_file
 from metad.store.rocksdb_store import RocksStore
-from storaged.build.completion import CompletedPart, part_folder
+from storaged.build.completion_records import CompletedPart, part_folder
 from storaged.cluster_identity import ClusterIdentity
 from storaged.store import block_store, keys
 from storaged.store.alias_table_store import AliasTableStore

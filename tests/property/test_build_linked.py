@@ -14,7 +14,7 @@ from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.histories import loads_of, schemas
 
 from asterism_model.schema import Schema
-from storaged.build.completion import CompletedPart
+from storaged.build.completion_records import CompletedPart
 from storaged.store import block_store
 from storaged.store.alias_table_store import FAMILIES, STAT_FOLDER
 from storaged.store.engine import RocksEngine

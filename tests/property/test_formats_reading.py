@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.formats import columns
-from asterism.formats.bad_rows import read_batch, read_ids, read_weights
 from asterism.formats.chunks import NodeChunk, select_rows, slice_rows, split_to_limit
 from asterism.formats.csv_files import CsvOptions, CsvTable
 from asterism.formats.dgl.column_files import ColumnFiles, ColumnReader
 from asterism.formats.duplicate_pairs import find_repeated_pairs
 from asterism.formats.rmat import rmat
+from asterism.formats.row_validation import read_batch, read_ids, read_weights
 
 FIELD = st.sampled_from(
     [

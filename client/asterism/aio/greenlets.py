@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar, cast
 
 from asterism.extras import required
-from asterism.transport.synchronization import THREAD_WAITER, Event
+from asterism.transport.waiters import THREAD_WAITER, Event
 
 with required("aio", "asterism.aio"):
     from greenlet import getcurrent, greenlet

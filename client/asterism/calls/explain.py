@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from asterism.calls import decoding, replay_tokens
 from asterism.calls.all_calls import AllCalls
+from asterism.calls.annotation_checks import check_argument_types
 from asterism.calls.base import GraphCalls, Request
-from asterism.calls.type_checking import check_argument_types
 from asterism.records.explanation import (
     DrawShare,
     Explanation,

@@ -18,7 +18,7 @@ from asterism.calls import string_id_arrays, write_encoding
 from asterism.calls.write_encoding import NO_FEATURES, Columns, WriteRows, column_sections
 from asterism.client_state import Session
 from asterism.records.samples import FeatureValue
-from asterism.transport.synchronization import FairSemaphore
+from asterism.transport.waiters import FairSemaphore
 from asterism_model import unicode_text
 from asterism_model.block_validation import PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest

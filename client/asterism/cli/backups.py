@@ -10,8 +10,8 @@ from asterism.cli.context import command_context
 from asterism.cli.help_text import examples
 from asterism.cli.interruption import advice_on_interrupt
 from asterism.cli.job_waits import job_progress
-from asterism.cli.option_groups import FormerName, expand_option_groups
 from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, GraphVersion, Space, TotalTimeout
+from asterism.cli.typer_signatures import FormerName, expand_option_groups
 
 BACKUP_EXAMPLES = examples("asterism backup shop s3://bucket/backups/shop-2026-11-21")
 RESTORE_EXAMPLES = examples("asterism restore /srv/backups/shop --name shop_of_yesterday")

@@ -27,10 +27,10 @@ from asterism.cli.export_options import (
 )
 from asterism.cli.help_text import examples
 from asterism.cli.interruption import advice_on_interrupt
-from asterism.cli.option_groups import FormerName, expand_option_groups
 from asterism.cli.options import GraphVersion, Overwrite
 from asterism.cli.output import table
 from asterism.cli.tables import sections
+from asterism.cli.typer_signatures import FormerName, expand_option_groups
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,7 +12,6 @@ from asterism.cli.error_output import print_error
 from asterism.cli.exit_codes import ExitCode
 from asterism.cli.help_text import examples
 from asterism.cli.job_waits import wait_for_job
-from asterism.cli.option_groups import expand_option_groups
 from asterism.cli.option_values import parse_assignments
 from asterism.cli.options import (
     DEFAULT_TOTAL_TIMEOUT_S,
@@ -30,6 +29,7 @@ from asterism.cli.shell_completion import (
 )
 from asterism.cli.status import display_address
 from asterism.cli.tables import sections
+from asterism.cli.typer_signatures import expand_option_groups
 from asterism_model.job_phases import describe_phase
 from asterism_proto.errors import AsterismError
 

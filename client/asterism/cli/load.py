@@ -16,11 +16,11 @@ from asterism.cli.exit_codes import ExitCode
 from asterism.cli.help_text import examples
 from asterism.cli.interruption import advice_on_interrupt
 from asterism.cli.job_waits import wait_for_job
-from asterism.cli.option_groups import FormerName, expand_option_groups
 from asterism.cli.option_values import parse_assignments
 from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, Space
 from asterism.cli.schema_difference import another_schema
 from asterism.cli.schema_files import check_source_has_files
+from asterism.cli.typer_signatures import FormerName, expand_option_groups
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids
-from asterism.cli.option_groups import FormerName
 from asterism.cli.option_values import parse_nodes
 from asterism.cli.options import Space
 from asterism.cli.sample_calls import run_sample_call
@@ -19,6 +18,7 @@ from asterism.cli.sample_options import (
     WeightOptions,
 )
 from asterism.cli.sample_tables import row_renderer
+from asterism.cli.typer_signatures import FormerName
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli.option_groups import FormerName
 from asterism.cli.shell_completion import complete_spaces, complete_versions
+from asterism.cli.typer_signatures import FormerName
 
 DEFAULT_TOTAL_TIMEOUT_S = 24 * 3600.0
 

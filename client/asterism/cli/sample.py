@@ -15,15 +15,14 @@ from asterism.cli import (
     hgt,
     layers,
     negatives,
+    nodes_like,
     pglbox,
     reads,
-    same_type_nodes,
     subgraphs,
     walks,
 )
 from asterism.cli.help_text import examples
 from asterism.cli.node_ids import parse_node_ids, present_nodes
-from asterism.cli.option_groups import expand_option_groups
 from asterism.cli.options import Space
 from asterism.cli.output import table
 from asterism.cli.sample_calls import run_sample_call
@@ -48,6 +47,7 @@ from asterism.cli.sample_tables import (
     truncated_title,
     type_names,
 )
+from asterism.cli.typer_signatures import expand_option_groups
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ _SHORT_HELP = {
 """Lines of the list of commands, where the first line of the help is longer."""
 
 for _name, _command, _example in (
-    ("like", same_type_nodes.like, "asterism sample like shop 17 23 --node-type item -n 5"),
+    ("like", nodes_like.like, "asterism sample like shop 17 23 --node-type item -n 5"),
     (
         "negatives",
         negatives.negatives,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids
-from asterism.cli.option_groups import FormerName
 from asterism.cli.options import GraphVersion
 from asterism.cli.shell_completion import (
     choices,
@@ -16,6 +15,7 @@ from asterism.cli.shell_completion import (
     complete_node_types,
     complete_weights,
 )
+from asterism.cli.typer_signatures import FormerName
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids
-from asterism.cli.option_groups import FormerName
 from asterism.cli.option_values import parse_integers
 from asterism.cli.options import GraphVersion, Space
 from asterism.cli.output import table
@@ -31,6 +30,7 @@ from asterism.cli.sample_options import (
     Where,
 )
 from asterism.cli.sample_tables import MAX_SHOWN_ROWS, hops_table, truncated_title
+from asterism.cli.typer_signatures import FormerName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

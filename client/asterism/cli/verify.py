@@ -9,10 +9,10 @@ import typer
 from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
 from asterism.cli.help_text import examples
-from asterism.cli.option_groups import expand_option_groups
 from asterism.cli.options import GraphVersion, Space, TotalTimeout
 from asterism.cli.output import table
 from asterism.cli.tables import sections
+from asterism.cli.typer_signatures import expand_option_groups
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

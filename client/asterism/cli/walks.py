@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids, present_nodes
-from asterism.cli.option_groups import FormerName
 from asterism.cli.option_values import parse_step
 from asterism.cli.options import GraphVersion, Space
 from asterism.cli.sample_calls import run_read_call, run_sample_call
@@ -27,6 +26,7 @@ from asterism.cli.sample_options import (
     WeightOptions,
 )
 from asterism.cli.sample_tables import MAX_SHOWN_ROWS, format_nodes, pairs_table, rows_table
+from asterism.cli.typer_signatures import FormerName
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from asterism.calls.type_checking import check_argument_types
+from asterism.calls.annotation_checks import check_argument_types
 from asterism.euler.features import EulerFeatureCalls
 from asterism.euler.layers import EulerLayerCalls
 from asterism.euler.sampling import EulerSamplingCalls

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export import assignment_files, coarsening, metis, metis_graph, streaming_partitioning
-from asterism.export.edge_list_file import EdgeListFile, type_offsets, write_edge_list
 from asterism.export.export_plan import TypePlan
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Array
+from asterism.export.partitioner_input import EdgeListFile, type_offsets, write_edge_list
 from asterism.export.run_state import ExportRun, ProgressMeter
 from asterism_io.available_memory import available_bytes
 from asterism_proto.errors import InvalidRequest, NotReady

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.edge_list_file import EdgeListFile, node_number_dtype
 from asterism.export.graph_source import Ids
+from asterism.export.partitioner_input import EdgeListFile, node_number_dtype
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel
 from asterism_graphkit.random.rng import bounded, key_of, word

@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from asterism.formats import bad_rows
-from asterism.formats.bad_rows import BadRowCollector, read_batch
+from asterism.formats import row_validation
 from asterism.formats.chunks import (
     Array,
     BadRow,
@@ -26,6 +25,7 @@ from asterism.formats.chunks import (
 )
 from asterism.formats.duplicate_pairs import find_repeated_pairs
 from asterism.formats.node_ids import StringIdIndex, ids_without_loops
+from asterism.formats.row_validation import BadRowCollector, read_batch
 from asterism.formats.schema_file import EdgeSpec, FeatureSpec
 from asterism.formats.table_reader import RowBatch, TableReader, spans
 from asterism_proto.errors import InvalidRequest
@@ -159,7 +159,8 @@ def _batches(source: EdgeContext, edge: EdgeSpec) -> Iterator[RowBatch]:
         for name, end in ((edge.src, src), (edge.dst, dst))
     ]
     yield from source.tables[edge.name].batches(
-        bad_rows.columns_to_read(end_types, edge.weight, edge.features), source.limit(edge.features)
+        row_validation.columns_to_read(end_types, edge.weight, edge.features),
+        source.limit(edge.features),
     )
 
 
@@ -175,12 +176,12 @@ def _row_reader(
 
     def read_columns(batch: RowBatch, collector: BadRowCollector) -> EdgeColumns:
         weights, features = (
-            bad_rows.read_weights(collector, edge.weight),
-            bad_rows.read_features(collector, edge.features, edge.time),
+            row_validation.read_weights(collector, edge.weight),
+            row_validation.read_features(collector, edge.features, edge.time),
         )
         if salt is not None:
             (src, src_names), (dst, dst_names) = (
-                bad_rows.read_names(collector, column, salt) for column, _, _ in end_columns
+                row_validation.read_names(collector, column, salt) for column, _, _ in end_columns
             )
             string_ids: Features = (
                 {"src": src_names, "dst": dst_names} if edge.missing == "create" else {}
@@ -198,7 +199,7 @@ def _read_end(
     collector: BadRowCollector, column: str, ntype: str, keys: StringIdIndex | None
 ) -> Ids:
     if keys is None:
-        return bad_rows.read_ids(collector, column)
+        return row_validation.read_ids(collector, column)
     ids, unknown_mask = keys.ids(collector.batch.column(column))
     collector.record(
         column,
@@ -267,7 +268,7 @@ def _read_chunks(
             src=src if good is None else src[good],
             dst=dst if good is None else dst[good],
             weights=weights if good is None or weights is None else weights[good],
-            features=bad_rows.keep_rows(good, features),
+            features=row_validation.keep_rows(good, features),
             bad=collector.bad_rows(),
             nbytes=batch.nbytes,
         )

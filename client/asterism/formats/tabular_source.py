@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from asterism.formats import bad_rows
 from asterism.formats import edges as edge_rows
-from asterism.formats.bad_rows import BadRowCollector, read_batch
+from asterism.formats import row_validation
 from asterism.formats.chunks import (
     CHUNK_BYTES,
     CHUNK_ROWS,
@@ -32,6 +31,7 @@ from asterism.formats.npy_files import ArrayFile, NpyFile, NpyTable
 from asterism.formats.npz_files import open_archives
 from asterism.formats.parquet_files import ParquetTable, column_names
 from asterism.formats.partition_columns import PartitionedTable, partition_values
+from asterism.formats.row_validation import BadRowCollector, read_batch
 from asterism.formats.schema_file import (
     EdgeSpec,
     FeatureSpec,
@@ -372,7 +372,7 @@ class TabularSource:
         id_columns: list[tuple[str, pa.DataType]] = (
             [(node.id, id_type)] if node.id else [(node.key, pa.string())] if node.key else []
         )
-        columns = bad_rows.columns_to_read(id_columns, node.weight, node.features)
+        columns = row_validation.columns_to_read(id_columns, node.weight, node.features)
         if not columns:
             raise InvalidRequest(
                 f"node type {node.name!r}: expected an id, key, weight or feature that is read "
@@ -397,7 +397,7 @@ class TabularSource:
                 first_row=batch.first_row,
                 ids=ids if good is None else ids[good],
                 weights=weights if good is None or weights is None else weights[good],
-                features=bad_rows.keep_rows(good, features),
+                features=row_validation.keep_rows(good, features),
                 bad=collector.bad_rows(),
                 nbytes=batch.nbytes,
             )
@@ -416,17 +416,17 @@ class TabularSource:
             batch: RowBatch, collector: BadRowCollector
         ) -> tuple[Ids, Weights | None, Features]:
             if node.id is not None and self.salt is not None:
-                ids, string_ids = bad_rows.read_names(collector, node.id, self.salt)
+                ids, string_ids = row_validation.read_names(collector, node.id, self.salt)
                 return (
                     ids,
-                    bad_rows.read_weights(collector, node.weight),
+                    row_validation.read_weights(collector, node.weight),
                     {
                         ID_COLUMN: string_ids,
-                        **bad_rows.read_features(collector, node.features, node.time),
+                        **row_validation.read_features(collector, node.features, node.time),
                     },
                 )
             if node.id is not None:
-                ids = bad_rows.read_ids(collector, node.id)
+                ids = row_validation.read_ids(collector, node.id)
             elif keys is not None:
                 ids, missing_mask = keys.ids(batch.column(str(node.key)))
                 collector.record(str(node.key), missing_mask, lambda value: "the name is missing")
@@ -434,8 +434,8 @@ class TabularSource:
                 ids = row + (np.arange(batch.rows) if batch.ordinals is None else batch.ordinals)
             return (
                 ids,
-                bad_rows.read_weights(collector, node.weight),
-                bad_rows.read_features(collector, node.features, node.time),
+                row_validation.read_weights(collector, node.weight),
+                row_validation.read_features(collector, node.features, node.time),
             )
 
         return read_columns

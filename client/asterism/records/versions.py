@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from asterism_model.elements import OWN_WEIGHTS, canonical_weight_name
+from asterism_model.element_names import OWN_WEIGHTS, canonical_weight_name
 from asterism_model.indexes import Index, indexes_from_proto
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.weight_stats import WeightStats, compute_weight_stats

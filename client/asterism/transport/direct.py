@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from asterism.extras import required
 from asterism.transport.credentials import Credentials
-from asterism.transport.fork_guard import FORK_GUARD
+from asterism.transport.fork_hooks import FORK_GUARD
 from asterism.transport.grpc import ClientClosed, GrpcTransport
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import Deadline

@@ -45,7 +45,7 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
     """
     with required("server", "asterism.open"):
         from asterism_standalone.app import embed
-        from asterism_standalone.transport import FolderTransport
+        from asterism_standalone.embedded_transport import FolderTransport
 
     # The service works in the background, where a later os.chdir would change a relative path.
     folder = Path(path).absolute()

@@ -2,7 +2,7 @@
 
 A transport is any object that implements `ClientTransport`. The gRPC transport opens its channels
 lazily, once per process, so that a client survives a fork and can be pickled into a data loader's
-worker. It works on threads and on event loops (`asterism.transport.synchronization`).
+worker. It works on threads and on event loops (`asterism.transport.waiters`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, Protocol
 import grpc
 
 from asterism.transport.credentials import Credentials
-from asterism.transport.fork_guard import FORK_GUARD
+from asterism.transport.fork_hooks import FORK_GUARD
 from asterism.transport.hedging import HedgedRequest
 from asterism.transport.retry_budget import HedgeDelays, RetryBudget, Traffic
-from asterism.transport.synchronization import THREAD_WAITER, FairSemaphore, Waiter
 from asterism.transport.tls import REMEDIES
-from asterism_io.tls import TlsClient, TlsMismatch, tls_mismatch
+from asterism.transport.waiters import THREAD_WAITER, FairSemaphore, Waiter
+from asterism_io.client_tls import TlsClient, TlsMismatch, tls_mismatch
 from asterism_io.tls_options import TlsOptions
 from asterism_io.unix_sockets import grpc_target
 from asterism_proto.errors import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from asterism.transport.synchronization import Event
+from asterism.transport.waiters import Event
 
 _TRY_OTHER_CODES = frozenset(
     {

@@ -23,7 +23,7 @@ from asterism.verification.scan_statistics import (
     Neighborhood,
     TypeCensus,
 )
-from asterism_model.elements import canonical_weight_name
+from asterism_model.element_names import canonical_weight_name
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound

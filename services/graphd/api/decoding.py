@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from asterism_graphkit.operators import khop
-from asterism_model.elements import canonical_weight_name
+from asterism_model.element_names import canonical_weight_name
 from asterism_model.filters.syntax import parse
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from asterism_daemonkit.call_context import CallContext
 from asterism_graphkit.random import partition_choice
-from asterism_model.elements import EDGE, NODE
+from asterism_model.element_names import EDGE, NODE
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import Limits
 from asterism_proto import framing
@@ -20,7 +20,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, SAMPLING_METHODS, STORE, SamplingRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import decode_nodes
-from graphd.api.global_draws import GlobalDrawRequest, decode_global_draw
+from graphd.api.global_sampling import GlobalDrawRequest, decode_global_draw
 from graphd.api.neighbors import HopRequest, decode_hop
 from graphd.api.replies import SampleReply
 from graphd.api.versioned_execution import Operation, RequestCheck, VersionRunner

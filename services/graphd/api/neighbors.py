@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from asterism_model.elements import EDGE
+from asterism_model.element_names import EDGE
 from asterism_model.fanout_fractions import parse_share
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
@@ -18,7 +18,8 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.operators import fanouts, feature_join, neighbor_sampling, reads, temporal
+from graphd.operators import fanout_sampling, feature_join, neighbor_sampling, reads
+from graphd.operators import temporal_filters as temporal
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.request_context import RequestContext
@@ -36,7 +37,7 @@ def sample_neighbors(
         request, schema, decode_edge_types(schema, head.edge_types)
     )
     hop = decode_hop(schema, head, head, 0, temporal_filter)
-    sample = neighbor_sampling.sample_neighbors if hop.share is None else fanouts.sample_hop
+    sample = neighbor_sampling.sample_neighbors if hop.share is None else fanout_sampling.sample_hop
     sections = sample(
         with_filter(context, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types
     )
@@ -62,7 +63,7 @@ def sample_fanout(
         decode_hop(schema, head, hop, h, temporal_filters[h]) for h, hop in enumerate(head.hops)
     ]
     columns = feature_join.decode_features(schema, head.node_features)
-    sampled = fanouts.sample_fanout(
+    sampled = fanout_sampling.sample_fanout(
         with_filter(context, EDGE, step_edge_types(hop.edge_types for hop in hops), head),
         hops,
         nodes,

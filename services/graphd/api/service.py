@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from asterism_daemonkit.call_context import CallContext, Handler
-from asterism_model.elements import NODE
+from asterism_model.element_names import NODE
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH
@@ -17,7 +17,7 @@ from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api import (
     features,
-    global_draws,
+    global_sampling,
     graph_labels,
     layers,
     negatives,
@@ -38,9 +38,9 @@ from graphd.routing.routes import ServedVersion, SpaceRoute
 from graphd.routing.routing_table import RoutingTable
 
 OPERATIONS: Mapping[str, Operation] = {
-    "sample_nodes": global_draws.sample_nodes,
-    "sample_edges": global_draws.sample_edges,
-    "sample_nodes_like": global_draws.sample_nodes_like,
+    "sample_nodes": global_sampling.sample_nodes,
+    "sample_edges": global_sampling.sample_edges,
+    "sample_nodes_like": global_sampling.sample_nodes_like,
     "sample_negatives": negatives.sample_negatives,
     "sample_neighbors": neighbors.sample_neighbors,
     "sample_fanout": neighbors.sample_fanout,

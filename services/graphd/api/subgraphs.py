@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism_model.elements import EDGE
+from asterism_model.element_names import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -22,7 +22,7 @@ from graphd.operators.feature_join import decode_features, join_subgraph
 from graphd.operators.filters import with_filter
 from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types
-from graphd.operators.temporal import TemporalFilter, subgraph_filter
+from graphd.operators.temporal_filters import TemporalFilter, subgraph_filter
 
 _MAX_IMPORTANCE_STEPS = 100
 """Maximum importance steps of LABOR: importances converge in far fewer."""

@@ -18,7 +18,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.http.json_values import plain_values
 from graphd.http.limits import MAX_TIMEOUT_S
-from graphd.query.grammar import MAX_LENGTH
+from graphd.query.lark_parser import MAX_LENGTH
 from graphd.query.service import QueryService
 
 MAX_ROWS = 100_000

@@ -12,7 +12,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
-from graphd.operators.temporal import TemporalFilter
+from graphd.operators.temporal_filters import TemporalFilter
 from graphd.routing import split_merge
 from graphd.routing.routes import SpaceRoute
 

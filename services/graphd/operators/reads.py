@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from asterism_model.elements import EDGE, NODE
+from asterism_model.element_names import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from asterism_model.elements import NODE, OWN_WEIGHTS, canonical_weight_name
+from asterism_model.element_names import NODE, OWN_WEIGHTS, canonical_weight_name
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import NotFound
 

@@ -14,7 +14,7 @@ from asterism_graphkit.random.partition_choice import part_of
 from asterism_proto.errors import Internal
 from asterism_proto.framing import Frame
 from graphd.operators.request_context import RequestContext, Sections
-from graphd.operators.temporal import TemporalFilter
+from graphd.operators.temporal_filters import TemporalFilter
 from graphd.routing import split_merge
 from graphd.routing.routes import SpaceRoute
 

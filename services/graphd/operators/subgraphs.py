@@ -19,7 +19,7 @@ from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads
 from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.operators.subgraph_hop_dispatch import HopDispatch
-from graphd.operators.temporal import TemporalFilter
+from graphd.operators.temporal_filters import TemporalFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from asterism_proto.methods import ACCESS
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import views
-from graphd.pages.data import METAD_TIMEOUT_S
+from graphd.pages.catalog_reader import METAD_TIMEOUT_S
 
 M = TypeVar("M", bound=Message)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
-from graphd.pages.data import PageData
+from graphd.pages.catalog_reader import PageData
 
 _ROUTE = re.compile(r'^ {2}\["(/ui[^"]*)", \w+\],$', re.MULTILINE)
 """Pattern of a route in `app.js`."""

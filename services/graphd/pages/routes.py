@@ -12,13 +12,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 
 from asterism_daemonkit.job_views import STATES, StateName
-from asterism_model.elements import EDGE, NODE, canonical_weight_name
+from asterism_model.element_names import EDGE, NODE, canonical_weight_name
 from asterism_model.string_ids import MAX_STRING_BYTES
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import presenters, views
-from graphd.pages.data import METAD, PageData, schema_of
+from graphd.pages.catalog_reader import METAD, PageData, schema_of
 from graphd.pages.health import cluster_health, disk_rows, memory_rows, space_usage
 from graphd.pages.node_inspector import MAX_OFFSET, NodeReader
 from graphd.pages.plot_data import histogram_bars, part_ranges

@@ -11,7 +11,7 @@ from asterism_proto.transport import Transport
 from graphd.pages import access as access_routes
 from graphd.pages import files, routes
 from graphd.pages.addresses import PageAddresses
-from graphd.pages.data import PageData, ReadHistogram
+from graphd.pages.catalog_reader import PageData, ReadHistogram
 from graphd.pages.node_inspector import NodeReader
 from graphd.pages.rates import RateMonitor
 from graphd.pages.sign_in import PageSignIn

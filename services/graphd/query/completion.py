@@ -13,7 +13,7 @@ from lark import Token
 from asterism_access.roles import Role
 from asterism_model.schema import EdgeType, NodeType, Schema
 from graphd.query import euler_parser, ngql_parser
-from graphd.query.grammar import Grammar
+from graphd.query.lark_parser import Grammar
 
 MAX_CANDIDATES = 100
 """Maximum number of completions."""

@@ -10,7 +10,7 @@ from typing import Any
 from lark import Token, Transformer
 
 from graphd.query.ast import Parameter
-from graphd.query.grammar import Grammar, unescape
+from graphd.query.lark_parser import Grammar, unescape
 from graphd.query.ngql_tree_builder import parameter_from_token, position_of
 
 _WORDS = {

@@ -10,11 +10,11 @@ from asterism.graph import Graph
 from asterism_proto.errors import AsterismError
 from graphd.query import projection
 from graphd.query.ast import DrawStatement, Limit, OrderBy, RowCount
-from graphd.query.calls import CALL_BY_KIND
 from graphd.query.errors import located_error
-from graphd.query.features import FeatureReader
+from graphd.query.feature_reader import FeatureReader
 from graphd.query.parameters import ParameterBindings
 from graphd.query.resolve import ResolvedDraw, resolve_draw
+from graphd.query.statement_calls import CALL_BY_KIND
 from graphd.query.table import ResultTable, array_column, table_from_columns
 
 

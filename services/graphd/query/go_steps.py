@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from asterism.graph import Graph
 from asterism_graphkit.operators import direction_merging
 from asterism_graphkit.random import rng
-from asterism_model.elements import canonical_weight_name
+from asterism_model.element_names import canonical_weight_name
 from asterism_model.filters.syntax import parse
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest

@@ -25,7 +25,7 @@ from graphd.query.ast import (
     WhereClause,
     YieldItem,
 )
-from graphd.query.grammar import Grammar, parse_number, unescape
+from graphd.query.lark_parser import Grammar, parse_number, unescape
 from graphd.query.ngql_tree_builder import (
     LiteralValue,
     build_draw,

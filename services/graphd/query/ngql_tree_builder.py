@@ -20,7 +20,7 @@ from graphd.query.ast import (
     TypeDefinition,
     Value,
 )
-from graphd.query.grammar import UnlocatedError
+from graphd.query.lark_parser import UnlocatedError
 
 _MAX_COLUMNS = 256
 _EACH = frozenset({"where", "seed", "version", "items", "counted"})

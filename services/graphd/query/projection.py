@@ -14,7 +14,7 @@ from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import AsterismError, NotFound
 from graphd.query.ast import ColumnRef, DrawStatement, Identifier, YieldItem
 from graphd.query.errors import located_error
-from graphd.query.features import FeatureReader
+from graphd.query.feature_reader import FeatureReader
 from graphd.query.parameters import ParameterBindings
 from graphd.query.table import (
     Array,

@@ -24,7 +24,7 @@ from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.routing.commits import LoadCommitter
+from graphd.routing.commit_log import LoadCommitter
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import uuid4
 
-from asterism_model.removals import RemovalKind, RemovalRequest
+from asterism_model.removal_requests import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.access import AccessRecords
 from metad.catalog.loads import Loads

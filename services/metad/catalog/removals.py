@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
-from asterism_model.removals import RemovalKind, RemovalRequest
+from asterism_model.removal_requests import RemovalKind, RemovalRequest
 from asterism_proto.errors import Corrupt
 from metad.model.catalog import PendingRemoval, PendingWrite
 from metad.model.ids import HostId

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from asterism_daemonkit.http_models import HttpModel
-from asterism_model.elements import OWN_WEIGHTS
+from asterism_model.element_names import OWN_WEIGHTS
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from metad.catalog.spaces import parts_by_host

@@ -9,7 +9,7 @@ from enum import Enum
 from asterism_model.indexes import Index
 from asterism_model.load_fingerprints import PartFingerprint
 from asterism_model.partition_stats import Element, PartitionStats
-from asterism_model.removals import RemovalRequest
+from asterism_model.removal_requests import RemovalRequest
 from asterism_model.schema import Schema
 from metad.model.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.model.task_outcomes import PartImageDigest

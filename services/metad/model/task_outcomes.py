@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from asterism_model.elements import OWN_WEIGHTS
+from asterism_model.element_names import OWN_WEIGHTS
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.task_results import TaskResult
 

@@ -18,7 +18,7 @@ from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged.api import (
     features,
     filters,
-    global_draws,
+    global_sampling,
     graph_labels,
     neighbors,
     scans,
@@ -34,9 +34,9 @@ Operation = Callable[[RequestVersions, Frame[Any], CallContext], Frame[Message]]
 """Method that reads a version: decodes a request, calls `storaged.sampling`, encodes."""
 
 OPERATIONS: Mapping[str, Operation] = {
-    "draw_nodes": global_draws.draw_nodes,
-    "draw_edges": global_draws.draw_edges,
-    "draw_nodes_by_number": global_draws.draw_nodes_by_number,
+    "draw_nodes": global_sampling.draw_nodes,
+    "draw_edges": global_sampling.draw_edges,
+    "draw_nodes_by_number": global_sampling.draw_nodes_by_number,
     "draw_neighbors": neighbors.draw_neighbors,
     "read_neighbors": neighbors.read_neighbors,
     "read_degrees": neighbors.read_degrees,

@@ -17,7 +17,7 @@ from asterism_model.load_fingerprints import FingerprintMismatch
 from asterism_proto.errors import Conflict, Corrupt
 from storaged import subprocesses
 from storaged.build.build_task import MIB, RESULT_FILE, BuildTask, PartResult, task_result
-from storaged.build.completion import part_folder, remove_completions
+from storaged.build.completion_records import part_folder, remove_completions
 from storaged.build.partition import build_part, completed_result, expected_rows
 from storaged.build.progress import ProgressReporter
 from storaged.store.alias_table_store import STAT_FOLDER, AliasTableStore

@@ -38,7 +38,7 @@ from asterism_model.task_results import PartUnits
 from asterism_proto.errors import AsterismError, Internal
 from storaged.build.build_steps import StepState
 from storaged.build.build_task import FORMAT
-from storaged.build.completion import CompletedPart, part_folder
+from storaged.build.completion_records import CompletedPart, part_folder
 from storaged.build.progress import ProgressReporter
 from storaged.store.alias_table_store import AliasTableStore, TableExtent
 from storaged.store.block_store import BlockRef

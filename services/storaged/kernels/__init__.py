@@ -6,8 +6,8 @@ before it calls one.
 
 Kernels take ``(tables, params, inputs..., outputs...)``, at most ten parameters:
 
-* tables: addresses of a partition's arrays as one int64 table (`storaged.kernels.adjacency`), or
-  one such table per edge type;
+* tables: addresses of a partition's arrays as one int64 table (`storaged.kernels.adjacency_rows`),
+  or one such table per edge type;
 * params: scalars; three or more of them form one
   `asterism_graphkit.compile.named_tuple_arguments.kernel_record`;
 * inputs and outputs: arrays. The last one is a ``stop`` flag if a call may take long.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import IntLike, f32_at, i64_at, inlined, is_set, kernel
-from storaged.kernels.adjacency import EID, INDPTR, NBR, WEIGHTS, WHEN
+from storaged.kernels.adjacency_rows import EID, INDPTR, NBR, WEIGHTS, WHEN
 
 _STOP_CHECK_MASK = (1 << 16) - 1
 
@@ -66,7 +66,7 @@ def mark_existing_edges(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`.
+        Address table of `storaged.kernels.adjacency_rows`.
     parts, rows : ndarray of int32 and of int64, shape (k,)
         As in `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
     neighbors, edge_ids : ndarray of int64, shape (k,)
@@ -185,7 +185,7 @@ def copy_remaining_edges(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`.
+        Address table of `storaged.kernels.adjacency_rows`.
     parts, rows : ndarray of int32 and of int64, shape (m,)
         Partition and row of each node, which exists.
     entry_indptr : ndarray of int64, shape (m + 1,)

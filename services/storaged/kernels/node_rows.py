@@ -17,7 +17,7 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.random.rng import derive, derive_mixed, mix64, mix_key, node_tag
 from asterism_graphkit.relabel.hash_index import FREE
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     EID,
     INDEX_BITS,
     INDEX_IDS,
@@ -82,8 +82,8 @@ def locate_nodes(
     Parameters
     ----------
     table : ndarray of int64, shape (P, columns)
-        The first columns of `storaged.kernels.adjacency`, up to ``INDEX_BITS``. A partition without
-        ``INDEX_IDS`` is dense: its row i has id i * P + part.
+        The first columns of `storaged.kernels.adjacency_rows`, up to ``INDEX_BITS``. A partition
+        without ``INDEX_IDS`` is dense: its row i has id i * P + part.
     mod : bool
         Whether the partition is the id modulo P; otherwise it follows from mix64.
     ids : ndarray of int64, shape (n,)
@@ -163,7 +163,8 @@ def measure_nodes(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`; without ``SUMS`` the result is the degree.
+        Address table of `storaged.kernels.adjacency_rows`; without ``SUMS`` the result is the
+        degree.
     parts, rows : ndarray of int32 and of int64, shape (m,)
         As in `locate_nodes`.
     out : ndarray of float64, shape (m,), out
@@ -282,11 +283,9 @@ def copy_rows(
 ) -> None:
     """Append whole rows of one partition's adjacency to a ragged result.
 
-    Parameters
-    ----------
-    addresses : ndarray of int64, shape (COLUMNS,)
-        The partition's row of an address table (`storaged.kernels.adjacency`); without ``WEIGHTS``
-        all weights are 1.
+    Parameters ---------- addresses : ndarray of int64, shape (COLUMNS,)
+        The partition's row of an address table (`storaged.kernels.adjacency_rows`); without
+        ``WEIGHTS`` all weights are 1.
     edge_type : int32
     rows, out_rows : ndarray of int64, shape (m,)
         A row (-1: none), and the position of its node in the request.

@@ -22,7 +22,7 @@ from asterism_graphkit.compile.jit import (
     view_at,
 )
 from asterism_graphkit.random.rng import mix64
-from storaged.kernels.adjacency import INDPTR, NBR, SLOTS, SUMS, WEIGHTS, find_row, parts_shift
+from storaged.kernels.adjacency_rows import INDPTR, NBR, SLOTS, SUMS, WEIGHTS, find_row, parts_shift
 
 START, ROUND, FRONTIER, PLACE, TYPE, EDGE, REACHED, PAIRS, WEIGHED, MASK = range(10)
 """Columns of the state of `push_mass`.

@@ -3,27 +3,27 @@
 Networks, clocks, protobuf and databases do not belong here; loops belong to `storaged.kernels`.
 """
 
-from asterism_model.elements import EDGE, NODE
+from asterism_model.element_names import EDGE, NODE
 from storaged.kernels.pagerank import PageRankScores
 from storaged.sampling.excluded_edges import RejectionParams, exclude_edges
 from storaged.sampling.features import edge_features, node_features
 from storaged.sampling.filters.cache import FilterCache, RowFilter
 from storaged.sampling.filters.scan import RemoteMatches, evaluate_term
-from storaged.sampling.global_draws.by_draw_number import sample_nodes_by_index
-from storaged.sampling.global_draws.edges import (
+from storaged.sampling.global_sampling.edges import (
     DistinctEdgeDraws,
     EdgeDraws,
     remaining_edge_weight,
     sample_distinct_edges,
     sample_edges,
 )
-from storaged.sampling.global_draws.nodes import (
+from storaged.sampling.global_sampling.nodes import (
     DistinctNodeDraws,
     NodeDraws,
     remaining_node_weight,
     sample_distinct_nodes,
     sample_nodes,
 )
+from storaged.sampling.global_sampling.nodes_by_index import sample_nodes_by_index
 from storaged.sampling.graph_labels import read_graph_labels, read_nodes_by_label
 from storaged.sampling.has_edge import has_edge
 from storaged.sampling.neighbors.degrees import degrees, type_weights

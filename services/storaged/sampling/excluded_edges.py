@@ -21,7 +21,7 @@ from asterism_graphkit.random import alias_build, partition_choice
 from asterism_graphkit.relabel.hash_index import build_index
 from asterism_model.excluded_edges import ExcludedEdges
 from asterism_proto.errors import InvalidRequest
-from storaged.kernels import adjacency
+from storaged.kernels import adjacency_rows
 from storaged.kernels import excluded_edges as kernel
 from storaged.kernels.node_rows import measure_nodes
 from storaged.sampling.cancellation import Checkpoint, StopFlag, no_checkpoint
@@ -337,8 +337,8 @@ def _copy_rows(
     columns = kernel.CopiedRows(
         np.empty(total, np.int64),
         np.empty(total, np.int64),
-        np.empty(total if (table[:, adjacency.WEIGHTS] > 0).any() else 0, np.float32),
-        np.empty(total if (table[:, adjacency.WHEN] > 0).any() else 0, np.int64),
+        np.empty(total if (table[:, adjacency_rows.WEIGHTS] > 0).any() else 0, np.float32),
+        np.empty(total if (table[:, adjacency_rows.WHEN] > 0).any() else 0, np.int64),
     )
     indptr = np.empty(ids.size + 1, np.int64)
     kernel.copy_remaining_edges(

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice
 from asterism_graphkit.relabel import hash_index
-from asterism_model.elements import EDGE, NODE
+from asterism_model.element_names import EDGE, NODE
 from asterism_proto.errors import Internal, InvalidRequest, Unavailable
-from storaged.kernels import adjacency
+from storaged.kernels import adjacency_rows
 from storaged.kernels import node_rows as kernel_rows
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.version import LocalVersion, check_length
@@ -65,18 +65,18 @@ def _row_table(version: LocalVersion, type_id: int) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of int64, shape (P, INDPTR)
-        Read-only. The columns are the first ones of `storaged.kernels.adjacency`. They have
+        Read-only. The columns are the first ones of `storaged.kernels.adjacency_rows`. They have
         addresses of arrays, which are valid as long as the version exists.
     """
 
     version = version.base or version
 
     def make() -> NDArray[np.int64]:
-        out = np.zeros((version.schema.parts, adjacency.INDPTR), np.int64)
-        out[:, adjacency.ROWS] = adjacency.ABSENT
+        out = np.zeros((version.schema.parts, adjacency_rows.INDPTR), np.int64)
+        out[:, adjacency_rows.ROWS] = adjacency_rows.ABSENT
         for part, image in version.parts.items():
             node = image.nodes[type_id]
-            out[part, adjacency.ROWS] = node.rows
+            out[part, adjacency_rows.ROWS] = node.rows
             _set_row_columns(out[part], node)
         return as_kernel_array(out)
 
@@ -375,8 +375,8 @@ def address_table(
     Returns
     -------
     ndarray of int64, shape (P, COLUMNS)
-        Read-only, with the layout of `storaged.kernels.adjacency`. Addresses of arrays are valid as
-        long as the version exists. An overlay is one more row.
+        Read-only, with the layout of `storaged.kernels.adjacency_rows`. Addresses of arrays are
+        valid as long as the version exists. An overlay is one more row.
 
     Raises
     ------
@@ -401,15 +401,15 @@ def address_table(
                 select_adjacency(version.overlay, edge_type, direction),
             )
             return as_kernel_array(np.concatenate([base_rows, overlay_row[None]]))
-        out = np.zeros((schema.parts, adjacency.COLUMNS), np.int64)
-        out[:, adjacency.ROWS] = adjacency.ABSENT
+        out = np.zeros((schema.parts, adjacency_rows.COLUMNS), np.int64)
+        out[:, adjacency_rows.ROWS] = adjacency_rows.ABSENT
         for part, image in version.parts.items():
             out[part] = _table_row(
                 image.nodes[local_type], select_adjacency(image, edge_type, direction)
             )
         copied_indptrs = version.cached(_copy_indptrs, lambda: _copy_indptrs(version))
         if (edge_type, direction) in copied_indptrs:
-            out[list(version.parts), adjacency.INDPTR] = addresses_of(
+            out[list(version.parts), adjacency_rows.INDPTR] = addresses_of(
                 copied_indptrs[edge_type, direction]
             )
         return as_kernel_array(out)
@@ -461,11 +461,11 @@ def all_packed(
     def make() -> bool:
         table = address_table(version, edge_type, direction, uniform=uniform)
         records = np.where(
-            table[:, adjacency.ALIAS_THRESHOLD] > 0,
-            table[:, adjacency.PACKED],
-            table[:, adjacency.NARROW],
+            table[:, adjacency_rows.ALIAS_THRESHOLD] > 0,
+            table[:, adjacency_rows.PACKED],
+            table[:, adjacency_rows.NARROW],
         )
-        return bool((records[table[:, adjacency.NBR] > 0] > 0).all())
+        return bool((records[table[:, adjacency_rows.NBR] > 0] > 0).all())
 
     return version.cached((all_packed, edge_type, direction, uniform), make)
 
@@ -505,8 +505,8 @@ def _copy_indptrs(version: LocalVersion) -> Mapping[tuple[int, int], Sequence[ND
 
 
 def _table_row(node: NodeImage, edges: AdjacencyImage) -> NDArray[np.int64]:
-    out = np.zeros(adjacency.COLUMNS, np.int64)
-    out[adjacency.ROWS], out[adjacency.SLOTS] = edges.indptr.size - 1, edges.nbr.size
+    out = np.zeros(adjacency_rows.COLUMNS, np.int64)
+    out[adjacency_rows.ROWS], out[adjacency_rows.SLOTS] = edges.indptr.size - 1, edges.nbr.size
     _set_row_columns(out, node)
     out[list(_COLUMNS.values())] = addresses_of(getattr(edges, name) for name in _COLUMNS)
     return out
@@ -520,9 +520,9 @@ def _set_row_columns(out: NDArray[np.int64], node: NodeImage) -> None:
         ids, rows = (
             (node.index_ids, node.index_rows) if node.index_ids.size else (_FREE_IDS, _FREE_ROWS)
         )
-        out[adjacency.INDEX_BITS] = _BITS - int(hash_index.shift_of(ids))
-        out[[adjacency.INDEX_IDS, adjacency.INDEX_ROWS]] = addresses_of([ids, rows])
-    out[adjacency.LIVE] = addresses_of([node.live])[0]
+        out[adjacency_rows.INDEX_BITS] = _BITS - int(hash_index.shift_of(ids))
+        out[[adjacency_rows.INDEX_IDS, adjacency_rows.INDEX_ROWS]] = addresses_of([ids, rows])
+    out[adjacency_rows.LIVE] = addresses_of([node.live])[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -540,11 +540,11 @@ class EdgeSpans:
     edges: int
     """Number of edges of all nodes."""
 
-    def spans(self, block: slice | None = None) -> adjacency.RowSpans:
+    def spans(self, block: slice | None = None) -> adjacency_rows.RowSpans:
         """Return the edges of all nodes, or of a block of them, in the form that kernels take."""
         if block is None:
-            return adjacency.RowSpans(self.table, self.partitions, self.starts, self.degrees)
-        return adjacency.RowSpans(
+            return adjacency_rows.RowSpans(self.table, self.partitions, self.starts, self.degrees)
+        return adjacency_rows.RowSpans(
             self.table, self.partitions[block], self.starts[block], self.degrees[block]
         )
 
@@ -566,7 +566,7 @@ class EdgeSpans:
         )
         outputs = [np.empty(ids.size, np.int64) for _ in range(3)]
         edges = int(
-            adjacency.find_rows(
+            adjacency_rows.find_rows(
                 ids, np.int64(schema.parts), schema.placement != "mix64", addresses, *outputs
             )
         )
@@ -581,28 +581,28 @@ class EdgeSpans:
 
 
 _COLUMNS = {
-    "indptr": adjacency.INDPTR,
-    "nbr": adjacency.NBR,
-    "eid": adjacency.EID,
-    "weights": adjacency.WEIGHTS,
-    "sums": adjacency.SUMS,
-    "hot": adjacency.ALIAS_THRESHOLD,
-    "cold": adjacency.ALIAS_FRACTION,
-    "narrow": adjacency.NARROW,
-    "pairs": adjacency.PAIRS,
-    "packed": adjacency.PACKED,
-    "when": adjacency.WHEN,
-    "order": adjacency.ORDER,
-    "time_sums": adjacency.TIME_SUMS,
+    "indptr": adjacency_rows.INDPTR,
+    "nbr": adjacency_rows.NBR,
+    "eid": adjacency_rows.EID,
+    "weights": adjacency_rows.WEIGHTS,
+    "sums": adjacency_rows.SUMS,
+    "hot": adjacency_rows.ALIAS_THRESHOLD,
+    "cold": adjacency_rows.ALIAS_FRACTION,
+    "narrow": adjacency_rows.NARROW,
+    "pairs": adjacency_rows.PAIRS,
+    "packed": adjacency_rows.PACKED,
+    "when": adjacency_rows.WHEN,
+    "order": adjacency_rows.ORDER,
+    "time_sums": adjacency_rows.TIME_SUMS,
 }
 """Column of each adjacency array's address in an address table."""
 _WEIGHT_COLUMNS = [
-    adjacency.WEIGHTS,
-    adjacency.SUMS,
-    adjacency.ALIAS_THRESHOLD,
-    adjacency.ALIAS_FRACTION,
-    adjacency.PACKED,
-    adjacency.TIME_SUMS,
+    adjacency_rows.WEIGHTS,
+    adjacency_rows.SUMS,
+    adjacency_rows.ALIAS_THRESHOLD,
+    adjacency_rows.ALIAS_FRACTION,
+    adjacency_rows.PACKED,
+    adjacency_rows.TIME_SUMS,
 ]
 """Columns that uniform sampling does not use."""
 _BITS = 64

@@ -10,7 +10,7 @@ import numpy as np
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice
-from asterism_model.elements import NODE, OWN_WEIGHTS
+from asterism_model.element_names import NODE, OWN_WEIGHTS
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
 from asterism_proto.errors import Internal, InvalidRequest, NotFound, Unavailable

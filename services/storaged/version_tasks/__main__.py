@@ -12,8 +12,8 @@ from pathlib import Path
 from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
 from storaged import subprocesses
 from storaged.build.progress import ProgressReporter
+from storaged.version_tasks.alias_table_export import export
 from storaged.version_tasks.audit import audit
-from storaged.version_tasks.table_export import export
 from storaged.version_tasks.version_task import ResultLine, VersionTask
 
 

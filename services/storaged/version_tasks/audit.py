@@ -22,7 +22,7 @@ from asterism_model.task_results import TypeAudit
 from asterism_proto.errors import Corrupt
 from storaged.build.alias_table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.build_kernels import audit_table, mix_records, weight_bits
-from storaged.build.completion import part_folder
+from storaged.build.completion_records import part_folder
 from storaged.build.edge_indexes import value_bits
 from storaged.build.progress import ProgressReporter
 from storaged.build.time_index import first_unsorted, time_bits

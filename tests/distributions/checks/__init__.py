@@ -37,7 +37,7 @@ from tests.distributions.checks.five_hosts import (
     fanouts_carry_the_probability_of_each_step,
     layers_of_every_measure_follow_their_distribution,
 )
-from tests.distributions.checks.global_draws import (
+from tests.distributions.checks.global_sampling import (
     a_single_draw_follows_the_shares,
     alias_ids_match_those_of_rows,
     hosts_and_ranges_do_not_change_draws,

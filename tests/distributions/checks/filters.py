@@ -15,17 +15,11 @@ from tests.distributions.checks.basis import require, require_counts
 from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.elements import EDGE, NODE
+from asterism_model.element_names import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import (
-    filters,
-    global_sampling,
-    neighbor_sampling,
-    reads,
-    temporal,
-)
+from graphd.operators import filters, global_sampling, neighbor_sampling, reads, temporal_filters
 from graphd.operators.request_context import RequestContext
 from storaged import sampling as draw
 
@@ -433,10 +427,10 @@ def filtered_neighbors_are_in_time_order(scale: float) -> None:
     """
     del scale
     nodes = np.tile(np.arange(30), 10)
-    as_of = temporal.TemporalFilter(
+    as_of = temporal_filters.TemporalFilter(
         times=np.arange(nodes.size) % 23 - 1, head=common_pb.TemporalFilter(want_times=True)
     )
-    latest = temporal.TemporalFilter(
+    latest = temporal_filters.TemporalFilter(
         times=as_of.times, head=common_pb.TemporalFilter(want_times=True, last=True)
     )
     cases = [(replace, uniform, as_of) for replace in (False, True) for uniform in (False, True)]

@@ -20,11 +20,11 @@ from tests.distributions.checks.walk_paths import Distribution, require_distribu
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import khop, layers
-from asterism_model.elements import EDGE
+from asterism_model.element_names import EDGE
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import (
-    fanouts,
+    fanout_sampling,
     global_sampling,
     induced_subgraphs,
     neighbor_sampling,
@@ -260,7 +260,7 @@ def fanouts_carry_the_probability_of_each_step(scale: float) -> None:
             )
             for h, types in enumerate(((0,), (0, 1)))
         ]
-        reply = fanouts.sample_fanout(_context(), hops, np.zeros(n, np.int64), 0, None)
+        reply = fanout_sampling.sample_fanout(_context(), hops, np.zeros(n, np.int64), 0, None)
         first = orders(_weights_of(0, (0,), uniform=uniform), 2, replace=replace)
         label = f"fanouts, uniform={uniform}, replace={replace}"
         expected: Distribution = {}
@@ -332,7 +332,7 @@ def ego_subgraphs_include_nodes_by_their_trees(scale: float) -> None:
     """
     n = int(max(400, 3000 * scale))
     hop_counts: tuple[Mapping[int, int], ...] = ({0: 2, 1: 1}, {0: 1, 1: 0})
-    fanouts = khop.build_fanouts(lambda _: (0, 0), [0, 1], [[2, 1], [1, 0]])
+    fanout_sampling = khop.build_fanouts(lambda _: (0, 0), [0, 1], [[2, 1], [1, 0]])
     edge_params = reads.EdgeReadParams(
         edge_types=(0,), direction=common_pb.OUT, want_weights=False, want_edge_ids=False, sort=""
     )
@@ -351,7 +351,7 @@ def ego_subgraphs_include_nodes_by_their_trees(scale: float) -> None:
             key = tuple(sorted(visited))
             expected[key] = expected.get(key, 0.0) + float(p)
         params = subgraphs.SubgraphParams(
-            fanouts=fanouts,
+            fanouts=fanout_sampling,
             replace=False,
             uniform=uniform,
             direction=common_pb.OUT,

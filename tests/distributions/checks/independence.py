@@ -22,7 +22,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.api import global_draws, graph_labels, layers, negatives, neighbors, subgraphs, walks
+from graphd.api import global_sampling, graph_labels, layers, negatives, neighbors, subgraphs, walks
 from graphd.operators.graph_labels import GraphLabelCache
 from graphd.operators.request_context import RequestContext, Sections
 from graphd.routing import totals
@@ -115,18 +115,18 @@ def _sections(
 
 def _nodes(types: Iterable[int], **fields: Any) -> Call:
     head = graphd_pb.SampleNodesRequest(types=types, **fields)
-    return lambda seed, n: _sections(global_draws.sample_nodes, head, seed, count=n)["ids"]
+    return lambda seed, n: _sections(global_sampling.sample_nodes, head, seed, count=n)["ids"]
 
 
 def _edges(types: Iterable[int], **fields: Any) -> Call:
     head = graphd_pb.SampleEdgesRequest(types=types, **fields)
-    return lambda seed, n: _sections(global_draws.sample_edges, head, seed, count=n)["dst"]
+    return lambda seed, n: _sections(global_sampling.sample_edges, head, seed, count=n)["dst"]
 
 
 def _nodes_like(node_type: int) -> Call:
     head = graphd_pb.SampleNodesLikeRequest(node_type=node_type, count=1)
     return lambda seed, n: _sections(
-        global_draws.sample_nodes_like, head, seed, {"nodes": np.zeros(n, np.int64)}
+        global_sampling.sample_nodes_like, head, seed, {"nodes": np.zeros(n, np.int64)}
     )["ids"].reshape(-1)
 
 

@@ -13,8 +13,8 @@ from tests.kit.reference import key_with_word, parent_key
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import alias_build
-from storaged.kernels import adjacency
-from storaged.kernels.global_draws import row_sampling
+from storaged.kernels import adjacency_rows
+from storaged.kernels.global_sampling import row_sampling
 from storaged.kernels.neighbors import with_replacement
 
 WEIGHTS: Mapping[str, tuple[float, ...]] = {
@@ -122,8 +122,8 @@ def rows_come_from_64_bits(scale: float) -> None:
             as_kernel_array(np.zeros(0, np.int64)),
         )
         indptr, nbr = as_kernel_array(np.array([0, n], np.int64)), as_kernel_array(np.arange(n))
-        table = np.zeros((1, adjacency.COLUMNS), np.int64)
-        table[0, [adjacency.INDPTR, adjacency.NBR]] = addresses_of([indptr, nbr])
+        table = np.zeros((1, adjacency_rows.COLUMNS), np.int64)
+        table[0, [adjacency_rows.INDPTR, adjacency_rows.NBR]] = addresses_of([indptr, nbr])
         with_replacement.draw_slots(
             as_kernel_array(table),
             with_replacement.DrawParams(

@@ -19,7 +19,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators.khop import HopFanout
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import fanouts, neighbor_sampling, subgraphs, temporal
+from graphd.operators import fanout_sampling, neighbor_sampling, subgraphs, temporal_filters
 from graphd.operators.request_context import RequestContext
 from graphd.operators.subgraphs import SubgraphParams
 from storaged import sampling as draw
@@ -340,7 +340,7 @@ def _sample_subgraph(
         expand_all_hops=False,
         want_edge_ids=True,
         want_weights=True,
-        temporal_filter=temporal.TemporalFilter(
+        temporal_filter=temporal_filters.TemporalFilter(
             times=times, head=common_pb.TemporalFilter(strict=strict, last=last, want_times=True)
         ),
     )
@@ -462,7 +462,7 @@ def node_times_hold_for_their_draws(scale: float) -> None:
                 )
             )
     for strict, second in ((False, (0,)), (True, (0,)), (False, (1,))):
-        as_of = temporal.TemporalFilter(
+        as_of = temporal_filters.TemporalFilter(
             times=times, head=common_pb.TemporalFilter(strict=strict, want_times=True)
         )
         hops = [
@@ -477,7 +477,9 @@ def node_times_hold_for_their_draws(scale: float) -> None:
             for h, types in enumerate(((0,), second))
         ]
         replies = [
-            fanouts.sample_fanout(request_context(version, hosts), hops, np.arange(60), 0, None)
+            fanout_sampling.sample_fanout(
+                request_context(version, hosts), hops, np.arange(60), 0, None
+            )
             for hosts in (1, *HOSTS)
         ]
         require(
@@ -666,7 +668,7 @@ def _sample_visible(
         expand_all_hops=False,
         want_edge_ids=True,
         want_weights=False,
-        temporal_filter=temporal.TemporalFilter(
+        temporal_filter=temporal_filters.TemporalFilter(
             times=times, head=common_pb.TemporalFilter(strict=strict, want_times=True)
         ),
     )
@@ -694,7 +696,7 @@ def hosts_do_not_change_visible_edges(scale: float) -> None:
             want_weights=True,
             want_edge_ids=True,
             want_probabilities=False,
-            temporal_filter=temporal.TemporalFilter(
+            temporal_filter=temporal_filters.TemporalFilter(
                 times=times, head=common_pb.TemporalFilter(strict=True, want_times=True)
             ),
         )

@@ -17,7 +17,14 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators import khop, layers
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import fanouts, induced_subgraphs, neighbor_sampling, reads, subgraphs, walks
+from graphd.operators import (
+    fanout_sampling,
+    induced_subgraphs,
+    neighbor_sampling,
+    reads,
+    subgraphs,
+    walks,
+)
 from graphd.operators import layers as layer
 from storaged import sampling as draw
 
@@ -291,7 +298,7 @@ def fanouts_draw_separately_for_each_position(scale: float) -> None:
             for h, (types, count) in enumerate((((0,), 2), ((0, 1), 1)))
         ]
         replies = [
-            fanouts.sample_fanout(
+            fanout_sampling.sample_fanout(
                 request_context(small_graph(), hosts), hops, np.zeros(n, np.int64), 0, None
             )
             for hosts in (1, 3)
@@ -325,10 +332,10 @@ def subgraphs_draw_separately_for_each_node_and_hop(scale: float) -> None:
     """
     n = int(max(1000, 10_000 * scale))
     context = request_context(small_graph(), 3)
-    fanouts = khop.build_fanouts(lambda _: (0, 0), [0, 1], [[1, 1], [1, 0]])
+    fanout_sampling = khop.build_fanouts(lambda _: (0, 0), [0, 1], [[1, 1], [1, 0]])
     for uniform in (False, True):
         params = subgraphs.SubgraphParams(
-            fanouts=fanouts,
+            fanouts=fanout_sampling,
             replace=True,
             uniform=uniform,
             direction=common_pb.OUT,
@@ -381,9 +388,9 @@ def ego_subgraphs_have_all_edges_among_their_nodes(scale: float) -> None:
     No edge leads to another component.
     """
     n = int(max(20, 200 * scale))
-    fanouts = khop.build_fanouts(lambda _: (0, 0), [0], [[1, 1]])
+    fanout_sampling = khop.build_fanouts(lambda _: (0, 0), [0], [[1, 1]])
     params = subgraphs.SubgraphParams(
-        fanouts=fanouts,
+        fanouts=fanout_sampling,
         replace=False,
         uniform=True,
         direction=common_pb.OUT,

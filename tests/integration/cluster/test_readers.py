@@ -12,7 +12,7 @@ from tests.kit.waiting import HANG_S
 import asterism
 from asterism import Client, InvalidRequest
 from asterism_standalone.app import Standalone
-from asterism_standalone.transport import FolderTransport
+from asterism_standalone.embedded_transport import FolderTransport
 
 
 def test_reader_sees_version_published_before_writer_exit(

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tests.kit.waiting import wait_until
 
-from asterism_model.removals import RemovalKind, RemovalRequest
+from asterism_model.removal_requests import RemovalKind, RemovalRequest
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Unavailable
 from storaged.garbage_collector import GarbageCollector

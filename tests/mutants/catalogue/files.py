@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "a row rejected once per bad column",
         "tempting",
-        f"{FORMATS}.bad_rows",
+        f"{FORMATS}.row_validation",
         ("np.flatnonzero(mask & ~self.bad)", "np.flatnonzero(mask)"),
         test=f"{UNIT}/test_formats_tabular_source.py::test_a_row_is_bad_once_even_if_two_columns_are",
         reason="[(2, 'id', '-1'), (2, 'w', '-1'),",
@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "rejects in the order of columns",
         "tempting",
-        f"{FORMATS}.bad_rows",
+        f"{FORMATS}.row_validation",
         ("tuple(sorted(bad_rows, key=lambda bad_row: bad_row.row))", "tuple(bad_rows)"),
         test=f"{UNIT}/test_formats_tabular_source.py::test_names_become_ids_in_the_order_of_their_first_row",
         reason="assert [(4, 'Mars', 'no n'), (6, '', 'the '), (5,",
@@ -66,8 +66,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         f"{FORMATS}.edges",
         (
-            "features=bad_rows.keep_rows(good, features)",
-            "features=bad_rows.keep_rows(None, features)",
+            "features=row_validation.keep_rows(good, features)",
+            "features=row_validation.keep_rows(None, features)",
         ),
         test=f"{UNIT}/test_formats_string_ids.py::test_edges_bring_string_ids_of_ends_that_they_create",
         reason="assert (['SFO', 'SFO', 'LAX'], ['JFK', '', 'LAX'])",

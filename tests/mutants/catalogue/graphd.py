@@ -11,7 +11,7 @@ UNIT = "tests/unit/graphd"
 ROUTING_TOTALS = "graphd.routing.totals"
 ROUTING_UPDATES = "graphd.routing.routing_table"
 ROUTING_DISPATCH = "graphd.routing.dispatch"
-ROUTING_COMMITS = "graphd.routing.commits"
+ROUTING_COMMITS = "graphd.routing.commit_log"
 WRITES_SMALL_WRITES = "graphd.writes.group_commit"
 WRITES_ROW_WRITES = "graphd.writes.row_writes"
 
@@ -350,7 +350,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "nodes of a share drawn at the positions of their group",
         "tempting",
-        "graphd.operators.fanouts",
+        "graphd.operators.fanout_sampling",
         (", positions=rows)", ")"),
         test=(
             f"{UNIT}/test_fanouts.py"

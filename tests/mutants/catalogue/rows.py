@@ -15,10 +15,10 @@ PROBABILITY = "storaged.sampling.neighbors.probabilities"
 SUCCESSIVE = "asterism_graphkit.random.successive_probabilities"
 KERNEL_PROBABILITY = "storaged.kernels.neighbors.probabilities"
 NEIGHBOR = "storaged.sampling.neighbors.sample_neighbors"
-NODE = "storaged.sampling.global_draws.nodes"
+NODE = "storaged.sampling.global_sampling.nodes"
 NUMBERED = "graphd.operators.negatives"
 POSITIVES = "graphd.operators.negative_exclusions"
-DRAW_NUMBERED = "storaged.sampling.global_draws.by_draw_number"
+DRAW_NUMBERED = "storaged.sampling.global_sampling.nodes_by_index"
 LAYERS = "asterism_graphkit.operators.layers"
 LABELS = "graphd.operators.graph_labels"
 UNION = "storaged.kernels.neighbors.edge_type_union_sampling"
@@ -795,7 +795,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "a node that is drawn twice draws once",
         "tempting",
-        "graphd.operators.fanouts",
+        "graphd.operators.fanout_sampling",
         (
             (
                 "sections = sample_hop(context, replace(hop, "

@@ -11,7 +11,7 @@ TIMES = "asterism_graphkit.arrays.time_keys"
 DRAW_TIMED = "storaged.sampling.neighbors.temporal"
 GROW = "storaged.sampling.subgraphs.khop"
 SAMPLE = "graphd.operators.neighbor_sampling"
-UNTIL = "graphd.operators.temporal"
+UNTIL = "graphd.operators.temporal_filters"
 SPREAD = "graphd.operators.subgraph_hop_dispatch"
 
 MUTANTS: tuple[Mutant, ...] = (

@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -59,7 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -78,7 +78,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -89,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -114,7 +114,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -125,7 +125,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -144,7 +144,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -155,7 +155,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
-                "shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
+                "shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))), "
                 "mod=version.schema.placement != 'mix64', "
                 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "

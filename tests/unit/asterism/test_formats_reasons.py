@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.kit import schema_folder
 
-from asterism.formats import bad_rows, open_source
+from asterism.formats import open_source, row_validation
 from asterism_proto.errors import InvalidRequest
 
 
@@ -27,7 +27,7 @@ from asterism_proto.errors import InvalidRequest
     ],
 )
 def test_reasons_of_ids(tmp_path: Path, value: str, reason: str) -> None:
-    assert bad_rows.id_error(value) == reason
+    assert row_validation.id_error(value) == reason
     schema = "nodes: {n: {files: n.csv, id: id, features: {f: bytes}}}\n"
     chunks = schema_folder.nodes(tmp_path, schema, {"n.csv": f"id,f\n{value},a\n"})
     assert [row.reason for row in schema_folder.bad_rows(chunks)] == [reason]
@@ -47,7 +47,7 @@ def test_reasons_of_ids(tmp_path: Path, value: str, reason: str) -> None:
     ],
 )
 def test_reasons_of_weights(tmp_path: Path, value: str, reason: str) -> None:
-    assert bad_rows.weight_error(value) == reason
+    assert row_validation.weight_error(value) == reason
     schema = "nodes: {n: {files: n.csv, id: id, weight: w}}\n"
     chunks = schema_folder.nodes(tmp_path, schema, {"n.csv": f"id,w\n1,{value}\n"})
     assert [row.reason for row in schema_folder.bad_rows(chunks)] == [reason]

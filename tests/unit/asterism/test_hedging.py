@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from asterism.transport.hedging import HedgedRequest
-from asterism.transport.synchronization import THREAD_WAITER
+from asterism.transport.waiters import THREAD_WAITER
 
 
 class DoneFuture:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from asterism.calls import loads
 from asterism.calls.loads import Load, _slice_columns, chunk_digest, row_ranges
 from asterism.calls.write_encoding import WriteRows
-from asterism.transport.synchronization import THREAD_WAITER
+from asterism.transport.waiters import THREAD_WAITER
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb

@@ -15,7 +15,7 @@ from asterism_access.cluster_key import ClusterKey
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_access.tickets import Ticket, TicketKind
-from asterism_access.verified_credentials import VerifiedCredential
+from asterism_access.verified_credential import VerifiedCredential
 from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey, RoleGrant
 

@@ -29,7 +29,7 @@ from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_daemonkit.tls import DaemonTls
-from asterism_io.tls import TlsClient, TlsMismatch, speaks_tls
+from asterism_io.client_tls import TlsClient, TlsMismatch, speaks_tls
 from asterism_io.tls_options import TlsOptions
 from asterism_io.unix_sockets import grpc_target
 from asterism_proto.errors import InvalidRequest, Unavailable

@@ -8,7 +8,7 @@ import pytest
 
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema, WeightTable
 from graphd.query.completion import SpaceNames, collect_names, complete
-from graphd.query.grammar import MAX_LENGTH
+from graphd.query.lark_parser import MAX_LENGTH
 
 SCHEMA = Schema(
     node_types=(

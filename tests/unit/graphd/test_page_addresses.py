@@ -15,7 +15,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import files, presenters
 from graphd.pages.addresses import PageAddresses
-from graphd.pages.data import PageData
+from graphd.pages.catalog_reader import PageData
 
 
 class FakeData:

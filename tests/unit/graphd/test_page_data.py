@@ -12,7 +12,7 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism_daemonkit.call_context import LocalTransport
 from asterism_proto.errors import Busy
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.pages.data import PageData
+from graphd.pages.catalog_reader import PageData
 
 SPACE = common_pb.Space(space_id=1, name="shop")
 MANIFEST = common_pb.Manifest(version=3, digest="d")

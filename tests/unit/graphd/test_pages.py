@@ -21,7 +21,7 @@ from asterism_model.schema import EdgeType, NodeType, Schema, WeightTable
 from asterism_proto.errors import Deadline, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators.reads import WeightHistogram
-from graphd.pages.data import LruCache
+from graphd.pages.catalog_reader import LruCache
 from graphd.pages.plot_data import MAX_BARS, MAX_RANGES, format_ranges, histogram_bars, part_ranges
 from graphd.pages.rates import MAX_INTERVALS, RateMonitor, combine, quantile
 from storaged import sampling

@@ -14,7 +14,7 @@ from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
 from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
-from storaged.kernels import adjacency
+from storaged.kernels import adjacency_rows
 from storaged.sampling import node_lookup
 from storaged.store import huge_pages
 from storaged.store.huge_pages import (
@@ -139,7 +139,9 @@ def test_draws_do_not_depend_on_where_indptr_is_stored(
 
     def tables_and_samples(version: sampling.LocalVersion) -> list[np.ndarray[Any, Any]]:
         tables = [
-            node_lookup.address_table(version, edge_type, direction)[list(held), adjacency.INDPTR]
+            node_lookup.address_table(version, edge_type, direction)[
+                list(held), adjacency_rows.INDPTR
+            ]
             for edge_type in (0, 1)
             for direction in (1, 2)
         ]

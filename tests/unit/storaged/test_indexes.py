@@ -13,13 +13,13 @@ from tests.kit.images import Nodes, version_of
 from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import alias_build
-from asterism_model.elements import NODE
+from asterism_model.element_names import NODE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import parse
 from asterism_model.indexes import Index, resolve_index
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
-from storaged.kernels.global_draws.index_range_sampling import cover_run
+from storaged.kernels.global_sampling.index_range_sampling import cover_run
 from storaged.sampling import FilterCache, LocalVersion, RowFilter
 from storaged.sampling.filters.index_ranges import (
     ValueDomain,

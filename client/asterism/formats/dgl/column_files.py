@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from asterism.formats import bad_rows
+from asterism.formats import row_validation
 from asterism.formats.chunks import Array, BadRow, FeatureValue, Ids, mismatch_error
 from asterism.formats.csv_files import CsvOptions, CsvTable
 from asterism.formats.npy_files import NpyFile, NpyTable, describe_file
@@ -142,18 +142,18 @@ class ColumnFiles:
                 shape=(width,) if lists or len(names) > 1 else self.shape,
             )
             spec = FeatureSpec(feature=feature, columns=names)
-            column_types = bad_rows.columns_to_read([], None, (spec,))
+            column_types = row_validation.columns_to_read([], None, (spec,))
             for batch in table.batches(column_types, limit):
-                features, collector = bad_rows.read_batch(
+                features, collector = row_validation.read_batch(
                     batch,
                     lambda batch, sieved, spec=spec: (  # type: ignore[misc]  # a default
-                        bad_rows.read_features(sieved, (spec,))
+                        row_validation.read_features(sieved, (spec,))
                     ),
                 )
                 yield self._piece(collector.batch, features["value"], collector)
 
     def _piece(
-        self, batch: RowBatch, values: FeatureValue, collector: bad_rows.BadRowCollector
+        self, batch: RowBatch, values: FeatureValue, collector: row_validation.BadRowCollector
     ) -> ColumnPiece:
         assert isinstance(values, np.ndarray)
         values = values.reshape(batch.rows, *self.shape)

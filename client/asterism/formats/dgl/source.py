@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from asterism.formats import bad_rows, columns
-from asterism.formats.bad_rows import BadRowCollector, read_batch
+from asterism.formats import columns, row_validation
 from asterism.formats.chunks import (
     CHUNK_BYTES,
     CHUNK_ROWS,
@@ -30,6 +29,7 @@ from asterism.formats.dgl.column_files import ColumnFiles, ColumnPiece, ColumnRe
 from asterism.formats.dgl.metadata import DataFiles, Metadata, read_metadata
 from asterism.formats.npy_files import NpyFile, NpyTable, edge_columns
 from asterism.formats.parquet_files import ParquetTable, open_parquet
+from asterism.formats.row_validation import BadRowCollector, read_batch
 from asterism.formats.table_reader import RowBatch, TableReader, spans
 from asterism.formats.tabular_source import row_bytes
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
@@ -272,7 +272,7 @@ class ChunkedSource:
         values, bad_mask = columns.parse_weights(pieces[name].values.reshape(-1))
         if bad_mask is not None:
             row = int(np.argmax(bad_mask))
-            bad_row = pieces[name].bad_row(row, name, bad_rows.weight_error)
+            bad_row = pieces[name].bad_row(row, name, row_validation.weight_error)
             raise InvalidRequest(
                 f"weight {name!r} of {ntype!r}, row {start + row}, value {bad_row.value!r}: "
                 f"{bad_row.reason}; repair {bad_row.file}"
@@ -316,7 +316,10 @@ class ChunkedSource:
         for batch in table.batches({src: pa.int64(), dst: pa.int64()}, limit):
             ends, collector = read_batch(
                 batch,
-                lambda batch, found: (bad_rows.read_ids(found, src), bad_rows.read_ids(found, dst)),
+                lambda batch, found: (
+                    row_validation.read_ids(found, src),
+                    row_validation.read_ids(found, dst),
+                ),
             )
             for column, ids, ntype in (
                 (src, ends[0], edge_type.src_type),
@@ -371,7 +374,7 @@ class ChunkedSource:
             src=ends[0] if good is None else ends[0][good],
             dst=ends[1] if good is None else ends[1][good],
             weights=weights if good is None or weights is None else weights[good],
-            features=bad_rows.keep_rows(good, features),
+            features=row_validation.keep_rows(good, features),
             bad=collector.bad_rows(),
             nbytes=batch.nbytes + sum(piece.nbytes for piece in pieces.values()),
         )
@@ -393,7 +396,7 @@ class ChunkedSource:
             collector.record_external(
                 positions,
                 tuple(
-                    pieces[name].bad_row(position, name, bad_rows.weight_error)
+                    pieces[name].bad_row(position, name, row_validation.weight_error)
                     for position in positions.tolist()
                 ),
             )

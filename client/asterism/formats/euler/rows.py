@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from asterism.formats.bad_rows import id_error, weight_error
 from asterism.formats.chunks import Array, FeatureValue, Ids, Weights
+from asterism.formats.row_validation import id_error, weight_error
 from asterism.json_objects import Infinity
 from asterism.name_conversion import as_name
 from asterism_model.schema import Feature

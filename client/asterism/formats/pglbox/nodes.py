@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asterism.formats import columns, csv_lines
-from asterism.formats.bad_rows import id_error
 from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
 from asterism.formats.csv_files import BLOCK_BYTES, MAX_ROW_BYTES
 from asterism.formats.pglbox.config import Config
+from asterism.formats.row_validation import id_error
 from asterism.formats.text_files import TextFile
 from asterism.name_conversion import as_name
 from asterism_model.schema import Feature

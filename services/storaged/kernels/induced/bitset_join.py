@@ -21,7 +21,7 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.compile.simd import LANES, USE_SIMD
 from asterism_graphkit.relabel.bitset import ONE
-from storaged.kernels.adjacency import NARROW, NBR, PAIRS, SLOTS, WEIGHTS, RowSpan, RowSpans
+from storaged.kernels.adjacency_rows import NARROW, NBR, PAIRS, SLOTS, WEIGHTS, RowSpan, RowSpans
 from storaged.kernels.induced.bitset import (
     TargetBitset,
     build_ranks,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import f32_at, i64_at, inlined, prefetch_at, u32_at
 from asterism_graphkit.compile.simd import LANES, rank_bits
 from asterism_graphkit.relabel.bitset import ONE
-from storaged.kernels.adjacency import EID, PAIRS, WEIGHTS, RowSpans
+from storaged.kernels.adjacency_rows import EID, PAIRS, WEIGHTS, RowSpans
 from storaged.kernels.induced.bitset import TargetBitset, place_of_rank
 from storaged.kernels.induced.hash_join import EdgeOutputs
 

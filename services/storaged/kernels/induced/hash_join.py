@@ -21,7 +21,7 @@ from asterism_graphkit.compile.jit import (
     view_at,
 )
 from asterism_graphkit.random.rng import GOLDEN
-from storaged.kernels.adjacency import EID, NBR, SLOTS, WEIGHTS, RowSpans
+from storaged.kernels.adjacency_rows import EID, NBR, SLOTS, WEIGHTS, RowSpans
 
 ROW, TOTAL = range(2)
 """Elements of the state of a join: the next row, and the number of edges found before it."""

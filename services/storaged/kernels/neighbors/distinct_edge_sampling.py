@@ -24,7 +24,7 @@ from asterism_graphkit.compile.jit import (
 from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, derive_mixed, word
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
     INDPTR,
@@ -399,8 +399,8 @@ def draw_distinct_edges(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`. Without ``WEIGHTS`` draws are uniform. With
-        weights but no ``ALIAS_THRESHOLD`` all weights are equal and positive.
+        Address table of `storaged.kernels.adjacency_rows`. Without ``WEIGHTS`` draws are uniform.
+        With weights but no ``ALIAS_THRESHOLD`` all weights are equal and positive.
     params : DistinctParams
     tags : ndarray of int64, shape (m,)
         Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.

@@ -20,7 +20,7 @@ from asterism_graphkit.compile.jit import (
     u64_at,
 )
 from asterism_graphkit.random.rng import bounded, derive_mixed, word
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
     INDPTR,
@@ -234,7 +234,7 @@ def draw_distinct_nodes(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`. Neighbors ascend within a row. Without
+        Address table of `storaged.kernels.adjacency_rows`. Neighbors ascend within a row. Without
         ``WEIGHTS`` draws are uniform over edges; without ``ALIAS_THRESHOLD`` all edges have the
         same weight.
     params : DistinctParams

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, f32_at, i64_at, inlined, is_set, kernel
 from asterism_graphkit.random.rng import word
-from storaged.kernels.adjacency import INDPTR, NBR, WEIGHTS
+from storaged.kernels.adjacency_rows import INDPTR, NBR, WEIGHTS
 from storaged.kernels.exponential_keys import exponential_key, keep_smallest, sort_heap
 
 
@@ -105,8 +105,8 @@ def select_union_edges(
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, COLUMNS)
-        Address table of `storaged.kernels.adjacency` for each edge type; without ``WEIGHTS`` every
-        edge has weight 1.
+        Address table of `storaged.kernels.adjacency_rows` for each edge type; without ``WEIGHTS``
+        every edge has weight 1.
     count : int64
         Edges per node. A node of at most ``count`` edges gets all of them (by weight: those of
         positive weight), in stored order.

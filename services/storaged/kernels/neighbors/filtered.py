@@ -14,7 +14,7 @@ from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_
 from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
 from asterism_graphkit.random.successive_probabilities import neumaier_add
-from storaged.kernels.adjacency import ORDER
+from storaged.kernels.adjacency_rows import ORDER
 from storaged.kernels.neighbors.distinct_edge_sampling import REJECTIONS
 from storaged.kernels.neighbors.fisher_yates import hash_table_bits
 from storaged.kernels.neighbors.index_ranges import (

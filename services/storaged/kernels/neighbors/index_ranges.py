@@ -26,11 +26,11 @@ from asterism_graphkit.compile.jit import (
     prefetch_at,
     u32_at,
 )
-from storaged.kernels.adjacency import COLUMNS, INDPTR, ORDER, WEIGHTS, prefetch_row_bounds
+from storaged.kernels.adjacency_rows import COLUMNS, INDPTR, ORDER, WEIGHTS, prefetch_row_bounds
 from storaged.kernels.neighbors.successive import Runs
 
 KEYS, TREES = range(COLUMNS, COLUMNS + 2)
-"""Columns that a table of sorted edges has after those of `storaged.kernels.adjacency`.
+"""Columns that a table of sorted edges has after those of `storaged.kernels.adjacency_rows`.
 
 Addresses of int64[slots], the keys in order, and of float64[slots], the trees of
 `storaged.store.column_index.SortedEdges`; 0: every edge has weight 1. ``ORDER`` is the order of the

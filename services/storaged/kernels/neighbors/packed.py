@@ -22,7 +22,7 @@ from asterism_graphkit.compile.jit import (
     u64_at,
 )
 from asterism_graphkit.random.rng import bounded_short, derive_mixed, word
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     ALIAS_FRACTION,
     INDPTR,
     NARROW,
@@ -195,9 +195,9 @@ def draw_packed(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`. ``NARROW`` and ``PACKED`` are the addresses
-        of uint32[slots] and uint64[2 * slots] of `storaged.store.image.AdjacencyImage`. Without
-        ``PACKED`` every column is certain.
+        Address table of `storaged.kernels.adjacency_rows`. ``NARROW`` and ``PACKED`` are the
+        addresses of uint32[slots] and uint64[2 * slots] of `storaged.store.image.AdjacencyImage`.
+        Without ``PACKED`` every column is certain.
     params : DrawParams
         ``type_index`` is ignored: there is one edge type.
     tags, out_rows, parts, rows, out, slots, stop

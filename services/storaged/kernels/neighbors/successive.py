@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, f32_at, inlined, is_set, u32_at
 from asterism_graphkit.random.rng import bounded, word
-from storaged.kernels.adjacency import ORDER, WEIGHTS
+from storaged.kernels.adjacency_rows import ORDER, WEIGHTS
 from storaged.kernels.exponential_keys import exponential_key, keep_smallest, sort_heap
 from storaged.kernels.neighbors.fisher_yates import find_hash_slot
 

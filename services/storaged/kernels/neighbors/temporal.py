@@ -25,7 +25,14 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
-from storaged.kernels.adjacency import INDPTR, ORDER, TIME_SUMS, WEIGHTS, WHEN, prefetch_row_bounds
+from storaged.kernels.adjacency_rows import (
+    INDPTR,
+    ORDER,
+    TIME_SUMS,
+    WEIGHTS,
+    WHEN,
+    prefetch_row_bounds,
+)
 from storaged.kernels.neighbors.distinct_edge_sampling import REJECTIONS
 from storaged.kernels.neighbors.fisher_yates import hash_table_bits
 from storaged.kernels.neighbors.successive import (
@@ -345,9 +352,9 @@ def draw_temporal(
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, COLUMNS)
-        Address table of `storaged.kernels.adjacency` for each edge type. ``WHEN`` and ``ORDER`` are
-        the addresses of int64[slots] and uint32[slots]. With ``WEIGHTED``, ``WEIGHTS`` and the
-        running sums ``TIME_SUMS`` are read; 0: every edge has weight 1.
+        Address table of `storaged.kernels.adjacency_rows` for each edge type. ``WHEN`` and
+        ``ORDER`` are the addresses of int64[slots] and uint32[slots]. With ``WEIGHTED``,
+        ``WEIGHTS`` and the running sums ``TIME_SUMS`` are read; 0: every edge has weight 1.
     params : TemporalParams
     tags : ndarray of int64, shape (m,)
         Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.
@@ -401,7 +408,7 @@ def count_visible_edges(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`.
+        Address table of `storaged.kernels.adjacency_rows`.
     parts, rows, limits : ndarray of int32, int64 and int64, shape (m,)
         As in `draw_temporal`.
     sizes : ndarray of int32, shape (m,), out
@@ -490,7 +497,7 @@ def gather_ragged_ids(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`.
+        Address table of `storaged.kernels.adjacency_rows`.
     column : int64
         Column of the table that is read.
     parts, sizes : ndarray of int32, shape (m,)

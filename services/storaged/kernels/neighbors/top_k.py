@@ -14,7 +14,7 @@ from asterism_graphkit.compile.jit import (
     is_set,
     kernel,
 )
-from storaged.kernels.adjacency import INDPTR, NBR, WEIGHTS
+from storaged.kernels.adjacency_rows import INDPTR, NBR, WEIGHTS
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -179,8 +179,8 @@ def select_top_edges(
     Parameters
     ----------
     tables : ndarray of int64, shape (types, P, COLUMNS)
-        Address table of `storaged.kernels.adjacency` for each edge type; without ``WEIGHTS`` every
-        edge has weight 1.
+        Address table of `storaged.kernels.adjacency_rows` for each edge type; without ``WEIGHTS``
+        every edge has weight 1.
     count : int64
         Maximum number of edges per node, at least 1.
     parts : ndarray of int32, shape (m,)

@@ -27,7 +27,7 @@ from asterism_graphkit.compile.jit import (
 from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, derive_mixed, unit_float, word
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
     INDPTR,
@@ -324,8 +324,8 @@ def draw_slots(
     Parameters
     ----------
     table : ndarray of int64, shape (P, COLUMNS)
-        Address table of `storaged.kernels.adjacency`. Without ``ALIAS_THRESHOLD`` every column is
-        certain. A row with sum 0 has no neighbors.
+        Address table of `storaged.kernels.adjacency_rows`. Without ``ALIAS_THRESHOLD`` every column
+        is certain. A row with sum 0 has no neighbors.
     params : DrawParams
     tags : ndarray of int64, shape (m,)
         Tags that key the nodes' draws, from `storaged.kernels.node_rows.node_tags`.

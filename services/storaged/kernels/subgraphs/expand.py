@@ -21,7 +21,7 @@ from asterism_graphkit.compile.jit import (
     view_at,
 )
 from asterism_graphkit.random.rng import bounded, derive, word
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
     EID,

@@ -34,7 +34,7 @@ from asterism_graphkit.operators.labor import (
 )
 from asterism_graphkit.random.rng import unit_float, unit_threshold, word
 from asterism_graphkit.relabel.bitset import BIT_MASK, ONE, WORD_SHIFT, bit_rank
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     EID,
     NARROW,
     NBR,

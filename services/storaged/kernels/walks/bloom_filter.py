@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import IntLike, inlined, kernel, u64_at
 from asterism_graphkit.random.rng import GOLDEN, bounded, mix64
-from storaged.kernels.adjacency import COLUMNS
+from storaged.kernels.adjacency_rows import COLUMNS
 
 BLOOM, BLOOM_WORDS, MAX_SHARES, ROW_HEADS = range(COLUMNS, COLUMNS + 4)
-"""Columns that a table of walks has after those of `storaged.kernels.adjacency`.
+"""Columns that a table of walks has after those of `storaged.kernels.adjacency_rows`.
 
 The address of a filter's words, their number, and the addresses of shares and of row heads.
 """

@@ -35,7 +35,7 @@ from asterism_graphkit.random.rng import (
     unit_float,
     word,
 )
-from storaged.kernels.adjacency import (
+from storaged.kernels.adjacency_rows import (
     ALIAS_FRACTION,
     ALIAS_THRESHOLD,
     EID,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import IntLike, f32_at, f64_at, i64_at, inlined, prefetch_at
-from storaged.kernels.adjacency import INDPTR, NBR, SUMS, WEIGHTS
+from storaged.kernels.adjacency_rows import INDPTR, NBR, SUMS, WEIGHTS
 from storaged.kernels.walks.bloom_filter import (
     MAX_SHARES,
     bloom_word_address,

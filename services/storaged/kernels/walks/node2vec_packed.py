@@ -34,7 +34,7 @@ from asterism_graphkit.random.rng import (
     unit_float,
     word,
 )
-from storaged.kernels.adjacency import NARROW, PACKED, ROWS, SUMS, WEIGHTS, part_of_node
+from storaged.kernels.adjacency_rows import NARROW, PACKED, ROWS, SUMS, WEIGHTS, part_of_node
 from storaged.kernels.neighbors.packed import read_neighbor, record_address, record_base
 from storaged.kernels.walks.bloom_filter import ROW_HEADS, bloom_word_address, pair_hash, pair_mask
 from storaged.kernels.walks.state import (

@@ -30,7 +30,7 @@ from asterism_graphkit.random.rng import (
     node_offset,
     word,
 )
-from storaged.kernels.adjacency import INDPTR, NARROW, PACKED, ROWS, prefetch_row_bounds
+from storaged.kernels.adjacency_rows import INDPTR, NARROW, PACKED, ROWS, prefetch_row_bounds
 from storaged.kernels.neighbors.packed import read_neighbor, record_address, record_base
 from storaged.kernels.walks.state import (
     IDS,

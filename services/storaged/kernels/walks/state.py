@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.named_tuple_arguments import kernel_record
-from storaged.kernels.adjacency import COLUMNS
+from storaged.kernels.adjacency_rows import COLUMNS
 
 ACTIVE_WALKS, GROUP = 64, 8
 """Number of walks in flight, and of walks in a group that advances together."""
@@ -98,9 +98,8 @@ class WalkTables(NamedTuple):
     ----------
     table : ndarray of int64, shape (E * P, columns)
         Row e * P + p is that of edge type e at partition p; P is ``WalkParams.table_parts``.
-        Columns of
-        `storaged.kernels.adjacency`, followed by those of `storaged.kernels.walks.bloom_filter`, or
-        by `REJECTED_SLOTS` and `REJECTED_COUNT`.
+        Columns of `storaged.kernels.adjacency_rows`, followed by those of
+        `storaged.kernels.walks.bloom_filter`, or by `REJECTED_SLOTS` and `REJECTED_COUNT`.
     end_types : ndarray of int64, shape (2, E)
     local_parts : ndarray of bool, shape (P,)
         Whether this host holds each partition.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import alias_build
 from asterism_model.partition_stats import PartitionTotals
-from storaged.kernels.global_draws.index_range_sampling import (
+from storaged.kernels.global_sampling.index_range_sampling import (
     PIECE_FRACTIONS,
     PIECE_THRESHOLDS,
     ROWS,
@@ -167,7 +167,7 @@ def _count_positive(
 class RangeCoverTable:
     """The covers of the entries of a draw, concatenated.
 
-    `storaged.kernels.global_draws.index_range_sampling.draw_covered_rows` takes this form.
+    `storaged.kernels.global_sampling.index_range_sampling.draw_covered_rows` takes this form.
     """
 
     firsts: NDArray[np.int64]

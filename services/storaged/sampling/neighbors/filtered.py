@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
-from asterism_model.elements import EDGE
+from asterism_model.element_names import EDGE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Filter
-from storaged.kernels import adjacency
+from storaged.kernels import adjacency_rows
 from storaged.kernels.neighbors import filtered as kernel
 from storaged.kernels.neighbors import index_ranges
 from storaged.kernels.neighbors import probabilities as probability
@@ -119,14 +119,16 @@ def _sorted_table(
 
     def make() -> NDArray[np.int64]:
         out = np.zeros((version.schema.parts, index_ranges.SORTED_COLUMNS), np.int64)
-        out[:, : adjacency.COLUMNS] = address_table(version, edge_type, direction, uniform=uniform)
-        out[:, adjacency.ORDER] = 0
+        out[:, : adjacency_rows.COLUMNS] = address_table(
+            version, edge_type, direction, uniform=uniform
+        )
+        out[:, adjacency_rows.ORDER] = 0
         for part in version.parts:
             edges = edges_of_part(part)
             if edges is not None:
                 tree = EMPTY_I64 if uniform else edges.weight_trees.get(weight_name, EMPTY_I64)
-                out[part, [adjacency.ORDER, index_ranges.KEYS, index_ranges.TREES]] = addresses_of(
-                    [edges.order, edges.keys, tree]
+                out[part, [adjacency_rows.ORDER, index_ranges.KEYS, index_ranges.TREES]] = (
+                    addresses_of([edges.order, edges.keys, tree])
                 )
         return as_kernel_array(out)
 
@@ -241,21 +243,21 @@ def sample_indexed_neighbors(
                     inputs = draws.slots, nodes.places, nodes.parts, draws.type_indices
                     gather.gather_ids(
                         table,
-                        gather.gather_params(count, type_index, adjacency.NBR),
+                        gather.gather_params(count, type_index, adjacency_rows.NBR),
                         *inputs,
                         out[out_slice],
                     )
                     if want_edge_ids:
                         gather.gather_ids(
                             table,
-                            gather.gather_params(count, type_index, adjacency.EID),
+                            gather.gather_params(count, type_index, adjacency_rows.EID),
                             *inputs,
                             eids[out_slice],
                         )
                     if want_weights:
                         gather.gather_weights(
                             table,
-                            gather.gather_params(count, type_index, adjacency.WEIGHTS),
+                            gather.gather_params(count, type_index, adjacency_rows.WEIGHTS),
                             *inputs,
                             weights[out_slice],
                         )

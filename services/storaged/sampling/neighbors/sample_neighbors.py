@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import rng
 from asterism_proto.errors import InvalidRequest
-from storaged.kernels.adjacency import EID, NBR, WEIGHTS
+from storaged.kernels.adjacency_rows import EID, NBR, WEIGHTS
 from storaged.kernels.neighbors import distinct_edge_sampling, distinct_node_sampling
 from storaged.kernels.neighbors import edge_type_union_sampling as union_kernel
 from storaged.kernels.neighbors import packed as packed_kernel

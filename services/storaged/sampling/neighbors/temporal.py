@@ -15,7 +15,7 @@ from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors
 from asterism_graphkit.random import rng
 from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
-from storaged.kernels import adjacency
+from storaged.kernels import adjacency_rows
 from storaged.kernels.neighbors import temporal as kernel
 from storaged.kernels.neighbors import with_replacement as gather
 from storaged.sampling.cancellation import (
@@ -193,28 +193,28 @@ def sample_temporal_neighbors(
                     inputs = slots, nodes.places, nodes.parts, type_indices
                     gather.gather_ids(
                         table,
-                        gather.gather_params(count, type_index, adjacency.NBR),
+                        gather.gather_params(count, type_index, adjacency_rows.NBR),
                         *inputs,
                         out[out_slice],
                     )
                     if want_edge_ids:
                         gather.gather_ids(
                             table,
-                            gather.gather_params(count, type_index, adjacency.EID),
+                            gather.gather_params(count, type_index, adjacency_rows.EID),
                             *inputs,
                             eids[out_slice],
                         )
                     if want_weights:
                         gather.gather_weights(
                             table,
-                            gather.gather_params(count, type_index, adjacency.WEIGHTS),
+                            gather.gather_params(count, type_index, adjacency_rows.WEIGHTS),
                             *inputs,
                             weights[out_slice],
                         )
                     if temporal_filter.want_times:
                         gather.gather_ids(
                             table,
-                            gather.gather_params(count, type_index, adjacency.WHEN),
+                            gather.gather_params(count, type_index, adjacency_rows.WHEN),
                             *inputs,
                             keys[out_slice],
                         )
@@ -306,13 +306,13 @@ def expand_temporal(
         np.empty(total if temporal_filter.want_times else 0, np.int64),
     )
     weights = np.empty(total if want_weights else 0, np.float32)
-    kernel.gather_ragged_ids(table, np.int64(adjacency.NBR), *gather_inputs, out)
+    kernel.gather_ragged_ids(table, np.int64(adjacency_rows.NBR), *gather_inputs, out)
     if want_eids:
-        kernel.gather_ragged_ids(table, np.int64(adjacency.EID), *gather_inputs, eids)
+        kernel.gather_ragged_ids(table, np.int64(adjacency_rows.EID), *gather_inputs, eids)
     if want_weights:
         kernel.gather_ragged_weights(table, *gather_inputs, weights)
     if temporal_filter.want_times:
-        kernel.gather_ragged_ids(table, np.int64(adjacency.WHEN), *gather_inputs, keys)
+        kernel.gather_ragged_ids(table, np.int64(adjacency_rows.WHEN), *gather_inputs, keys)
     return Neighbors(
         sizes=sizes,
         ids=out,
@@ -359,7 +359,7 @@ def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> b
 def _temporal_table(version: LocalVersion, edge_type: int, direction: int) -> NDArray[np.int64]:
     """Return the address table of an edge type; raise Unavailable if an image lacks its times."""
     table = address_table(version, edge_type, direction)
-    if bool(((table[:, adjacency.NBR] > 0) & (table[:, adjacency.ORDER] == 0)).any()):
+    if bool(((table[:, adjacency_rows.NBR] > 0) & (table[:, adjacency_rows.ORDER] == 0)).any()):
         raise Unavailable(
             f"version {version.version}: its image has no times of "
             f"{version.schema.edge_types[edge_type].name!r}; build the version again"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
-from storaged.kernels.adjacency import EID
+from storaged.kernels.adjacency_rows import EID
 from storaged.kernels.neighbors import top_k as kernel
 from storaged.kernels.neighbors.with_replacement import gather_ids, gather_params
 from storaged.sampling.cancellation import (

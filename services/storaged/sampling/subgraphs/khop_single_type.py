@@ -14,7 +14,7 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators.khop import KHopParams, hop_stream, reply_too_large
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel.bitset import fits_in_cache
-from storaged.kernels.adjacency import ROWS
+from storaged.kernels.adjacency_rows import ROWS
 from storaged.kernels.subgraphs import khop_single_type as kernel
 from storaged.sampling.cancellation import StopFlag
 from storaged.sampling.neighbors.sample_neighbors import NEIGHBOR_ELEMENT

@@ -15,7 +15,7 @@ from asterism_graphkit.arrays.stable_sort import stable_order
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice, rng
 from asterism_proto.errors import InvalidRequest
-from storaged.kernels import adjacency
+from storaged.kernels import adjacency_rows
 from storaged.kernels.node_rows import salt_keys
 from storaged.kernels.walks import node2vec_packed
 from storaged.kernels.walks.generic import advance_walks
@@ -507,7 +507,7 @@ def _walk_params(
     max_bias, away_bias = _max_forward_bias(spec), 1.0 / spec.q
     return WalkParams(
         parts=np.int64(version.schema.parts),
-        shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))),
+        shift=np.int64(adjacency_rows.parts_shift(np.int64(version.schema.parts))),
         mod=version.schema.placement != "mix64",
         needs_lookup=walk_graph.needs_lookup,
         length=np.int64(spec.length),

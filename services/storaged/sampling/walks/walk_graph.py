@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
-from storaged.kernels import adjacency
+from storaged.kernels import adjacency_rows
 from storaged.kernels.walks import bloom_filter
 from storaged.kernels.walks.state import LOCAL, REJECTED_COUNT, REJECTED_SLOTS, REMOTE
 from storaged.sampling.excluded_edge_rejection import RejectedEdges
@@ -47,16 +47,16 @@ class WalkGraph:
         `storaged.kernels.neighbors.packed` describes the format.
         """
         addresses = (
-            self.table[:, adjacency.NARROW]
+            self.table[:, adjacency_rows.NARROW]
             if uniform
             else np.where(
-                self.table[:, adjacency.ALIAS_THRESHOLD] > 0,
-                self.table[:, adjacency.PACKED],
-                self.table[:, adjacency.NARROW],
+                self.table[:, adjacency_rows.ALIAS_THRESHOLD] > 0,
+                self.table[:, adjacency_rows.PACKED],
+                self.table[:, adjacency_rows.NARROW],
             )
         )
         return not self.needs_lookup and bool(
-            (addresses[self.table[:, adjacency.NBR] > 0] > 0).all()
+            (addresses[self.table[:, adjacency_rows.NBR] > 0] > 0).all()
         )
 
     def is_homogeneous(self, edge_types: Sequence[int]) -> bool:
@@ -77,14 +77,14 @@ def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction
     local_parts[list(version.parts)] = True
     local_parts[schema.parts :] = True
     table_rows, types_at_ends = (
-        np.zeros((len(schema.edge_types), table_parts, adjacency.COLUMNS), np.int64),
+        np.zeros((len(schema.edge_types), table_parts, adjacency_rows.COLUMNS), np.int64),
         np.full((2, len(schema.edge_types)), -2, np.int64),
     )
     for edge_type in edge_types:
         table_rows[edge_type] = address_table(version, edge_type, direction)
         types_at_ends[:, edge_type] = end_types(version, edge_type, direction)
-    needs_lookup = bool(table_rows[:, :, [adjacency.INDEX_IDS, adjacency.LIVE]].any())
-    table_rows = as_kernel_array(table_rows.reshape(-1, adjacency.COLUMNS))
+    needs_lookup = bool(table_rows[:, :, [adjacency_rows.INDEX_IDS, adjacency_rows.LIVE]].any())
+    table_rows = as_kernel_array(table_rows.reshape(-1, adjacency_rows.COLUMNS))
     return WalkGraph(
         table=table_rows,
         ends=as_kernel_array(types_at_ends),
@@ -96,7 +96,7 @@ def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction
 def with_rejected_edges(walk_graph: WalkGraph, rejected: RejectedEdges) -> WalkGraph:
     """Return the subgraph with the edges that draws reject."""
     table_rows = np.zeros((walk_graph.table.shape[0], REJECTED_COUNT + 1), np.int64)
-    table_rows[:, : adjacency.COLUMNS] = walk_graph.table
+    table_rows[:, : adjacency_rows.COLUMNS] = walk_graph.table
     pieces = []
     for edge_type, edges in rejected.edges.items():
         for part, slots in edges.slots_by_part():
@@ -125,7 +125,7 @@ def with_bloom_filters(
         walk_graph.local_parts.size,
         np.zeros((walk_graph.table.shape[0], bloom_filter.ROW_HEADS + 1), np.int64),
     )
-    table_rows[:, : adjacency.COLUMNS] = walk_graph.table
+    table_rows[:, : adjacency_rows.COLUMNS] = walk_graph.table
     for edge_type in edge_types:
         for part in np.flatnonzero(walk_graph.local_parts).tolist():
             # The data of a partition stay with the version that has it.

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.kit.certificates import Authority, Certificate
 
-from asterism_io.certificates import FileReloader, check_certificate, subject_name
-from asterism_io.tls import TlsClient
+from asterism_io.certificate_reloading import FileReloader, check_certificate, subject_name
+from asterism_io.client_tls import TlsClient
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import InvalidRequest
 

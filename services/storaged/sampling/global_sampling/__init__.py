@@ -1,4 +1,4 @@
 """Global sampling of nodes and edges over the partitions of a version.
 
-Loops over draws belong to `storaged.kernels.global_draws`.
+Loops over draws belong to `storaged.kernels.global_sampling`.
 """

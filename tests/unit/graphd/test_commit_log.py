@@ -11,7 +11,7 @@ from tests.kit.waiting import HANG_S
 from asterism_daemonkit.call_context import CallContext
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from graphd.routing.commits import CommitLog, LoadCommitter
+from graphd.routing.commit_log import CommitLog, LoadCommitter
 from graphd.routing.routes import SpaceRoute
 
 SPACE = SpaceRoute(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from asterism_access.audit_log import AuditLog
 from asterism_access.guard import AccessGuard
-from asterism_access.interceptors import AuditInterceptor, LimitInterceptor
+from asterism_access.handler_interceptors import AuditInterceptor, LimitInterceptor
 from asterism_access.limits import LimitTable
 from asterism_access.refused_credentials import Authenticate, RefusedCredentials
 from asterism_daemonkit.access_metrics import AccessMetrics

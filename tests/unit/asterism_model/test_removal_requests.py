@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asterism_model.removals import RemovalKind, RemovalRequest
+from asterism_model.removal_requests import RemovalKind, RemovalRequest
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 

@@ -12,13 +12,13 @@ import pyarrow.parquet
 from tests.kit.waiting import HANG_S
 
 from storaged.store.alias_table_store import FINAL_DTYPES, Columns
-from storaged.version_tasks.table_export import COLUMN_NAMES, _HashingFile, _writers
+from storaged.version_tasks.alias_table_export import COLUMN_NAMES, _HashingFile, _writers
 
 PROGRAM = """
 import io, sys
 import numpy as np
 from storaged.store.alias_table_store import FINAL_DTYPES
-from storaged.version_tasks.table_export import _HashingFile, _writers
+from storaged.version_tasks.alias_table_export import _HashingFile, _writers
 for write in _writers().values():
     write(_HashingFile(io.BytesIO()), iter([tuple(np.arange(9).astype(t) for t in FINAL_DTYPES)]))
 print("pandas" in sys.modules)

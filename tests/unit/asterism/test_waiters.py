@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from asterism.aio.greenlets import GreenletWaiter, run_in_greenlet
 from asterism.transport.retry_budget import HedgeDelays, RetryBudget
-from asterism.transport.synchronization import THREAD_WAITER, FairSemaphore
+from asterism.transport.waiters import THREAD_WAITER, FairSemaphore
 from asterism_proto.errors import InvalidRequest
 
 

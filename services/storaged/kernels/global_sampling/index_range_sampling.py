@@ -21,7 +21,7 @@ from asterism_graphkit.compile.jit import (
 from asterism_graphkit.compile.named_tuple_arguments import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, word
-from storaged.kernels.global_draws.row_sampling import (
+from storaged.kernels.global_sampling.row_sampling import (
     ENTRY_ROWS,
     IDS,
     LOCAL,
@@ -35,7 +35,7 @@ BLOCK = 64
 """Draws in flight together."""
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 FIRST_PIECE, PIECE_COUNT = range(ENTRY_ROWS, ENTRY_ROWS + 2)
-"""Rows that an entry table has after those of `storaged.kernels.global_draws.row_sampling`.
+"""Rows that an entry table has after those of `storaged.kernels.global_sampling.row_sampling`.
 
 They hold the first piece of each entry, and its number of pieces. ``ROW_MAP`` is the address of the
 uint32 rows of its index.
@@ -138,7 +138,7 @@ def draw_covered_rows(
         The pieces of all entries, grouped by entry.
     params : CoveredDrawParams
     alias_threshold, alias_fraction, numbers, out, out_tags
-        As in `storaged.kernels.global_draws.row_sampling.draw_rows`.
+        As in `storaged.kernels.global_sampling.row_sampling.draw_rows`.
     piece_thresholds, piece_fractions : ndarray of uint64 and of uint32, shape (s,)
         Alias table over the pieces of each entry.
 

@@ -12,7 +12,7 @@ from tests.kit.waiting import HANG_S
 
 from asterism_access import delegation
 from asterism_access.audit_log import AuditLog, AuditRecord, read_audit_log
-from asterism_access.interceptors import (
+from asterism_access.handler_interceptors import (
     AuditInterceptor,
     Handler,
     LimitInterceptor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from asterism.client_state import Session
-from asterism.transport.fork_guard import ForkGuard
+from asterism.transport.fork_hooks import ForkGuard
 from asterism.transport.grpc import GrpcTransport
 
 

@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import fanouts, neighbor_sampling
+from graphd.operators import fanout_sampling, neighbor_sampling
 from storaged.sampling import LocalVersion
 
 NODES = 12
@@ -70,7 +70,7 @@ def test_each_node_has_the_neighbors_of_its_own_count(
     nodes = np.concatenate([np.arange(NODES)[::-1], [-1, 99, 7, 7]])
     params = neighbor_params(uniform=uniform, edge_types=edge_types, share=Fraction(share))
     context = request_context(version, 1)
-    sampled = fanouts.sample_hop(context, params, nodes, 0, None)
+    sampled = fanout_sampling.sample_hop(context, params, nodes, 0, None)
     degrees = np.where((nodes >= 0) & (nodes < NODES), nodes, 0) * len(edge_types)
     counts = [-(-Fraction(share) * int(degree) // 1) for degree in degrees]
     assert sampled["ids"].shape == (len(nodes), max(counts))
@@ -83,14 +83,16 @@ def test_each_node_has_the_neighbors_of_its_own_count(
             padding = -1 if name in ("ids", "types", "eids") else 0
             assert (sampled[name][row, count:] == padding).all()
     for hosts in (2, 3):
-        on_hosts = fanouts.sample_hop(request_context(version, hosts), params, nodes, 0, None)
+        on_hosts = fanout_sampling.sample_hop(
+            request_context(version, hosts), params, nodes, 0, None
+        )
         assert_equal(on_hosts, sampled)
 
 
 def test_nodes_without_edges_have_rows_of_length_0(version: LocalVersion) -> None:
     params = neighbor_params(share=Fraction("0.5"))
     for nodes in (np.array([0, 0, -1]), np.zeros(0, np.int64)):
-        sampled = fanouts.sample_hop(request_context(version, 2), params, nodes, 0, None)
+        sampled = fanout_sampling.sample_hop(request_context(version, 2), params, nodes, 0, None)
         assert {array.shape for array in sampled.values()} == {(len(nodes), 0)}
 
 
@@ -98,11 +100,11 @@ def test_a_share_follows_a_count_and_the_reverse(version: LocalVersion) -> None:
     context, nodes = request_context(version, 3), np.array([11, 6, 3])
     by_share = neighbor_params(share=Fraction("0.25"), uniform=True)
     hops = [by_share, neighbor_params(count=2, hop=1), replace(by_share, hop=2)]
-    out = fanouts.sample_fanout(context, hops, nodes, 0, None)
+    out = fanout_sampling.sample_fanout(context, hops, nodes, 0, None)
     assert out["ids.0"].reshape(3, 3).tolist()[1][2:] == [-1]
     frontier = nodes
     for h, hop in enumerate(hops):
-        expected = fanouts.sample_hop(context, hop, frontier, 0, None)
+        expected = fanout_sampling.sample_hop(context, hop, frontier, 0, None)
         frontier = out[f"ids.{h}"]
         np.testing.assert_array_equal(frontier, expected["ids"].reshape(-1))
 
@@ -113,7 +115,9 @@ def test_a_share_of_a_hub_that_exceeds_a_reply_is_refused(
     monkeypatch.setattr(neighbor_sampling, "REPLY_BYTES", 1000)
     params = neighbor_params(share=Fraction(1))
     with pytest.raises(InvalidRequest, match="11 neighbors of 4 nodes do not fit into one reply"):
-        fanouts.sample_hop(request_context(version, 1), params, np.array([1, 2, 3, 11]), 0, None)
+        fanout_sampling.sample_hop(
+            request_context(version, 1), params, np.array([1, 2, 3, 11]), 0, None
+        )
 
 
 @pytest.mark.parametrize("uniform", [False, True])
@@ -121,7 +125,7 @@ def test_shares_are_successive_draws(version: LocalVersion, uniform: bool) -> No
     """Half of 4 edges of weights 1 to 4: every ordered pair has its probability."""
     n, params = 6000, neighbor_params(uniform=uniform, share=Fraction("0.5"))
     nodes = np.tile([4, 7], n)
-    ids = fanouts.sample_hop(request_context(version, 1), params, nodes, 0, None)["ids"]
+    ids = fanout_sampling.sample_hop(request_context(version, 1), params, nodes, 0, None)["ids"]
     assert ids.shape == (2 * n, 4)
     weights = [1.0] * 4 if uniform else [1.0, 2.0, 3.0, 4.0]
     pairs = list(permutations(range(4), 2))

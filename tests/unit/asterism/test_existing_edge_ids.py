@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asterism.calls.edge_existence import _filters
+from asterism.calls.existing_edge_ids import _filters
 
 LARGEST = (1 << 63) - 1
 

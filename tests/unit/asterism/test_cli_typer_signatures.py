@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from asterism.cli.option_groups import FormerName, expand_option_groups
+from asterism.cli.typer_signatures import FormerName, expand_option_groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,9 @@ from tests.kit.issuer import (
 )
 
 from asterism_access.jwks import KeyUrl
+from asterism_access.oidc_tokens import TokenVerifier
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_access.tokens import TokenVerifier
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 EC, ED, OTHER = (

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 from asterism_access.jwks import ALGORITHMS, KeySource, key_source
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role, parse_role
-from asterism_access.verified_credentials import (
+from asterism_access.verified_credential import (
     MAX_CREDENTIAL_CHARS,
     MAX_NAME_CHARS,
     VerifiedCredential,

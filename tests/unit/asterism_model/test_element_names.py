@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asterism_model.elements import EDGE, NODE, canonical_weight_name
+from asterism_model.element_names import EDGE, NODE, canonical_weight_name
 from asterism_proto.v1 import common_pb2 as common_pb
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
-from asterism_model.elements import NODE
+from asterism_model.element_names import NODE
 from storaged.kernels.neighbors.probabilities import write_row_shares
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
-from storaged.sampling.global_draws.draw_entries import (
+from storaged.sampling.global_sampling.draw_assignment import (
     DrawEntries,
     build_entries,
     draw_ids,
@@ -22,7 +22,7 @@ from storaged.sampling.global_draws.draw_entries import (
     read_ids,
     row_shares,
 )
-from storaged.sampling.global_draws.without_replacement import ExponentialSelection
+from storaged.sampling.global_sampling.without_replacement import ExponentialSelection
 from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_F32, NodeImage
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asterism.calls.type_checking import check_argument_types
+from asterism.calls.annotation_checks import check_argument_types
 from asterism_proto.errors import InvalidRequest
 
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
-from asterism_model.elements import EDGE
-from storaged.kernels.global_draws import row_sampling as columns
+from asterism_model.element_names import EDGE
+from storaged.kernels.global_sampling import row_sampling as columns
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
-from storaged.sampling.global_draws.draw_entries import build_entries, draw_rows
-from storaged.sampling.global_draws.nodes import concat_columns
-from storaged.sampling.global_draws.without_replacement import ExponentialSelection
+from storaged.sampling.global_sampling.draw_assignment import build_entries, draw_rows
+from storaged.sampling.global_sampling.nodes import concat_columns
+from storaged.sampling.global_sampling.without_replacement import ExponentialSelection
 from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_F32, EMPTY_I64, EMPTY_U8, EMPTY_U32, PartImage
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from asterism_io.certificates import (
+from asterism_io.certificate_reloading import (
     FileReloader,
     load_authorities,
     load_key_pair,

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice, rng
-from asterism_model.elements import NODE
+from asterism_model.element_names import NODE
 from asterism_proto.errors import Corrupt, InvalidRequest
-from storaged.kernels.global_draws import row_sampling as columns
-from storaged.kernels.global_draws.index_range_sampling import (
+from storaged.kernels.global_sampling import row_sampling as columns
+from storaged.kernels.global_sampling.index_range_sampling import (
     COVERED_ENTRY_ROWS,
     FIRST_PIECE,
     PIECE_COUNT,
@@ -32,7 +32,7 @@ from storaged.store.image import EMPTY_I64, EMPTY_U32, AliasTable, PartImage
 class EntryAddresses:
     """Addresses of each entry's arrays: uint64, shape (k,) each.
 
-    `storaged.kernels.global_draws.row_sampling` describes the rows of an entry table.
+    `storaged.kernels.global_sampling.row_sampling` describes the rows of an entry table.
     """
 
     threshold_addresses: NDArray[np.uint64]
@@ -61,7 +61,7 @@ class DrawEntries:
     id_table: NDArray[np.int64]
     """Entry table for draws of ids, tagged by type.
 
-    The layout is that of `storaged.kernels.global_draws.row_sampling`. An alias table with
+    The layout is that of `storaged.kernels.global_sampling.row_sampling`. An alias table with
     interleaved ids is read from the interleaved array.
     """
     row_table: NDArray[np.int64]
@@ -222,8 +222,8 @@ def _entry_rows(
 ) -> NDArray[np.int64]:
     """Return an entry table, read-only.
 
-    The layout is that of `storaged.kernels.global_draws.row_sampling`, or of
-    `storaged.kernels.global_draws.index_range_sampling` for draws from range covers.
+    The layout is that of `storaged.kernels.global_sampling.row_sampling`, or of
+    `storaged.kernels.global_sampling.index_range_sampling` for draws from range covers.
     """
     out = np.zeros((columns.ENTRY_ROWS if cover_table is None else COVERED_ENTRY_ROWS, k), np.int64)
     for row, values in rows.items():
