@@ -44,6 +44,7 @@ from storaged.settings import StoragedSettings
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded service has none, and starts sooner
     from asterism_daemonkit.http_server import HttpServer
+    from graphd.pages.service import Pages
 
 logger = logging.getLogger(__name__)
 
@@ -177,6 +178,8 @@ class Standalone:
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
         self._rates: RateMonitor | None = None
+        self._pages: Callable[[], Pages] | None = None
+        """Function that creates the web pages at its first call; None while no port is open."""
         self._started = self._stopped = False
         self._insecure: list[str] = []
 
@@ -279,7 +282,7 @@ class Standalone:
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
         self._rates = rates = RateMonitor(self.metrics)
-        pages = cache(
+        self._pages = pages = cache(
             lambda: self._graphd.create_pages(daemon="standalone", rates=rates, missing=self.ready)
         )
         self._http = HttpServer(

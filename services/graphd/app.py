@@ -196,6 +196,8 @@ class Graphd:
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
         self._rates: RateMonitor | None = None
+        self._pages: Callable[[], Pages] | None = None
+        """Function that creates the web pages at its first call; None while no port is open."""
         self.grpc_port = self.http_port = 0
         self._insecure: list[str] = []
 
@@ -261,7 +263,9 @@ class Graphd:
         )
         self.grpc_port = self._grpc.start()
         self._rates = rates = RateMonitor(self.metrics)
-        pages = cache(lambda: self.create_pages(daemon="graphd", rates=rates, missing=self.ready))
+        self._pages = pages = cache(
+            lambda: self.create_pages(daemon="graphd", rates=rates, missing=self.ready)
+        )
         self._http = HttpServer(
             address=settings.http_listen,
             daemon="graphd",

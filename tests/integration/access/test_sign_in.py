@@ -58,8 +58,8 @@ def no_failures(cluster: AccessCluster, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def _page_sign_in(cluster: AccessCluster) -> object:
-    pages = cluster.graphd._pages
-    assert pages is not None
+    assert cluster.graphd._pages is not None
+    pages = cluster.graphd._pages()
     assert pages.sign_in is not None
     return pages.sign_in.session_of.__self__  # type: ignore[attr-defined]
 

@@ -248,7 +248,7 @@ def test_a_versions_weights_are_plotted_as_they_are(
 def test_rates_are_those_of_the_calls_that_were_made(
     server: ServedGraph, page_of: Callable[..., MonitoredPage]
 ) -> None:
-    rates = server.service._pages._rates  # type: ignore[union-attr]
+    rates = server.service._rates
     rates.measure()
     for _ in range(20):
         server.graph.sample_nodes(10, "person")

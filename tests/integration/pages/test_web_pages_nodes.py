@@ -172,7 +172,7 @@ def test_nodes_with_string_ids_are_shown_by_name(
 def test_the_values_of_a_plot_are_read_by_pointer_and_keyboard(
     served: ServedFolder, page_of: Callable[..., MonitoredPage]
 ) -> None:
-    rates = served.service._pages._rates  # type: ignore[union-attr]
+    rates = served.service._rates
     for calls in (3, 30, 9):
         for _ in range(calls):
             served.graph.sample_nodes(10, "person")
