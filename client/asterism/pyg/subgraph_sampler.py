@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch_geometric import sampler as pyg
 from torch_geometric.sampler.neighbor_sampler import node_sample
 
@@ -22,6 +23,7 @@ from asterism.pyg.sampler import (
 from asterism.pyg.view import GraphView, Triple
 from asterism.records.samples import Ids, Subgraph
 from asterism.torch import batch_seed
+from asterism.training.message_flow import require_existing_nodes
 from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
@@ -64,6 +66,8 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         ------
         InvalidRequest
             If the batch has times, a seed repeats, or the subgraph has no edge ids.
+        NotFound
+            If a seed is not in the graph.
         """
         if index.time is not None:
             raise InvalidRequest(
@@ -96,8 +100,12 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
                 "edge_ids=True in it"
             )
         require_unique_seeds(node_type, ids, len(np.unique(subgraph.seeds[subgraph.seeds >= 0])))
-        subgraph = move_seeds_first(
-            subgraph, node_type, {name: triple for triple, name in self._view.edge_types.items()}
+        triples = {name: triple for triple, name in self._view.edge_types.items()}
+        subgraph = move_seeds_first(subgraph, node_type, triples)
+        isolated = ids[~_have_edges(subgraph, node_type, triples)[: len(ids)]]
+        retry_read(
+            lambda: require_existing_nodes(self._view.graph, node_type, isolated),
+            self._view.patience_s,
         )
         out = (
             to_hetero_output(subgraph, self._view)
@@ -108,6 +116,19 @@ class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         # drop the wrong edges.
         out.num_sampled_nodes = out.num_sampled_edges = None
         return out
+
+
+def _have_edges(
+    subgraph: Subgraph, node_type: str, triples: Mapping[str, Triple]
+) -> NDArray[np.bool_]:
+    """Return which nodes of a type have an edge in a subgraph. Those are in the graph."""
+    found = np.zeros(len(subgraph.nodes[node_type]), np.bool_)
+    for name, (source_type, _, target_type) in triples.items():
+        if name in subgraph.row:
+            for end_type, ends in ((source_type, subgraph.row), (target_type, subgraph.col)):
+                if end_type == node_type:
+                    found[ends[name]] = True
+    return found
 
 
 class SubgraphSampler(SeedNodeSampler):

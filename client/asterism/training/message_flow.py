@@ -204,13 +204,17 @@ def require_existing_seeds(graph: Graph, subgraph: Subgraph) -> None:
         for edge_type, col in subgraph.col.items():
             if edge_type.rpartition(":")[2] == name:
                 has_edge[col[hop_edges(subgraph, edge_type, 0)]] = True
-        isolated = seeds[~has_edge & (seeds >= 0)]
-        unknown = isolated[graph.node_types(isolated, name) < 0] if isolated.size else isolated
-        if unknown.size:
-            raise NotFound(
-                f"seeds with {unknown[0]} of {name!r}: expected nodes of version {graph.version}; "
-                "leave it out of the batch, or write it and build a version"
-            )
+        require_existing_nodes(graph, name, seeds[~has_edge & (seeds >= 0)])
+
+
+def require_existing_nodes(graph: Graph, node_type: str, seeds: Ids) -> None:
+    """Raise NotFound for the first of some seeds of a batch that is not in the graph."""
+    unknown = seeds[graph.node_types(seeds, node_type) < 0] if seeds.size else seeds
+    if unknown.size:
+        raise NotFound(
+            f"seeds with {unknown[0]} of {node_type!r}: expected nodes of version {graph.version}; "
+            "leave it out of the batch, or write it and build a version"
+        )
 
 
 def require_version(graph: Graph) -> None:

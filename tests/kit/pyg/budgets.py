@@ -14,7 +14,7 @@ from torch_geometric.loader import LinkLoader, NodeLoader
 import asterism
 from asterism import Graph
 from asterism.pyg import HGTSampler, NeighborSampler, stores
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import InvalidRequest, NotFound
 
 USERS, ITEMS, EDGES = 40, 25, 260
 BUYS, FOLLOWS, OF = ("user", "buys", "item"), ("user", "follows", "user"), ("item", "of", "user")
@@ -100,6 +100,17 @@ def test_workers_give_the_batches_that_one_process_gives(shop: Graph) -> None:
         assert all(
             torch.equal(first[triple].edge_index, second[triple].edge_index) for triple in ENDS
         )
+
+
+def test_seeds_that_do_not_exist_are_named(shop: Graph) -> None:
+    loader = NodeLoader(
+        stores(shop),
+        HGTSampler(shop, [2]),
+        input_nodes=("user", torch.tensor([3, 999])),
+        batch_size=2,
+    )
+    with pytest.raises(NotFound, match="seeds with 999 of 'user': expected nodes of version 1"):
+        next(iter(loader))
 
 
 def test_options_missing_in_pyg_are_rejected(shop: Graph) -> None:

@@ -400,6 +400,15 @@ def test_negatives_follow_node_weights_or_pyg(embedded: Client) -> None:
             negatives(NegativeSampling("triplet", 1, dst_weight=torch.ones(3)))
 
 
+def test_seeds_that_do_not_exist_are_named(papers: Graph) -> None:
+    seeds = torch.tensor([3, 10**6, 8])
+    loader = NodeLoader(
+        data_of(papers), NeighborSampler(papers, [2]), input_nodes=seeds, batch_size=3
+    )
+    with pytest.raises(NotFound, match="seeds with 1000000 of 'paper': expected nodes of version"):
+        next(iter(loader))
+
+
 def test_duplicate_seed_in_batch_is_rejected(papers: Graph) -> None:
     loader = NodeLoader(
         data_of(papers),

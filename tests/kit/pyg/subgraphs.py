@@ -13,7 +13,7 @@ from asterism import Graph
 from asterism.pyg import SubgraphSampler, stores
 from asterism.records.samples import Ids, Subgraph
 from asterism.torch import batch_seed
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import InvalidRequest, NotFound
 
 
 def ego(graph: Graph, nodes: Ids, ntype: str, seed: int) -> Subgraph:
@@ -122,6 +122,16 @@ def test_heterogeneous_batches_are_keyed_by_type(flights: Graph) -> None:
         assert batch_edges == set(
             zip(*(column.tolist() for column in expected_columns), strict=True)
         )
+
+
+@pytest.mark.parametrize("sample", [ego, labor])
+def test_seeds_that_do_not_exist_are_named(papers: Graph, sample: Any) -> None:
+    seeds = torch.tensor([3, 10**6, 8])
+    loader = NodeLoader(
+        stores(papers), SubgraphSampler(papers, sample), input_nodes=seeds, batch_size=3
+    )
+    with pytest.raises(NotFound, match="seeds with 1000000 of 'paper': expected nodes of version"):
+        next(iter(loader))
 
 
 def test_results_pyg_loaders_cannot_use_are_rejected(papers: Graph) -> None:
