@@ -132,8 +132,8 @@ MUTANTS: tuple[Mutant, ...] = (
             "table = address_table(version, edge_type, direction)",
             (
                 "table = address_table(version, edge_type, direction).copy()\n"
-                "    table[:, adjacency.WHEN] = address_table(version, edge_type, 1)[:, "
-                "adjacency.WHEN]"
+                "    table[:, adjacency_rows.WHEN] = address_table(version, edge_type, 1)[:, "
+                "adjacency_rows.WHEN]"
             ),
         ),
         check="edges_appear_with_their_neighbors",
