@@ -20,7 +20,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         TRANSPORT_RETRY_BUDGET,
         ("if wait > max_wait_s:", "if wait < 0:"),
-        test=f"{UNIT}/test_synchronization.py::test_reservation_waits_for_all_earlier_ones",
+        test=f"{UNIT}/test_waiters.py::test_reservation_waits_for_all_earlier_ones",
         reason="assert 0.4 is None",
     ),
     change(
@@ -156,7 +156,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         "asterism.transport.retry_budget",
         ("self._refilled_at = now", "pass"),
-        test=f"{UNIT}/test_synchronization.py::test_time_fills_the_budget_once",
+        test=f"{UNIT}/test_waiters.py::test_time_fills_the_budget_once",
         reason="[True, True, True] == [True, False, False]",
     ),
     change(

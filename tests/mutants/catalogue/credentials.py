@@ -165,7 +165,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:",
             "if not isinstance(algorithm, str):",
         ),
-        test=f"{UNIT}/test_tokens.py::test_a_public_key_is_no_secret_of_hmac",
+        test=f"{UNIT}/test_oidc_tokens.py::test_a_public_key_is_no_secret_of_hmac",
         reason="not alg='HS256'",
     ),
     change(
@@ -173,7 +173,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         TOKENS,
         ("any((key.verify(signed, signature, algorithm) for key in keys))", "keys"),
-        test=f"{UNIT}/test_tokens.py::test_a_key_in_the_header_is_not_used",
+        test=f"{UNIT}/test_oidc_tokens.py::test_a_key_in_the_header_is_not_used",
         reason=NOT_REFUSED,
     ),
     change(
@@ -181,7 +181,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         TOKENS,
         ("if issuer != self._settings.token_issuer:", "if not issuer:"),
-        test=f"{UNIT}/test_tokens.py::test_other_claims_are_refused",
+        test=f"{UNIT}/test_oidc_tokens.py::test_other_claims_are_refused",
         reason=NOT_REFUSED,
     ),
     change(
@@ -192,7 +192,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "audience if isinstance(audience, list) else [audience]",
             "audience or []",
         ),
-        test=f"{UNIT}/test_tokens.py::test_other_claims_are_refused",
+        test=f"{UNIT}/test_oidc_tokens.py::test_other_claims_are_refused",
         reason=NOT_REFUSED,
     ),
     change(
@@ -200,7 +200,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         TOKENS,
         ("if now >= expires_s + skew_s:", "if now >= _LATEST_S:"),
-        test=f"{UNIT}/test_tokens.py::test_times_have_a_skew_of_a_minute",
+        test=f"{UNIT}/test_oidc_tokens.py::test_times_have_a_skew_of_a_minute",
         reason=NOT_REFUSED,
     ),
     change(

@@ -114,7 +114,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ROUTING_COMMITS,
         ("if last_commit > self._known.get(space.space_id, ((), 0))[1]:", "if True:"),
-        test=f"{UNIT}/test_commits.py::test_late_reply_does_not_replace_newer_commits",
+        test=f"{UNIT}/test_commit_log.py::test_late_reply_does_not_replace_newer_commits",
         reason="assert ((11, 12), 2) == ((11, 12, 13, 14), 4)",
     ),
     change(
@@ -122,7 +122,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ROUTING_COMMITS,
         ("reply.commits[-1]", "reply.commits[0]"),
-        test=f"{UNIT}/test_commits.py::test_commits_are_known_once_each_and_in_order",
+        test=f"{UNIT}/test_commit_log.py::test_commits_are_known_once_each_and_in_order",
         reason="assert ((11, 12, 13), 1) == ((11, 12, 13), 3)",
     ),
     change(
@@ -130,7 +130,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ROUTING_COMMITS,
         ("load.seal_number, bool(load.unsealed_hosts)", "load.seal_number, True"),
-        test=f"{UNIT}/test_commits.py::test_revivals_are_resolved_again_after_later_deletes",
+        test=f"{UNIT}/test_commit_log.py::test_revivals_are_resolved_again_after_later_deletes",
         reason="assert [1] == [1, 2, 3]",
     ),
     change(
@@ -141,7 +141,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "request.seals.extend(seals.values())",
             "request.seals.extend(seals[host] for host in hosts)",
         ),
-        test=f"{UNIT}/test_commits.py::test_unsealed_hosts_are_sealed_with_those_before_kept",
+        test=f"{UNIT}/test_commit_log.py::test_unsealed_hosts_are_sealed_with_those_before_kept",
         reason="assert [[('a', 0)], [('b', 5)]] == [[('a', 0)], [('a', 0), (",
     ),
     change(
@@ -353,7 +353,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "graphd.operators.fanout_sampling",
         (", positions=rows)", ")"),
         test=(
-            f"{UNIT}/test_fanouts.py"
+            f"{UNIT}/test_fanout_sampling.py"
             "::test_each_node_has_the_neighbors_of_its_own_count[edge_types0-False-0.34]"
         ),
         reason="Arrays are not equal",
