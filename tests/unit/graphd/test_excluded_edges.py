@@ -217,16 +217,33 @@ def _heads() -> dict[str, tuple[str, Any, dict[str, NDArray[Any]]]]:
             types=(users % 2).astype(np.int32),
             times=np.arange(users.size) * 2,
         )
+    hops = [graphd_pb.Hop(edge_types=[MADE], count=count) for count in (3, 2)]
+    for replace_draws in (True, False):
+        for uniform in (True, False):
+            add(
+                f"sample_fanout {replace_draws} {uniform}",
+                graphd_pb.SampleFanoutRequest(
+                    **draws,
+                    hops=hops,
+                    want_weights=True,
+                    want_edge_ids=True,
+                    replace=replace_draws,
+                    uniform=uniform,
+                ),
+                users,
+            )
     add(
-        "sample_fanout",
+        "sample_fanout times",
         graphd_pb.SampleFanoutRequest(
-            **draws,
-            hops=[graphd_pb.Hop(edge_types=[MADE], count=count) for count in (3, 2)],
-            want_weights=True,
+            **{**draws, "node_type": -1},
+            hops=[graphd_pb.Hop(edge_types=[USES, VIEWS], count=count) for count in (3, 2)],
             want_edge_ids=True,
             replace=True,
+            temporal_filter=common_pb.TemporalFilter(want_times=True),
         ),
-        users,
+        users % ITEMS,
+        types=(users % 2).astype(np.int32),
+        times=np.arange(users.size) * 2,
     )
     for label, options in (
         ("plain", {}),
@@ -244,18 +261,20 @@ def _heads() -> dict[str, tuple[str, Any, dict[str, NDArray[Any]]]]:
                 ),
                 users,
             )
-    add(
-        "sample_pinsage",
-        graphd_pb.SamplePinsageRequest(
-            **draws,
-            steps=[storaged_pb.Step(edge_types=[MADE])],
-            traversals=3,
-            walks=20,
-            termination=0.3,
-            count=4,
-        ),
-        users,
-    )
+    for uniform in (False, True):
+        add(
+            f"sample_pinsage {uniform}",
+            graphd_pb.SamplePinsageRequest(
+                **draws,
+                steps=[storaged_pb.Step(edge_types=[MADE])],
+                traversals=3,
+                walks=20,
+                termination=0.3,
+                count=4,
+                uniform=uniform,
+            ),
+            users,
+        )
     for steps in (0, 2, -1):
         for uniform in (False, True):
             add(
@@ -271,9 +290,15 @@ def _heads() -> dict[str, tuple[str, Any, dict[str, NDArray[Any]]]]:
                 np.arange(USERS),
             )
     fanouts = [_fanout(MADE, 2, 2), _fanout(USES, 2, 2), _fanout(VIEWS, 1, 1)]
-    for disjoint in (False, True):
+    for disjoint, uniform, replace_draws in (
+        (False, False, False),
+        (True, False, False),
+        (False, True, False),
+        (True, True, True),
+        (False, False, True),
+    ):
         add(
-            f"sample_ego_subgraphs {disjoint}",
+            f"sample_ego_subgraphs {disjoint} {uniform} {replace_draws}",
             graphd_pb.SampleEgoSubgraphsRequest(
                 **draws,
                 fanouts=fanouts,
@@ -281,24 +306,28 @@ def _heads() -> dict[str, tuple[str, Any, dict[str, NDArray[Any]]]]:
                 want_edge_ids=True,
                 want_weights=True,
                 disjoint=disjoint,
+                uniform=uniform,
+                replace=replace_draws,
             ),
             np.arange(USERS),
         )
-    add(
-        "sample_hgt",
-        graphd_pb.SampleHgtRequest(
+    hops = [graphd_pb.Hop(edge_types=[MADE], count=4), graphd_pb.Hop(edge_types=[MADE], count=3)]
+    for uniform in (False, True):
+        budgets = graphd_pb.SampleHgtRequest(
             **draws,
             counts=[graphd_pb.NodeCounts(type_id=kind, counts=[3, 3]) for kind in range(2)],
             traversed_edge_types=[MADE, USES, VIEWS],
             edge_types=[MADE, USES],
             want_edge_ids=True,
-        ),
-        np.arange(3),
-    )
-    layer = graphd_pb.SampleLayerRequest(**draws, edge_types=[MADE], count=5, want_edge_ids=True)
-    add("sample_layer", layer, np.arange(USERS))
-    hops = [graphd_pb.Hop(edge_types=[MADE], count=4), graphd_pb.Hop(edge_types=[MADE], count=3)]
-    add("sample_layers", graphd_pb.SampleLayersRequest(**draws, hops=hops), np.arange(USERS))
+            uniform=uniform,
+        )
+        add(f"sample_hgt {uniform}", budgets, np.arange(3))
+        layer = graphd_pb.SampleLayerRequest(
+            **draws, edge_types=[MADE], count=5, want_edge_ids=True, uniform=uniform
+        )
+        add(f"sample_layer {uniform}", layer, np.arange(USERS))
+        layers = graphd_pb.SampleLayersRequest(**draws, hops=hops, uniform=uniform)
+        add(f"sample_layers {uniform}", layers, np.arange(USERS))
     reads = {"edge_types": [MADE, USES], "node_type": USER}
     for label, options in (("all", {}), ("sorted", {"sort": "weight"}), ("top", {"top": 3})):
         add(
