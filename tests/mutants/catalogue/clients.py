@@ -16,6 +16,17 @@ CREDENTIALS = "asterism.transport.credentials"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
+        "reverse edges in the direction of the edges",
+        "tempting",
+        "asterism.calls.excluded_edges",
+        (
+            "_entries(reverse[edge_type], dst_ids, src_ids, None)",
+            "_entries(reverse[edge_type], src_ids, dst_ids, None)",
+        ),
+        test=f"{UNIT}/test_excluded_edges.py::test_reverse_edges_have_no_edge_ids",
+        reason="(1, 1, 3, -1) != (1, 3, 1, -1)",
+    ),
+    change(
         "a token not yet earned",
         "tempting",
         TRANSPORT_RETRY_BUDGET,

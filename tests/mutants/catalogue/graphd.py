@@ -110,6 +110,23 @@ MUTANTS: tuple[Mutant, ...] = (
         reason="assert (<class 'asterism_proto.errors.Stale'>, 'storaged at",
     ),
     change(
+        "excluded edges at the owners of their sources alone",
+        "tempting",
+        "graphd.routing.excluded_edges",
+        ("for ends in (selected.src, selected.dst):", "for ends in (selected.src,):"),
+        test=f"{UNIT}/test_excluded_edges.py"
+        "::test_excluded_edges_are_as_if_never_written[degrees in]",
+        reason="AssertionError",
+    ),
+    change(
+        "walks return over excluded edges",
+        "PyG",
+        "storaged.sampling.walks.random_walks",
+        ("rejects=walk_graph.rejected_slots != ()", "rejects=False"),
+        test=f"{UNIT}/test_excluded_edges.py::test_walks_from_hubs_reject_excluded_edges[True]",
+        reason="assert not ({(",
+    ),
+    change(
         "an older reply overwrites newer commits",
         "tempting",
         ROUTING_COMMITS,
