@@ -12,6 +12,7 @@ import pickle
 import signal
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,12 @@ import asterism
 from asterism import Client, Graph, export
 from asterism.records.versions import VersionInfo
 from asterism.transport.grpc import GrpcTransport
+from asterism_daemonkit.settings import DaemonSettings
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import published_versions_file
+from metad.settings import MetadSettings
+from storaged.settings import StoragedSettings
 
 FLAGS = {
     "metad": [
@@ -260,10 +264,18 @@ def test_export_pins_its_version(client: Client, tmp_path: Path) -> None:
     wait_until(lambda: versions(client, "exported") == [3], "version 3 alone is held")
 
 
+def set_for_inner_daemons(
+    monkeypatch: pytest.MonkeyPatch, kind: type[DaemonSettings], **settings: float
+) -> None:
+    """Change settings of the daemons inside embedded services, which no option sets."""
+    from_keywords = kind.from_keywords
+    monkeypatch.setattr(kind, "from_keywords", partial(from_keywords, **settings))
+
+
 def test_embedded_pins_behave_like_service_pins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ASTERISM_METAD_RETIRE_AFTER_S", "0")
+    set_for_inner_daemons(monkeypatch, MetadSettings, retire_after_s=0)
     with asterism.open(tmp_path / "data", keep_versions=1) as client:
         graph = create_graph(client, "mine")
         with graph.pin(term_s=TERM_S) as pinned:
@@ -277,8 +289,8 @@ def test_embedded_pins_behave_like_service_pins(
 def test_reader_keeps_its_version_on_disk_until_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ASTERISM_METAD_RETIRE_AFTER_S", "0")
-    monkeypatch.setenv("ASTERISM_STORAGED_SWEEP_INTERVAL_S", "0.2")
+    set_for_inner_daemons(monkeypatch, MetadSettings, retire_after_s=0)
+    set_for_inner_daemons(monkeypatch, StoragedSettings, sweep_interval_s=0.2)
     builds = tmp_path / "data/storaged/spaces/1/builds"
 
     def build_names() -> list[str]:
