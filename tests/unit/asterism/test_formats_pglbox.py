@@ -284,6 +284,130 @@ def test_features_of_graph4rec_are_lists_and_texts(tmp_path: Path) -> None:
     assert (nodes["t", 201], nodes["t", 202]) == ({"x": [0.5, 1000.0]}, {"x": []})
 
 
+PAIRS_DECLARED = [["u", "s", "string", 1]]
+PAIRS_EXPECTED = "expected slot:value pairs, separated by commas"
+
+
+def open_pairs(tmp_path: Path, lines: str, **keys: Any) -> GraphSource:
+    """Return a source with slots 1 and 2, and with these lines of nodes alone."""
+    path = kit.write(tmp_path, **{"slots": ["1", "2"], "nfeat_info": PAIRS_DECLARED, **keys})
+    folder = tmp_path / "data/node_types"
+    (folder / "part-00000").write_text(lines)
+    (folder / "part-00001").unlink()
+    return open_source(path)
+
+
+@pytest.mark.parametrize("block", [16, 1 << 20])
+def test_slots_are_read_from_the_pairs_of_graph4rec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(pglboxnodes, "BLOCK_BYTES", block)
+    source = open_pairs(
+        tmp_path,
+        "u\t11\ts 1:583,2:697\nu\t12\ts 1:651,2:578,2:9\nu\t13\ni\t21\ts 1:386,2:747\n",
+    )
+    assert [[(f.name, f.kind, f.dtype) for f in n.features] for n in source.schema.node_types] == [
+        [("_1", "ragged", "int64"), ("_2", "ragged", "int64"), ("s", "bytes", "float32")],
+        [("_1", "ragged", "int64"), ("_2", "ragged", "int64")],
+        [("_1", "ragged", "int64"), ("_2", "ragged", "int64")],
+    ]
+    assert read_nodes(source) == (
+        {
+            ("u", 11): {"_1": [583], "_2": [697], "s": list(b"1:583,2:697")},
+            ("u", 12): {"_1": [651], "_2": [578, 9], "s": list(b"1:651,2:578,2:9")},
+            ("u", 13): {"_1": [], "_2": [], "s": []},
+            ("i", 21): {"_1": [386], "_2": [747]},
+        },
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "first", "second"),
+    [
+        ("s:1:5,2:6", [5], [6]),
+        ("s 1:5,", [5], []),
+        ("s 1:-5,2:0", [-5], [0]),
+        ("s 2:6,1:5,2:7", [5], [6, 7]),
+        ("s 1:5,1:5", [5, 5], []),
+        ("s 1:5\ts 1:6,2:7", [5, 6], [7]),
+        ("s 1:5\t1:6\t2:7", [5, 6], [7]),
+        ("1:6\ts 1:5\t1:7,8", [6, 5, 7, 8], []),
+        ("s 9:4,1:5,word:3", [5], []),
+        ("s 9:99999999999999999999,1:5", [5], []),
+        ("s 1:9223372036854775807", [2**63 - 1], []),
+        ("t 1:5\t2:6", [], [6]),
+    ],
+)
+def test_pairs_are_read_like_fields_of_their_slots(
+    tmp_path: Path, fields: str, first: list[int], second: list[int]
+) -> None:
+    nodes, bad = read_nodes(open_pairs(tmp_path, f"u\t3\t1:8\nu\t4\t{fields}\nu\t5\t2:9\n"))
+    assert bad == []
+    columns = [(row["_1"], row["_2"]) for row in nodes.values()]
+    assert columns == [([8], []), (first, second), ([], [9])]
+
+
+def test_fields_that_are_no_pairs_are_bad_rows_of_column_s(tmp_path: Path) -> None:
+    fields = ["1", "1:", ":5", "1:a", "1:5;2:6", "1:5,,2:6", "1:5,2", "1:2:3", "1:1.5", "1:5 2:6"]
+    nodes, bad = read_nodes(
+        open_pairs(
+            tmp_path,
+            "u\t1\ts 1:5\n"
+            + "".join(f"u\t2\ts {field}\n" for field in fields)
+            + "u\t2\t2:7\ts \t1:5\nu\t3\ts 2:6\n",
+        )
+    )
+    values = [f"s {field}" for field in fields] + ["2:7\ts \t1:5"]
+    assert [str(row) for row in bad] == [
+        f"node_types/part-00000, row {row}, column 's', value {value!r}: {PAIRS_EXPECTED}"
+        for row, value in enumerate(values, 2)
+    ]
+    assert [(node, row["_1"], row["_2"]) for node, row in nodes.items()] == [
+        (("u", 1), [5], []),
+        (("u", 3), [], [6]),
+    ]
+
+
+def test_a_pair_beyond_int64_is_a_bad_row_of_its_slot(tmp_path: Path) -> None:
+    nodes, bad = read_nodes(open_pairs(tmp_path, "u\t1\ts 1:5,2:9223372036854775808\nu\t2\ts\n"))
+    assert nodes == {}
+    assert [str(row) for row in bad] == [
+        (
+            "node_types/part-00000, row 1, column '2', value 's 1:5,2:9223372036854775808': "
+            "expected int64 values"
+        ),
+        (
+            "node_types/part-00000, row 2, column '', value 's': expected slot:value after the "
+            "id, separated by tabs"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "features"),
+    [
+        ({"nfeat_info": []}, {"_1": [], "_2": []}),
+        ({"slots": []}, {"s": list(b"red shoes")}),
+        ({"slots": ["s"], "nfeat_info": []}, None),
+        ({"nfeat_info": [["u", "s", "int64", 1]]}, None),
+    ],
+)
+def test_other_contents_of_field_s_need_no_pairs(
+    tmp_path: Path, keys: dict[str, Any], features: dict[str, list[int]] | None
+) -> None:
+    """Only slots together with a string ``s`` make pairs of that field."""
+    nodes, bad = read_nodes(open_pairs(tmp_path, "u\t1\ts red shoes\nu\t2\n", **keys))
+    assert nodes.get(("u", 1)) == features
+    assert [str(row) for row in bad] == (
+        []
+        if features is not None
+        else [
+            "node_types/part-00000, row 1, column 's', value 's red shoes': expected int64 values"
+        ]
+    )
+
+
 def test_missing_files_and_wrong_compressions_are_refused(tmp_path: Path) -> None:
     path = kit.write(tmp_path, etype2files="u2u:nowhere", meta_path="u2u")
     with pytest.raises(

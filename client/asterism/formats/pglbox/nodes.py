@@ -291,9 +291,10 @@ class _SlotFields:
         pairs = pc.split_pattern(self._values.take(pa.array(selected)), ",")
         names, values, _ = _split_pairs(pairs.flatten(), ":")
         bad_mask = self._rows_of(is_field & ~has_pairs) if declared else None
-        parents = self._parents[selected][pc.list_parent_indices(pairs).to_numpy()]
-        # In a row, values of a slot keep their order; rows stay in order for `feature`.
-        order = np.argsort(np.concatenate((self._parents, parents)), kind="stable")
+        fields = selected[pc.list_parent_indices(pairs).to_numpy()]
+        parents = self._parents[fields]
+        # Pairs stand where their field does, so that the values of a slot keep their order.
+        order = np.argsort(np.concatenate((np.arange(len(self._parents)), fields)), kind="stable")
         self._names = pa.concat_arrays([self._names, names]).take(pa.array(order))
         self._values = pa.concat_arrays([self._values, values]).take(pa.array(order))
         self._parents = np.concatenate((self._parents, parents))[order]
