@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.distributions.checks.basis import require_independent
+from tests.distributions.checks.basis import require, require_counts, require_independent
 from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
+from asterism.graph import Graph
+from asterism_model.element_names import EDGE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema, WeightTable
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.api import global_sampling, graph_labels, layers, negatives, neighbors, subgraphs, walks
+from graphd.operators import filters
 from graphd.operators.graph_labels import GraphLabelCache
 from graphd.operators.request_context import RequestContext, Sections
 from graphd.routing import totals
@@ -40,6 +43,13 @@ _SIZE = 4
 """Number of nodes of each type, and of edges of each node and type: one to every node of type a."""
 _ALL = "id >= 0"
 """Filter that every node and edge satisfies."""
+_ALL_BY_INDEX = "rank >= 0"
+"""Filter that every edge satisfies and that an index serves."""
+
+
+def _node_weights() -> NDArray[np.float64]:
+    """Return the weights of the nodes of each type."""
+    return np.array([1.0, 2.0, 4.0, 3.0])
 
 
 @cache
@@ -59,14 +69,24 @@ def _version() -> draw.LocalVersion:
             for name in ("a", "b")
         ),
         edge_types=tuple(
-            EdgeType(src_type=src, relation=name, dst_type="a", weighted=True, tables=(table,))
+            EdgeType(
+                src_type=src,
+                relation=name,
+                dst_type="a",
+                weighted=True,
+                tables=(table,),
+                features=(Feature(name="rank", dtype="int64"), Feature(name="when", dtype="int64")),
+                index=("rank",),
+                time="when",
+            )
             for src, name in (("a", "x"), ("a", "y"), ("b", "z"))
         ),
         parts=1,
         direction="both",
     )
     ends = np.divmod(np.arange(_SIZE * _SIZE), _SIZE)
-    weights = np.array([1, 2, 4, 3], np.float32)
+    weights = _node_weights().astype(np.float32)
+    ranks = np.arange(_SIZE * _SIZE) % 7
     values = np.frombuffer(b"0123", np.uint8)
     nodes = {
         name: Nodes(
@@ -83,10 +103,21 @@ def _version() -> draw.LocalVersion:
             dst=ends[1],
             weights=np.roll(weights, t)[ends[1]],
             extra_weights={"heavy": np.roll(weights, t)[ends[1]] ** 2},
+            features={"rank": ranks, "when": ranks},
+            times=ranks,
         )
         for t, edge in enumerate(schema.edge_types)
     }
     return version_of(schema, nodes, edges)
+
+
+@cache
+def _graph() -> Graph:
+    """Return a client's graph of the same version, for statements."""
+    # It imports `checks.hosts`.
+    from tests.kit.hosted_graph import graph_on_hosts
+
+    return graph_on_hosts(_version())
 
 
 @cache
@@ -130,24 +161,63 @@ def _nodes_like(node_type: int) -> Call:
     )["ids"].reshape(-1)
 
 
-def _negatives(node_type: int, excluded: int = -1) -> Call:
+def _negatives(node_type: int, excluded: int | Outcomes = -1) -> Call:
     head = graphd_pb.SampleNegativesRequest(types=[node_type], count=1)
     return lambda seed, n: _sections(
         negatives.sample_negatives,
         head,
         seed,
-        {"indptr": np.arange(n + 1, dtype=np.int64), "excluded": np.full(n, excluded, np.int64)},
+        {
+            "indptr": np.arange(n + 1, dtype=np.int64),
+            "excluded": np.broadcast_to(np.asarray(excluded, np.int64), n).copy(),
+        },
         rows=n,
     )["ids"].reshape(-1)
 
 
-def _neighbors(edge_types: Iterable[int], node: int, node_type: int = _A, **fields: Any) -> Call:
+def _neighbors(
+    edge_types: Iterable[int],
+    node: int,
+    node_type: int = _A,
+    *,
+    times: bool = False,
+    count: int = 1,
+    **fields: Any,
+) -> Call:
+    """Return the first neighbor of each position; with ``times``, all edges are early enough."""
     head = graphd_pb.SampleNeighborsRequest(
-        edge_types=edge_types, node_type=node_type, count=1, replace=True, **fields
+        edge_types=edge_types, node_type=node_type, count=count, replace=count == 1, **fields
     )
+    if times:
+        head.temporal_filter.SetInParent()
     return lambda seed, n: _sections(
-        neighbors.sample_neighbors, head, seed, {"nodes": np.full(n, node, np.int64)}
-    )["ids"].reshape(-1)
+        neighbors.sample_neighbors, head, seed, _starts(n, node, times=times)
+    )["ids"].reshape(n, count)[:, 0]
+
+
+def _starts(n: int, node: int, *, times: bool) -> Sections:
+    """Return the sections of n equal start nodes; with ``times``, after the times of all edges."""
+    starts = {"nodes": np.full(n, node, np.int64)}
+    return starts | ({"times": np.full(n, 99, np.int64)} if times else {})
+
+
+def _both_directions(edges: str, node: int) -> Call:
+    """Return the other end of an edge of either direction."""
+    statement = (
+        f"SAMPLE 1 NEIGHBORS FROM $nodes ON a OVER {edges} BIDIRECT SEED $seed YIELD id($$) AS end"
+    )
+    return _statement(statement, node)
+
+
+def _statement(statement: str, node: int) -> Call:
+    """Return column ``end`` of a statement's result."""
+
+    def outcomes(seed: int, n: int) -> Outcomes:
+        table = _graph().query(statement, {"nodes": np.full(n, node), "seed": seed})
+        ends: Outcomes = np.asarray(table["end"], np.int64)
+        return ends
+
+    return outcomes
 
 
 def _second_hop(edge_type: int) -> Call:
@@ -196,13 +266,14 @@ def _restarts(node: int) -> Call:
     ).astype(np.int64)
 
 
-def _layer(edge_types: Iterable[int], **fields: Any) -> Call:
+def _layer(edge_types: Iterable[int], count: int = 1, **fields: Any) -> Call:
+    """Return the first candidate that each layer of one node draws."""
     head = graphd_pb.SampleLayerRequest(
-        edge_types=edge_types, count=1, width=1, replace=True, **fields
+        edge_types=edge_types, count=count, width=1, replace=count == 1, **fields
     )
     return lambda seed, n: _sections(
         layers.sample_layer, head, seed, {"nodes": np.zeros(n, np.int64)}
-    )["ids"]
+    )["ids"].reshape(n, count)[:, 0]
 
 
 def _second_layer(edge_type: int) -> Call:
@@ -216,21 +287,44 @@ def _second_layer(edge_type: int) -> Call:
     )["ids.1"]
 
 
-def _tree(edge_type: int, node: int = 0, **fields: Any) -> Call:
-    """Return the neighbor of each root of a disjoint subgraph."""
+def _tree(
+    edge_type: int, node: int = 0, *, times: bool = False, count: int = 1, **fields: Any
+) -> Call:
+    """Return the first neighbor of each root of a disjoint subgraph."""
     head = graphd_pb.SampleSubgraphRequest(
+        fanouts=[graphd_pb.EdgeTypeFanouts(edge_type=edge_type, counts=[count])],
+        replace=count == 1,
+        disjoint=True,
+        **fields,
+    )
+    if times:
+        head.temporal_filter.SetInParent()
+    end = "rows" if head.direction == common_pb.IN else "cols"
+
+    def outcomes(seed: int, n: int) -> Outcomes:
+        sections = _sections(subgraphs.sample_subgraph, head, seed, _starts(n, node, times=times))
+        ends: Outcomes = sections[f"nodes.{_A}"][sections[f"{end}.{edge_type}"]]
+        return ends.reshape(n, count)[:, 0]
+
+    return outcomes
+
+
+def _ego(edge_type: int, node: int, **fields: Any) -> Call:
+    """Return the node that each ego subgraph has beside its root, or the root."""
+    head = graphd_pb.SampleEgoSubgraphsRequest(
         fanouts=[graphd_pb.EdgeTypeFanouts(edge_type=edge_type, counts=[1])],
+        edge_types=[edge_type],
         replace=True,
         disjoint=True,
         **fields,
     )
-    end = "rows" if head.direction == common_pb.IN else "cols"
 
     def outcomes(seed: int, n: int) -> Outcomes:
         sections = _sections(
-            subgraphs.sample_subgraph, head, seed, {"nodes": np.full(n, node, np.int64)}
+            subgraphs.sample_ego_subgraphs, head, seed, _starts(n, node, times=False)
         )
-        ends: Outcomes = sections[f"nodes.{_A}"][sections[f"{end}.{edge_type}"]]
+        last = np.searchsorted(sections[f"trees.{_A}"], np.arange(n), side="right") - 1
+        ends: Outcomes = sections[f"nodes.{_A}"][last]
         return ends
 
     return outcomes
@@ -249,6 +343,11 @@ def _labels() -> Call:
     )
 
 
+_FIRST_STEP = "GO FROM $nodes OVER x BIDIRECT UNIFORM SEED $seed YIELD id($$) AS end SAMPLE [1]"
+_SECOND_STEP = (
+    "GO 2 STEPS FROM $nodes OVER {} BIDIRECT UNIFORM SEED $seed YIELD id($$) AS end SAMPLE [1, 1]"
+)
+"""Statements of steps that lead from each node to each node equally likely."""
 CALLS: dict[str, Call] = {
     "nodes of a": _nodes([_A]),
     "nodes of b": _nodes([_B]),
@@ -270,6 +369,28 @@ CALLS: dict[str, Call] = {
     "neighbors of 0 by x, against the edges": _neighbors([_X], 0, direction=common_pb.IN),
     "neighbors of 0 by x by name": _neighbors([_X], 0, weight="heavy"),
     "neighbors of 0 by x, filtered": _neighbors([_X], 0, where="src.id >= 0"),
+    "neighbors of 0 by x, by index": _neighbors([_X], 0, where=_ALL_BY_INDEX),
+    "neighbors of 1 by x, by index": _neighbors([_X], 1, where=_ALL_BY_INDEX),
+    "neighbors of 0 by y, by index": _neighbors([_Y], 0, where=_ALL_BY_INDEX),
+    "neighbors of 0 by x by index, against the edges": _neighbors(
+        [_X], 0, where=_ALL_BY_INDEX, direction=common_pb.IN
+    ),
+    "different neighbors of 2 by x": _neighbors([_X], 2, count=2),
+    "different neighbors of 3 by x": _neighbors([_X], 3, count=2),
+    "different neighbors of 2 by y": _neighbors([_Y], 2, count=2),
+    "different neighbors of 2 by x, against the edges": _neighbors(
+        [_X], 2, count=2, direction=common_pb.IN
+    ),
+    "neighbors of 0 of b by z until a time": _neighbors([_Z], 0, _B, times=True),
+    "neighbors of 1 of b by z until a time": _neighbors([_Z], 1, _B, times=True),
+    "neighbors of 0 by y until a time, against the edges": _neighbors(
+        [_Y], 0, times=True, direction=common_pb.IN
+    ),
+    "neighbors of 3 by y, in both directions": _both_directions("y", 3),
+    "neighbors of 1 by y, in both directions": _both_directions("y", 1),
+    "a first step of a statement by x": _statement(_FIRST_STEP, 2),
+    "a second step of a statement by x": _statement(_SECOND_STEP.format("x"), 2),
+    "a second step of a statement by y": _statement(_SECOND_STEP.format("y"), 2),
     "neighbors of 0 of a by x or z": _neighbors([_X, _Z], 0),
     "neighbors of 0 of b by x or z": _neighbors([_X, _Z], 0, _B),
     "neighbors of neighbors by x": _second_hop(_X),
@@ -292,6 +413,8 @@ CALLS: dict[str, Call] = {
     "layers by y": _layer([_Y]),
     "layers by x, uniformly": _layer([_X], uniform=True),
     "layers by x, against the edges": _layer([_X], direction=common_pb.IN),
+    "different layers by z": _layer([_Z], 2, node_type=_B),
+    "different layers by z, against the edges": _layer([_Z], 2, direction=common_pb.IN),
     "second layers by x": _second_layer(_X),
     "second layers by y": _second_layer(_Y),
     "trees of 0 by x": _tree(_X),
@@ -299,6 +422,12 @@ CALLS: dict[str, Call] = {
     "trees of 0 by y": _tree(_Y),
     "trees of 0 by x, uniformly": _tree(_X, uniform=True),
     "trees of 0 by x, against the edges": _tree(_X, direction=common_pb.IN),
+    "trees of 3 by x of different neighbors": _tree(_X, 3, count=2),
+    "trees of 2 by y of different neighbors": _tree(_Y, 2, count=2),
+    "trees of 3 by y until a time": _tree(_Y, 3, times=True),
+    "trees of 1 by y until a time": _tree(_Y, 1, times=True),
+    "ego subgraphs of 2 by x": _ego(_X, 2),
+    "ego subgraphs of 2 by x, against the edges": _ego(_X, 2, direction=common_pb.IN),
     "graph labels": _labels(),
 }
 """Calls with a draw at each of n positions."""
@@ -355,8 +484,31 @@ SINGLE_CALLS: dict[str, Callable[[int], int]] = {
 def calls_with_one_seed_are_independent(scale: float) -> None:
     """Draws at one position of any two calls with the same seed are independent."""
     n = int(max(250, 3000 * scale))
+    request = graphd_pb.SampleNeighborsRequest(where=_ALL_BY_INDEX)
+    plan = filters.with_filter(_context(), EDGE, [_X], request).filter_plan
+    require(plan == "index on rank (range)", f"where {_ALL_BY_INDEX}: {plan}")
     outcomes = {name: call(5, n) for name, call in CALLS.items()}
     _require_pairs_independent(outcomes)
+    for name in _EXCLUDED:
+        excluded = outcomes[name]
+        _require_distribution_without(
+            excluded, _negatives(_A, excluded)(5, n), f"negatives other than {name}"
+        )
+
+
+_EXCLUDED = ("nodes of a", "nodes like a", "neighbors of 0 by x", "a step from 0 by x")
+"""Calls with draws that `sample_negatives` excludes under the same seed."""
+
+
+def _require_distribution_without(excluded: Outcomes, drawn: Outcomes, label: str) -> None:
+    """Require draws by weight among the nodes of type a except those of another call."""
+    weights = _node_weights()
+    shares = np.tile(weights, (_SIZE, 1))
+    np.fill_diagonal(shares, 0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    counts = np.bincount(excluded, minlength=_SIZE)
+    pairs = np.bincount(excluded * _SIZE + drawn, minlength=_SIZE * _SIZE)
+    require_counts(pairs, (counts[:, None] * shares).reshape(-1), label)
 
 
 def single_draws_with_one_seed_are_independent(scale: float) -> None:

@@ -5,7 +5,8 @@ Euler's operators by their names, with their shapes and edge cases, on Euler's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.kit.bodies import assert_follows_weights
 import asterism
 from asterism import Client, Graph
 from asterism.euler import Euler, SparseTensor
+from asterism.records.samples import NeighborSample
 
 MANY = 20_000
 BIGGEST = 1 << 62
@@ -76,16 +78,108 @@ def test_1_sample_node_draws_by_weight_from_a_type_or_all(tf_euler: Euler) -> No
         assert_follows_weights(tf_euler.sample_node(MANY, everything, seed=3), np.arange(7))
 
 
-def test_operators_equal_the_calls_that_they_stand_for(tf_euler: Euler, graph: Graph) -> None:
-    assert tf_euler.sample_node(9, "0", seed=1).tolist() == (
-        graph.sample_nodes(9, "_0", seed=1).nodes.tolist()
-    )
-    walks = tf_euler.random_walk([3, 1], [["0"], ["1"]], seed=1)
-    assert walks.tolist() == (
-        graph.random_walk(
+SOURCES = [3, 1, 6, 1]
+EVERY_TYPE = ["_1:_0:_0", "_1:_1:_1", "_0:_1:_1"]
+
+
+def columns_of(sample: NeighborSample) -> list[Any]:
+    """Return the neighbors and weights of a sample, flat."""
+    return [sample.nodes.reshape(-1).tolist(), np.asarray(sample.weights).reshape(-1).tolist()]
+
+
+def flat(columns: Sequence[Any]) -> list[Any]:
+    return [column.reshape(-1).tolist() for column in columns]
+
+
+CALLS_OF_OPERATORS: Mapping[str, tuple[Callable[[Euler], Any], Callable[[Graph], Any]]] = {
+    "sample_node": (
+        lambda e: e.sample_node(9, "0", seed=1).tolist(),
+        lambda g: g.sample_nodes(9, "_0", seed=1).nodes.tolist(),
+    ),
+    "sample_node with a condition": (
+        lambda e: e.sample_node(9, -1, "weight gt 2", seed=1).tolist(),
+        lambda g: g.sample_nodes(9, where="weight > 2", seed=1).nodes.tolist(),
+    ),
+    "sample_node_with_src": (
+        lambda e: e.sample_node_with_src(SOURCES, 5, seed=1).tolist(),
+        lambda g: g.sample_nodes_like(SOURCES, 5, seed=1).nodes.tolist(),
+    ),
+    "sample_edge": (
+        lambda e: e.sample_edge(9, -1, seed=1)[:, :2].tolist(),
+        lambda g: np.stack([(edges := g.sample_edges(9, seed=1)).src, edges.dst], axis=1).tolist(),
+    ),
+    "sample_graph_label": (
+        lambda e: e.sample_graph_label(9, seed=1).tolist(),
+        lambda g: list(g.sample_graph_labels(9, seed=1).labels),
+    ),
+    "sample_neighbor": (
+        lambda e: flat(e.sample_neighbor(SOURCES, -1, 5, seed=1)[:2]),
+        lambda g: columns_of(g.sample_neighbors(SOURCES, EVERY_TYPE, 5, seed=1)),
+    ),
+    "sample_fanout": (
+        lambda e: [flat(hops) for hops in e.sample_fanout(SOURCES, [-1, "0"], [3, 2], seed=1)[:2]],
+        lambda g: (
+            lambda sample: [
+                [SOURCES, *(hop.nodes.reshape(-1).tolist() for hop in sample.hops)],
+                [np.asarray(hop.weights).reshape(-1).tolist() for hop in sample.hops],
+            ]
+        )(g.sample_fanout(SOURCES, [EVERY_TYPE, ["_1:_0:_0"]], [3, 2], seed=1)),
+    ),
+    "sample_fanout_with_feature": (
+        lambda e: flat(
+            e.sample_fanout_with_feature(SOURCES, [-1], [3], -1, ["f3"], [2], [], [], seed=1)[0]
+        ),
+        lambda g: [
+            SOURCES,
+            g.sample_fanout(SOURCES, [EVERY_TYPE], [3], seed=1).hops[0].nodes.reshape(-1).tolist(),
+        ],
+    ),
+    "sample_neighbor_layerwise": (
+        lambda e: e.sample_neighbor_layerwise([SOURCES], -1, 5, weight_func="sqrt", seed=1)[
+            0
+        ].tolist(),
+        lambda g: g.sample_layer([SOURCES], EVERY_TYPE, 5, measure="sqrt", seed=1).nodes.tolist(),
+    ),
+    "sample_fanout_layerwise": (
+        lambda e: flat(e.sample_fanout_layerwise(SOURCES, [-1, -1], [4, 3], seed=1)[0][1:]),
+        lambda g: [
+            layer.nodes.reshape(-1).tolist()
+            for layer in g.sample_fanout_layerwise(
+                SOURCES, [EVERY_TYPE, EVERY_TYPE], [4, 3], seed=1
+            ).layers
+        ],
+    ),
+    "random_walk": (
+        lambda e: e.random_walk([3, 1], [["0"], ["1"]], seed=1).tolist(),
+        lambda g: g.random_walk(
             [3, 1], [["_1:_0:_0"], ["_1:_1:_1", "_0:_1:_1"]], 2, seed=1
-        ).nodes.tolist()
-    )
+        ).nodes.tolist(),
+    ),
+    "random_walk by p and q": (
+        lambda e: e.random_walk(SOURCES, [-1] * 5, 0.25, 4.0, seed=1).tolist(),
+        lambda g: g.random_walk(SOURCES, [EVERY_TYPE], 5, p=0.25, q=4.0, seed=1).nodes.tolist(),
+    ),
+}
+"""Operators that draw, with the call of a graph that each stands for."""
+
+
+@pytest.mark.parametrize("name", CALLS_OF_OPERATORS)
+def test_operators_equal_the_calls_that_they_stand_for(
+    tf_euler: Euler, graph: Graph, name: str
+) -> None:
+    operator, call = CALLS_OF_OPERATORS[name]
+    assert operator(tf_euler) == call(graph)
+
+
+def test_every_operator_with_a_seed_stands_for_a_call() -> None:
+    seeded = {
+        name
+        for name, operator in inspect.getmembers(Euler, inspect.isfunction)
+        if name[0] != "_" and "seed" in inspect.signature(operator).parameters
+    }
+    covered = {name.partition(" ")[0] for name in CALLS_OF_OPERATORS}
+    # Its first layer is a sample of neighbors: test_layers_are_of_all_nodes_together_...
+    assert seeded - covered == {"sample_fanout_layerwise_each_node"}
 
 
 def test_2_sample_node_with_src_draws_from_each_nodes_type(tf_euler: Euler) -> None:

@@ -159,6 +159,26 @@ def replayed(graph: Graph) -> tuple[Any, Any]:
     return again.nodes.tolist(), sample.nodes.tolist()
 
 
+def spellings_of_a_filter(graph: Graph) -> tuple[Any, Any]:
+    """An index serves the filter of edges."""
+
+    def drawn(people: str, edges: str) -> list[Any]:
+        how: dict[str, Any] = {"where": edges, "seed": SEED}
+        return [
+            graph.sample_nodes(20, "person", where=people, seed=SEED).nodes.tolist(),
+            graph.sample_edges(20, "writes", **how).edge_ids.tolist(),
+            graph.sample_neighbors(PEOPLE, "writes", 3, **how).nodes.tolist(),
+            graph.sample_neighbors(PEOPLE, "writes", 2, replace=False, **how).nodes.tolist(),
+            graph.random_walk(PEOPLE, ["writes"], 1, **how).nodes.tolist(),
+            graph.sample_layer(PEOPLE, "writes", 9, **how).nodes.tolist(),
+        ]
+
+    first = drawn("3 < age", "when >= 500 and not 2000 <= when")
+    others = drawn("3 <= age", "when >= 501 and not 2000 <= when")
+    assert all(one != other for one, other in zip(first, others, strict=True))
+    return first, drawn("age>3.0", "(500 <= `when`) AND when < 2_000".replace("_", ""))
+
+
 def all_types(graph: Graph) -> tuple[Any, Any]:
     return (
         [
@@ -188,6 +208,7 @@ def all_types(graph: Graph) -> tuple[Any, Any]:
         features,
         statement,
         replayed,
+        spellings_of_a_filter,
         all_types,
     ],
     ids=lambda pair: pair.__name__,

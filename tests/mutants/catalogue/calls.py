@@ -109,6 +109,16 @@ MUTANTS: tuple[Mutant, ...] = (
         check=CHECK,
     ),
     change(
+        "steps of a statement move together",
+        "tempting",
+        SEEDS,
+        (
+            "return seed if step == 1 else int(rng.key_of(seed, rng.STATEMENT_STEP, step))",
+            "return seed",
+        ),
+        check=CHECK,
+    ),
+    change(
         "budgets along all edge types move together",
         "earlier keys",
         SUBGRAPHS,
