@@ -269,13 +269,14 @@ def test_bidirect_without_sampling_returns_all_edges(graph: Graph) -> None:
     assert len(mixed) == 9
 
 
-def test_recover_job_resumes_all_recoverable_jobs(graph: Graph, folder: Path) -> None:
+def test_recover_job_resumes_all_recoverable_jobs(graph: Graph, tmp_path: Path) -> None:
     client = graph.client
+    (tmp_path / "file").touch()  # so no folder can be created below it
     failed = []
     for name in ("a", "b", "a"):
         failed.append(
             client.submit_job(
-                "cases", "backup", options={"to": f"file://{folder}/storaged/{name}"}
+                "cases", "backup", options={"to": f"file://{tmp_path}/file/{name}"}
             ).job_id
         )
         assert client.wait(failed[-1], timeout_s=HANG_S).state == "FAILED"
