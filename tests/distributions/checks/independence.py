@@ -201,6 +201,13 @@ def _starts(n: int, node: int, *, times: bool) -> Sections:
     return starts | ({"times": np.full(n, 99, np.int64)} if times else {})
 
 
+_FIRST_STEP = "GO FROM $nodes OVER y BIDIRECT UNIFORM SEED $seed YIELD id($$) AS end SAMPLE [1]"
+_SECOND_STEP = (
+    "GO 2 STEPS FROM $nodes OVER {} BIDIRECT UNIFORM SEED $seed YIELD id($$) AS end SAMPLE [1, 1]"
+)
+"""Statements of steps that lead from each node to each node equally likely."""
+
+
 def _both_directions(edges: str, node: int) -> Call:
     """Return the other end of an edge of either direction."""
     statement = (
@@ -211,13 +218,17 @@ def _both_directions(edges: str, node: int) -> Call:
 
 def _statement(statement: str, node: int) -> Call:
     """Return column ``end`` of a statement's result."""
+    return lambda seed, n: _ends(statement, seed, np.full(n, node))
 
-    def outcomes(seed: int, n: int) -> Outcomes:
-        table = _graph().query(statement, {"nodes": np.full(n, node), "seed": seed})
-        ends: Outcomes = np.asarray(table["end"], np.int64)
-        return ends
 
-    return outcomes
+def _ends(statement: str, seed: int, nodes: Outcomes) -> Outcomes:
+    table = _graph().query(statement, {"nodes": nodes, "seed": seed})
+    return np.asarray(table["end"], np.int64)
+
+
+def _step_from_ends_of_step(node: int) -> Call:
+    """Return the ends of a step from the nodes at which a second step starts."""
+    return lambda seed, n: _ends(_FIRST_STEP, seed, _ends(_FIRST_STEP, seed, np.full(n, node)))
 
 
 def _second_hop(edge_type: int) -> Call:
@@ -343,11 +354,6 @@ def _labels() -> Call:
     )
 
 
-_FIRST_STEP = "GO FROM $nodes OVER x BIDIRECT UNIFORM SEED $seed YIELD id($$) AS end SAMPLE [1]"
-_SECOND_STEP = (
-    "GO 2 STEPS FROM $nodes OVER {} BIDIRECT UNIFORM SEED $seed YIELD id($$) AS end SAMPLE [1, 1]"
-)
-"""Statements of steps that lead from each node to each node equally likely."""
 CALLS: dict[str, Call] = {
     "nodes of a": _nodes([_A]),
     "nodes of b": _nodes([_B]),
@@ -388,7 +394,7 @@ CALLS: dict[str, Call] = {
     ),
     "neighbors of 3 by y, in both directions": _both_directions("y", 3),
     "neighbors of 1 by y, in both directions": _both_directions("y", 1),
-    "a first step of a statement by x": _statement(_FIRST_STEP, 2),
+    "a step of a statement from the ends of another by y": _step_from_ends_of_step(2),
     "a second step of a statement by x": _statement(_SECOND_STEP.format("x"), 2),
     "a second step of a statement by y": _statement(_SECOND_STEP.format("y"), 2),
     "neighbors of 0 of a by x or z": _neighbors([_X, _Z], 0),
