@@ -67,6 +67,28 @@ def test_every_field_of_a_body_is_described(operation: Operation) -> None:
     assert [name for name, field in properties.items() if not field.get("description")] == []
 
 
+def with_first_number(value: Any, number: int) -> Any:
+    """Return a JSON value in which ``number`` replaces the first number of its lists."""
+    if isinstance(value, list) and value:
+        return [with_first_number(value[0], number), *value[1:]]
+    return number if isinstance(value, int) else value
+
+
+@pytest.mark.parametrize("number", [1 << 63, 1 << 64, -(1 << 63) - 1, -2])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=names)
+def test_ids_beyond_int64_are_refused_with_their_place(operation: Operation, number: int) -> None:
+    (example,) = operation.request.model_json_schema()["examples"]
+    for field in operation.request.NODE_IDS:
+        values = [[1, 2]] if field in ("pairs", "exclude") else [1, 2]
+        body = {**example, field: with_first_number(example.get(field) or values, number)}
+        with pytest.raises(ValidationError) as refused:
+            operation.request.model_validate(body)
+        places = [error["loc"] for error in refused.value.errors() if error["input"] == number]
+        assert places
+        assert {place[0] for place in places} == {field}
+        assert all(0 in place for place in places)
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_replies_have_the_fields_of_the_records(name: str) -> None:
     view = getattr(sampling_results, name)

@@ -105,6 +105,25 @@ def test_a_complete_write_is_counted() -> None:
             "int32",
         ),
         (storaged_pb.NODES, 0, {"ids": IDS, "f__w": np.zeros(3)}, InvalidRequest, "section 'f:w'"),
+        (storaged_pb.NODES, 0, {"ids": IDS, "f__t": [5, 3, 2]}, InvalidRequest, "f:t"),
+        (
+            storaged_pb.NODES,
+            0,
+            {"ids": IDS, "f__t.indptr": [0, 1, 1, 2], "f__t.values": [5, 3]},
+            InvalidRequest,
+            r"feature 't': expected values of uint8 in one dimension, found int64\[2\]",
+        ),
+        (
+            storaged_pb.NODES,
+            0,
+            {
+                "ids": IDS,
+                "f__t.indptr": np.int32([0, 1, 1, 2]),
+                "f__t.values": np.zeros(2, np.uint8),
+            },
+            InvalidRequest,
+            r"feature 't': indptr of int32\[4\]: expected int64\[4\]",
+        ),
         (
             storaged_pb.OUT_EDGES,
             0,
