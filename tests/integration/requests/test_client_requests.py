@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from tests.kit import requests
@@ -21,9 +23,13 @@ from tests.kit.waiting import HANG_S
 
 from asterism.aio.clients import GREENLET_WAITER
 from asterism.aio.greenlets import run_in_greenlet
-from asterism.transport.grpc import HEDGED_METHODS, GrpcTransport
+from asterism.transport.direct import DirectTransport
+from asterism.transport.grpc import HEDGED_METHODS, NON_IDEMPOTENT_METHODS, GrpcTransport
+from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_proto.errors import Busy, Deadline, NotFound, Unavailable
-from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.framing import Frame
+from asterism_proto.methods import ACCESS, CATALOG, GRAPH
 
 
 def timed_call(
@@ -125,6 +131,61 @@ def test_a_write_with_a_lost_answer_is_not_sent_again() -> None:
         with pytest.raises(Unavailable, match="lost"):
             timed_call(transport, WRITE)
         assert graphd.calls == ["write"]
+        transport.close()
+
+
+@contextlib.contextmanager
+def graphd_that_loses_answers() -> Iterator[tuple[str, list[str]]]:
+    """Serve every method; each call arrives, and its answer is lost. Yield address and paths."""
+    arrived: list[str] = []
+
+    def handler(path: str) -> Callable[[Any, CallContext], Any]:
+        def lose(message: Any, call: CallContext) -> Any:
+            arrived.append(path)
+            raise Unavailable("lost")
+
+        return lose
+
+    groups = [{method.python_name: method for method in group.values()} for group in SERVICES]
+    server = GrpcServer(
+        address="127.0.0.1:0",
+        services={
+            next(iter(methods.values())).service: (
+                methods,
+                {method.path: handler(method.path) for method in methods.values()},
+            )
+            for methods in groups
+        },
+        workers=4,
+        queue=16,
+    )
+    try:
+        yield f"127.0.0.1:{server.start()}", arrived
+    finally:
+        server.stop(0.1)
+
+
+SERVICES = (GRAPH, CATALOG, ACCESS)
+METHOD_OF_PATH = {method.path: method for group in SERVICES for method in group.values()}
+
+
+@pytest.mark.parametrize("transport_class", [GrpcTransport, DirectTransport])
+def test_no_change_is_sent_again_after_a_lost_answer(
+    transport_class: type[GrpcTransport],
+) -> None:
+    with graphd_that_loses_answers() as (address, arrived):
+        transport = transport_class(address)
+        for path in sorted(NON_IDEMPOTENT_METHODS):
+            method = METHOD_OF_PATH[path]
+            arrived.clear()
+            content: Any = Frame(method.request()) if method.is_framed else method.request()
+            with pytest.raises(Unavailable, match="lost"):
+                transport.call(method, content, 10)
+            assert [sent for sent in arrived if sent != GRAPH["get_routes"].path] == [path]
+        arrived.clear()
+        with pytest.raises(Unavailable, match="lost"):
+            transport.call(READ, requests.request(READ), 10)
+        assert len(arrived) > 1
         transport.close()
 
 
