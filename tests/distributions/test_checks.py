@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.distributions import checks
+from tests.distributions.checks import independence
 from tests.mutants.catalogue import GROUPS, mutants_of
 
 
@@ -27,6 +30,13 @@ def test_every_check_is_in_the_suite() -> None:
 def test_every_check_must_reject_a_mutant() -> None:
     check_names = {mutant.check for group in GROUPS for mutant in mutants_of(group)}
     assert check_names - {""} == {check.__name__ for check in checks.CHECKS}
+
+
+def test_documentation_states_the_pairs_of_calls(root: Path) -> None:
+    calls, single_calls = len(independence.CALLS), len(independence.SINGLE_CALLS)
+    text = " ".join((root / "docs/distributions.md").read_text().split())
+    assert f"any two of {calls} calls with one seed, {math.comb(calls, 2):,} pairs" in text
+    assert f"1,200 seeds, {math.comb(single_calls, 2)} pairs" in text
 
 
 def test_only_counts_that_are_off_are_rejected() -> None:

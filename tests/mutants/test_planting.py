@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -207,3 +208,10 @@ def test_interpreter_ends_where_no_mutant_is_planted(root: Path) -> None:
     assert completed.returncode != 0
     assert completed.stdout == ""
     assert "mutant 'unknown'" in completed.stderr
+
+
+def test_documentation_lists_every_catalogue(root: Path) -> None:
+    rows = re.findall(r"^\| (`[a-z`, ]+`) \|", (root / "docs/testing.md").read_text(), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([a-z]+)`", row)]
+    assert set(catalogue.GROUPS) <= set(names)
+    assert len(names) == len(set(names))
