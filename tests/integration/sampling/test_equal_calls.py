@@ -173,10 +173,10 @@ def spellings_of_a_filter(graph: Graph) -> tuple[Any, Any]:
             graph.sample_layer(PEOPLE, "writes", 9, **how).nodes.tolist(),
         ]
 
-    first = drawn("3 < age", "when >= 500 and not 2000 <= when")
-    others = drawn("3 <= age", "when >= 501 and not 2000 <= when")
+    first = drawn("3 < age", "when >= 500 and 2000 > when")
+    others = drawn("3 <= age", "when >= 501 and 2000 > when")
     assert all(one != other for one, other in zip(first, others, strict=True))
-    return first, drawn("age>3.0", "(500 <= `when`) AND when < 2_000".replace("_", ""))
+    return first, drawn("(age>3)", "(500 <= when) AND (when < 2000)")
 
 
 def all_types(graph: Graph) -> tuple[Any, Any]:
