@@ -264,7 +264,7 @@ def open(
     Parameters
     ----------
     path : str or Path
-        Data folder; mode ``"w"`` creates it if needed.
+        Data folder; mode ``"w"`` creates it if needed. A leading ``~`` is the user's home folder.
     space : str, optional
         Name of a graph space: return its graph. None: return the client.
     mode : {"w", "r+", "r"}, default "w"
@@ -283,6 +283,8 @@ def open(
 
     Raises
     ------
+    InvalidRequest
+        If an argument is invalid.
     Conflict
         If another process has the folder open for writing.
     NotFound

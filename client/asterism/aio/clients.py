@@ -237,7 +237,7 @@ def open(
     Parameters
     ----------
     path : str or Path
-        Data folder; mode ``"w"`` creates it if needed.
+        Data folder; mode ``"w"`` creates it if needed. A leading ``~`` is the user's home folder.
     space : str, optional
         Name of a graph space: open its graph. None: open the client.
     mode : {"w", "r+", "r"}, default "w"

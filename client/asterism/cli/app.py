@@ -37,7 +37,7 @@ from asterism.cli.context import DEFAULT_ADDRESS, CommandContext
 from asterism.cli.error_output import print_error
 from asterism.cli.error_wording import in_options, option_spellings
 from asterism.cli.exit_codes import ExitCode, exit_code_of
-from asterism.cli.global_options import hoist_global_options, is_json_requested
+from asterism.cli.global_options import check_folder, hoist_global_options, is_json_requested
 from asterism.cli.interruption import CommandInterrupted
 from asterism.cli.output import Output
 from asterism.cli.usage_errors import usage_message
@@ -220,6 +220,7 @@ def run(arguments: Sequence[str]) -> ExitCode:
             parameter.hidden = True
     shell_completion.prepare_request(os.environ)  # noqa: TID251 - the request of a shell
     try:
+        check_folder(words)
         code = program.main(args=words, prog_name="asterism", standalone_mode=False)
         sys.stdout.flush()
         if code == ExitCode.INTERRUPTED:

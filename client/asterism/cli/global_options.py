@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from asterism_proto.errors import InvalidRequest
 
 OPTIONS_WITH_VALUE = frozenset(
     {
@@ -46,12 +48,28 @@ def hoist_global_options(arguments: Sequence[str]) -> list[str]:
 
 def is_json_requested(arguments: Sequence[str]) -> bool:
     """Return whether the global options, which are the first arguments, contain ``--json``."""
+    return any(option in FLAGS for option, _ in _iter_options(arguments))
+
+
+def check_folder(arguments: Sequence[str]) -> None:
+    """Raise InvalidRequest if the folder of ``--path`` is empty.
+
+    As a `pathlib.Path`, an empty string is the current folder.
+    """
+    if ("--path", "") in _iter_options(arguments):
+        raise InvalidRequest("--path='': expected a folder; '.' is the current one")
+
+
+def _iter_options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield the global options, which are the first arguments, with their values."""
     remaining = iter(arguments)
     for argument in remaining:
+        name, equals, value = argument.partition("=")
         if argument in FLAGS:
-            return True
-        if argument in OPTIONS_WITH_VALUE:
-            next(remaining, None)
-        elif argument.partition("=")[0] not in OPTIONS_WITH_VALUE:
-            return False
-    return False
+            yield argument, None
+        elif argument in OPTIONS_WITH_VALUE:
+            yield argument, next(remaining, None)
+        elif name in OPTIONS_WITH_VALUE and equals:
+            yield name, value
+        else:
+            return

@@ -202,14 +202,25 @@ class ExportTarget:
 
     @classmethod
     def parse(cls, out: str | Path) -> ExportTarget:
-        """Parse ``out``; ``file://`` addresses are folders."""
-        text = str(out)
-        if text.startswith("file://"):
-            return cls(path=Path(text.removeprefix("file://")), address="")
+        """Parse ``out``; ``file://`` addresses are folders, and a leading ``~`` is the home folder.
+
+        Raises
+        ------
+        InvalidRequest
+            If ``out`` names neither a folder nor an address.
+        """
+        text = os.fspath(out) if isinstance(out, str | os.PathLike) else None
+        path = text.removeprefix("file://") if isinstance(text, str) else ""
+        if text is None or not path or "\0" in path:
+            raise InvalidRequest(
+                f"out={out!r:.200}: expected a folder or an address; '.' is the current folder"
+            )
+        if path != text:
+            return cls(path=Path(path), address="")
         return (
             cls(path=None, address=text.rstrip("/"))
             if "://" in text
-            else cls(path=Path(out), address="")
+            else cls(path=Path(os.path.expanduser(text)), address="")
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from asterism.extras import required
 from asterism.transport.grpc import ClientTransport
+from asterism_proto.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
     Parameters
     ----------
     path : str or Path
-        Data folder.
+        Data folder; a leading ``~`` is the user's home folder.
     mode : {"w", "r+", "r"}
         Mode, as in ``asterism.open``.
     settings : dict of str to value
@@ -40,19 +42,35 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
 
     Raises
     ------
+    InvalidRequest
+        If ``path`` names no folder.
     MissingExtra
         If the server's packages are not installed.
     """
+    folder = _data_folder(path)
     with required("server", "asterism.open"):
         from asterism_standalone.app import embed
         from asterism_standalone.embedded_transport import FolderTransport
 
-    # The service works in the background, where a later os.chdir would change a relative path.
-    folder = Path(path).absolute()
     service = embed(folder, mode=mode, **settings)
     return EmbeddedService(
         transport=FolderTransport(folder, service.handlers, service.limits), stop=service.stop
     )
+
+
+def _data_folder(path: object) -> Path:
+    """Return the absolute path of a data folder, with ``~`` expanded.
+
+    The service works in the background, where a later os.chdir would change a relative path.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidRequest(f"path={path!r:.200}: expected a folder, as a string or a Path")
+    text = os.fspath(path)
+    if not isinstance(text, str) or "\0" in text:
+        raise InvalidRequest(f"path={text!r:.200}: expected a folder, as a string without NUL")
+    if not text:
+        raise InvalidRequest("path='': expected a folder; '.' is the current one")
+    return Path(os.path.expanduser(text)).absolute()
 
 
 def show_compilation(show: Callable[[str], bool]) -> None:
