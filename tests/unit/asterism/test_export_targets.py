@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +32,8 @@ def test_an_out_that_names_no_place_is_refused(
     with pytest.raises(InvalidRequest, match=r"^out=.*: expected a folder or an address; '\.' is"):
         ExportTarget.parse(out)  # type: ignore[arg-type]
     if isinstance(out, str):
-        for write in (export.chunks, export.dgl, export.assignment):
+        writers: list[Callable[..., Any]] = [export.chunks, export.dgl, export.assignment]
+        for write in writers:
             with pytest.raises(InvalidRequest, match=r"^out='.*': expected a folder"):
                 write(graph(), out, **({} if write is export.chunks else {"parts": 2}))
     assert list(tmp_path.iterdir()) == []
@@ -38,7 +41,17 @@ def test_an_out_that_names_no_place_is_refused(
 
 def test_an_out_is_a_folder_or_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ann")
-    places = ["x", "./x", ".", "file:///x/y", "~", "~/x", "x/~", "file://~", Path("~/x")]
+    places: list[str | Path] = [
+        "x",
+        "./x",
+        ".",
+        "file:///x/y",
+        "~",
+        "~/x",
+        "x/~",
+        "file://~",
+        Path("~/x"),
+    ]
     assert [str(ExportTarget.parse(out).path) for out in places] == [
         "x",
         "x",

@@ -59,4 +59,4 @@ def test_infinite_parameters_bound_ranges_and_lists(
     )
     assert np.unique(nodes["id"]).tolist() == matching
     edges = graph().query(f"GO FROM 0 OVER like WHERE like.price {where} YIELD dst", parameters)
-    assert sorted(edges["dst"].tolist()) == matching
+    assert sorted(np.asarray(edges["dst"]).tolist()) == matching
