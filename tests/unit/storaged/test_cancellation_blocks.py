@@ -20,10 +20,10 @@ from storaged.sampling import cancellation
 BLOCKWISE_MODULES = [
     import_module(f"storaged.sampling.{name}")
     for name in [
-        "global_draws.edges",
-        "global_draws.nodes",
-        "global_draws.by_draw_number",
-        "global_draws.without_replacement",
+        "global_sampling.edges",
+        "global_sampling.nodes",
+        "global_sampling.nodes_by_index",
+        "global_sampling.without_replacement",
         "has_edge",
         "node_lookup",
         "neighbors.sample_neighbors",
