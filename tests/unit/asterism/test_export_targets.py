@@ -40,7 +40,7 @@ def test_an_out_that_names_no_place_is_refused(
 
 
 def test_an_out_is_a_folder_or_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("HOME", "/folk/ann")
     places: list[str | Path] = [
         "x",
         "./x",
@@ -57,10 +57,10 @@ def test_an_out_is_a_folder_or_an_address(monkeypatch: pytest.MonkeyPatch) -> No
         "x",
         ".",
         "/x/y",
-        "/home/ann",
-        "/home/ann/x",
+        "/folk/ann",
+        "/folk/ann/x",
         "x/~",
         "~",
-        "/home/ann/x",
+        "/folk/ann/x",
     ]
     assert ExportTarget.parse("s3://bucket/x/") == ExportTarget(path=None, address="s3://bucket/x")
