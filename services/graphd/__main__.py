@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
@@ -12,6 +10,7 @@ from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_io.process_exit import skip_last_collections
+from asterism_io.termination_signals import TerminationSignals
 from asterism_proto.errors import AsterismError
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
@@ -19,9 +18,7 @@ from graphd.settings import GraphdSettings
 
 def main(arguments: list[str]) -> int:
     """Run until SIGTERM or SIGINT; return 2 if a setting is wrong or a port is taken."""
-    stop = threading.Event()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, lambda *_: stop.set())
+    termination = TerminationSignals()
     try:
         settings = GraphdSettings.read(arguments)
         exit_on_lost_threads()
@@ -55,7 +52,7 @@ def main(arguments: list[str]) -> int:
     except AsterismError as error:
         print(f"graphd: {error.message}", file=sys.stderr)
         return 2
-    stop.wait()
+    termination.wait()
     graphd.stop()
     return 0
 

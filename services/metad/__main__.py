@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
-import threading
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
 from asterism_io.process_exit import skip_last_collections
+from asterism_io.termination_signals import TerminationSignals
 from asterism_proto.errors import AsterismError
 from metad.app import Metad
 from metad.settings import MetadSettings
@@ -19,9 +18,7 @@ logger = logging.getLogger("metad")
 
 def main(arguments: list[str]) -> int:
     """Run a metad and return its exit status: 0 after a signal, 2 if it cannot start."""
-    stop_event = threading.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: stop_event.set())
+    termination = TerminationSignals()
     try:
         settings = MetadSettings.read(arguments)
         exit_on_lost_threads()
@@ -41,7 +38,7 @@ def main(arguments: list[str]) -> int:
                 "data": str(settings.data),
             },
         )
-        stop_event.wait()
+        termination.wait()
         logger.info("daemon_stopping")
     except AsterismError as error:
         print(f"metad: {error.message}", file=sys.stderr)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
@@ -12,6 +10,7 @@ from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
 from asterism_graphkit.compile.jit import load_registries
 from asterism_io.process_exit import skip_last_collections
+from asterism_io.termination_signals import TerminationSignals
 from asterism_proto.errors import AsterismError
 from storaged.app import Storaged
 from storaged.fork_server import ForkServer
@@ -23,9 +22,7 @@ def main(arguments: list[str]) -> int:
 
     The status is 2 if a setting is invalid, a port is taken or the data folder is unavailable.
     """
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    termination = TerminationSignals()
     try:
         settings = StoragedSettings.read(arguments)
         load_registries()
@@ -52,7 +49,7 @@ def main(arguments: list[str]) -> int:
     except AsterismError as error:
         print(f"storaged: {error.message}", file=sys.stderr)
         return 2
-    stop.wait()
+    termination.wait()
     storaged.stop()
     return 0
 

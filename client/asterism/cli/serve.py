@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +13,7 @@ from asterism.cli.help_text import examples
 from asterism.cli.warm import compile_kernels
 from asterism.extras import required
 from asterism.transport.credentials import is_loopback
+from asterism_io.termination_signals import TerminationSignals
 from asterism_io.tls_options import TlsOptions
 from asterism_proto.errors import InvalidRequest
 
@@ -151,9 +150,7 @@ def serve(
     settings.tls()
     settings.access_control()
     compile_kernels(output, feature="asterism serve")
-    stop = threading.Event()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, lambda *_: stop.set())
+    termination = TerminationSignals()
     with required("server", "asterism serve"):
         from asterism_standalone import app as standalone
 
@@ -176,7 +173,7 @@ def serve(
                 f"warning: other hosts reach {', '.join(exposed)} without complete protection, as "
                 "--insecure permits"
             )
-        stop.wait()
+        termination.wait()
         output.print_note("stopping")
     finally:
         service.stop()
