@@ -116,7 +116,11 @@ class Standalone:
         if self.settings.fork_tasks and threading.active_count() == 1:
             load_registries()
             fork_server.fork()  # Before the folder is locked: the server would keep the lock.
-        self._identity = open_folder(folder, "standalone")
+        try:
+            self._identity = open_folder(folder, "standalone")
+        except BaseException:
+            fork_server.close()
+            raise
         self._published_file = PublishedFile(folder)
         heartbeat_interval_s = self.settings.heartbeat_interval_s
         limits: dict[str, Any] = self.settings.model_dump(include=set(RequestLimits.model_fields))
@@ -171,6 +175,7 @@ class Standalone:
                 access_metrics=self.metrics,
             )
         except BaseException:
+            fork_server.close()
             self._identity.release()
             raise
         self.handlers: dict[str, Handler] = self._graphd.handlers

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import importlib
 import json
@@ -83,6 +84,7 @@ class ForkServer:
         self._requests: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0
+        self._is_closed = False
 
     def fork(self) -> None:
         """Start the server as a fork of this process, which must be single-threaded.
@@ -114,11 +116,11 @@ class ForkServer:
     def prepare(self) -> None:
         """Start the server if none runs, without waiting for it.
 
-        It imports its modules while a load is written.
+        It imports its modules while a load is written. A closed server is not started again.
         """
         if self._lock.acquire(blocking=False):  # Otherwise another thread is starting it.
             try:
-                if self._requests is None:
+                if self._requests is None and not self._is_closed:
                     self._execute()
             finally:
                 self._lock.release()
@@ -129,9 +131,11 @@ class ForkServer:
         Raises
         ------
         OSError
-            The system cannot create a process.
+            The system cannot create a process, or the server is closed.
         """
         with self._lock:
+            if self._is_closed:
+                raise OSError(errno.ESHUTDOWN, "the fork server is closed")
             if self._requests is None:
                 self._execute()
             try:
@@ -142,8 +146,12 @@ class ForkServer:
                 return self._ask(module, task, stderr)
 
     def close(self) -> None:
-        """End the server and its remaining children."""
+        """End the server and its remaining children, for good.
+
+        A write that is still being admitted cannot start another one.
+        """
         with self._lock:
+            self._is_closed = True
             self._end()
 
     def _ask(self, module: str, task: Path, stderr: IO[str]) -> TaskProcess:

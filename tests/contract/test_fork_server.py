@@ -108,13 +108,20 @@ def test_a_child_reports_its_end_and_its_status(
     assert errors.read() == ""
 
 
-def test_a_prepared_server_is_the_one_that_serves(errors: IO[str], tmp_path: Path) -> None:
-    server = ForkServer()
-    server.prepare()
-    server.prepare()
-    (prepared,) = [
+def executed_servers() -> set[psutil.Process]:
+    """Return the servers that this process has executed."""
+    return {
         child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()
-    ]
+    }
+
+
+def test_a_prepared_server_is_the_one_that_serves(
+    server: ForkServer, errors: IO[str], tmp_path: Path
+) -> None:
+    before = executed_servers()
+    server.prepare()
+    server.prepare()
+    (prepared,) = executed_servers() - before
     task = server.start_task("storaged.build", tmp_path / "absent.json", errors)
     task.stdout.close()
     assert task.wait() == 1
@@ -212,14 +219,21 @@ def test_closing_ends_the_children(errors: IO[str], endless_task: Path) -> None:
     task.stdout.close()
 
 
-def test_a_server_that_imports_still_ends_at_once() -> None:
-    server = ForkServer()
+def test_a_server_that_imports_still_ends_at_once(server: ForkServer) -> None:
+    before = executed_servers()
     server.prepare()
-    (prepared,) = [
-        child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()
-    ]
+    (prepared,) = executed_servers() - before
     server.close()
     assert not prepared.is_running()
+
+
+def test_a_closed_server_stays_closed(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
+    before = executed_servers()
+    server.close()
+    server.prepare()
+    with pytest.raises(OSError, match="the fork server is closed"):
+        server.start_task("storaged.build", tmp_path / "absent.json", errors)
+    assert executed_servers() == before
 
 
 def test_no_fork_of_a_process_with_threads() -> None:
