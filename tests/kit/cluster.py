@@ -31,6 +31,8 @@ from tests.mutants import planting
 
 _POLL_INTERVAL_S = 0.05
 STOP_S = HANG_S / 5
+_DUMP_S = 10.0
+"""Seconds for which a daemon that does not end may write the stacks of its threads."""
 """Seconds after SIGTERM until a daemon is killed."""
 LOG_TAIL = 60
 FAST_HEARTBEATS = ("--heartbeat-interval-s", "0.2")
@@ -164,16 +166,31 @@ class Daemon:
             self.process.terminate()
 
     def stop(self) -> int:
-        """Send SIGTERM and return the exit status; send SIGKILL if the daemon does not end."""
+        """Send SIGTERM and return the exit status, as `wait_exit` does."""
         self.terminate()
         return self.wait_exit()
 
     def wait_exit(self) -> int:
-        """Wait for the end and return the exit status; send SIGKILL if the daemon does not end."""
+        """Wait for the end and return the exit status.
+
+        Raises
+        ------
+        RuntimeError
+            If the daemon does not end in time. It is killed; the error has the end of its log, with
+            the stacks of its threads.
+        """
         if self.process is None:
             return 0
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired as error:
+            self.process.send_signal(signal.SIGABRT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_DUMP_S)
+            self.kill()
+            raise RuntimeError(
+                f"{self.name} did not end within {STOP_S:.0f} s:\n{self.tail()}"
+            ) from error
         self.kill()
         return self.process.returncode
 

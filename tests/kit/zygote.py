@@ -9,6 +9,7 @@ interpreter, are executed instead (`Daemon.cold`).
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import fcntl
 import gc
 import importlib
@@ -307,6 +308,7 @@ def _run(
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, output), (2, errors)):
             os.dup2(source, target)
+        faulthandler.enable()
         kept = [fcntl.fcntl(fd, fcntl.F_DUPFD, _MAX_FD) for fd in passed]
         os.closerange(PASSED_FD, _MAX_FD)
         for fd in kept:
