@@ -31,9 +31,9 @@ from tests.mutants import planting
 
 _POLL_INTERVAL_S = 0.05
 STOP_S = HANG_S / 5
+"""Seconds after SIGTERM until a daemon is killed."""
 _DUMP_S = 10.0
 """Seconds for which a daemon that does not end may write the stacks of its threads."""
-"""Seconds after SIGTERM until a daemon is killed."""
 LOG_TAIL = 60
 FAST_HEARTBEATS = ("--heartbeat-interval-s", "0.2")
 """Options for short heartbeat intervals, which a short lease needs."""
@@ -189,15 +189,15 @@ class Daemon:
                 self.process.wait(_DUMP_S)
             self.kill()
             raise RuntimeError(
-                f"{self.name} did not end within {STOP_S:.0f} s:\n{self.tail()}"
+                f"{self.name} did not end within {STOP_S:.0f} s:\n{self.tail(10 * LOG_TAIL)}"
             ) from error
         self.kill()
         return self.process.returncode
 
-    def tail(self) -> str:
-        """Return the end of the log."""
+    def tail(self, count: int = LOG_TAIL) -> str:
+        """Return the last lines of the log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join([f"--- {self.name} (exit {self.exit_status()})", *lines[-LOG_TAIL:]])
+        return "\n".join([f"--- {self.name} (exit {self.exit_status()})", *lines[-count:]])
 
     def release(self) -> None:
         """Release the reserved ports."""
