@@ -8,6 +8,7 @@ interpreter, are executed instead (`Daemon.cold`).
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import fcntl
@@ -242,6 +243,7 @@ class Zygote:
                 start_new_session=True,
             ).returncode = 0  # never waited for
         self._socket, self._pid, self._is_shared = parent_end, os.getpid(), False
+        atexit.register(parent_end.close)
 
 
 def preload() -> None:
