@@ -124,7 +124,7 @@ def forked_task_servers() -> Iterator[None]:
 
     Executed ones would spend more than a second of a core on their imports.
     """
-    fork_server = sys.modules.get("storaged.fork_server")
+    fork_server = sys.modules.get("storaged.tasks.fork_server")
     if fork_server is None:
         yield
         return

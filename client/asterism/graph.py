@@ -21,7 +21,7 @@ from asterism.client_state import Session
 from asterism.records.catalog import Job
 from asterism.records.query_result import QueryResult
 from asterism.records.versions import VersionInfo
-from asterism.space_operations import SpaceTools
+from asterism.space_tools import SpaceTools
 from asterism_model import unicode_text
 from asterism_model.excluded_edges import ExcludedEdges
 

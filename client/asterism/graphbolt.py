@@ -23,7 +23,7 @@ from asterism.training.message_flow import (
     require_version,
     visited_count,
 )
-from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience, retry_read
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S, check_patience, retry_read
 from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from asterism_io.certificate_reloading import (
+from asterism_io.certificate_files import (
     FileReloader,
     load_authorities,
     load_key_pair,

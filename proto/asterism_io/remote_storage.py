@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
-from asterism_io.certificate_reloading import check_authorities
+from asterism_io.certificate_files import check_authorities
 from asterism_io.durable_files import make_folder, sync_folder
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Unavailable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import bind, resolve_column
 from asterism_model.filters.syntax import ColumnOperand, parse
 from asterism_model.schema import EdgeType, NodeType, Schema

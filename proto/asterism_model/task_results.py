@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from asterism_model.partition_stats import Element, element_from_proto
+from asterism_model.elements import Element, element_from_proto
 from asterism_proto.v1 import common_pb2 as common_pb
 
 

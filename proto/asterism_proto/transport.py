@@ -2,7 +2,7 @@
 
 Clients and daemons share this protocol, and each extends it: `ClientTransport` in
 `asterism.transport.grpc` reads large replies in pieces, `ConcurrentTransport` in
-`asterism_daemonkit.call_context` starts several calls at a time."""
+`asterism_daemonkit.rpc.call_context` starts several calls at a time."""
 
 from __future__ import annotations
 

@@ -15,12 +15,16 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from asterism_access import api_keys, tickets
-from asterism_access.cluster_key import ClusterKey
+from asterism_access.credentials import api_keys, tickets
+from asterism_access.credentials.cluster_key import ClusterKey
+from asterism_access.credentials.tickets import SKEW_S, TicketKind
+from asterism_access.credentials.verified_credential import (
+    MAX_CREDENTIAL_CHARS,
+    VerifiedCredential,
+    utc_text,
+)
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role
-from asterism_access.tickets import SKEW_S, TicketKind
-from asterism_access.verified_credential import MAX_CREDENTIAL_CHARS, VerifiedCredential, utc_text
 from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey
 
@@ -37,7 +41,7 @@ _NO_ROLES: Mapping[str, Role] = MappingProxyType({})
 
 
 class Tokens(Protocol):
-    """Verifier of tokens; see `asterism_access.oidc_tokens.TokenVerifier`."""
+    """Verifier of tokens; see `asterism_access.credentials.oidc_tokens.TokenVerifier`."""
 
     @property
     def revision(self) -> int:

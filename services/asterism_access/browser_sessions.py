@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from asterism_access.authentication import Authenticator
-from asterism_access.cluster_key import ClusterKey
+from asterism_access.credentials.cluster_key import ClusterKey
+from asterism_access.credentials.session_tokens import KINDS, SessionContent
+from asterism_access.credentials.verified_credential import MAX_CREDENTIAL_CHARS
 from asterism_access.principals import Principal
-from asterism_access.session_tokens import KINDS, SessionContent
-from asterism_access.verified_credential import MAX_CREDENTIAL_CHARS
 from asterism_proto.errors import Unauthenticated
 
 _MAX_ENDED = 100_000

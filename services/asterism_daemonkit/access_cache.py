@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from asterism_daemonkit.call_context import waiting
+from asterism_daemonkit.rpc.call_context import waiting
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 

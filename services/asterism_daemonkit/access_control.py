@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from asterism_access.authentication import Authenticator, Tokens
-from asterism_access.cluster_key import ClusterKey
+from asterism_access.credentials.cluster_key import ClusterKey
 from asterism_access.principals import Principal
 from asterism_proto.v1 import metad_pb2 as metad_pb
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from asterism_daemonkit.connection_limits import ConnectionLimits
+from asterism_daemonkit.rpc.connection_limits import ConnectionLimits
 
 
 class ConnectionSettings(BaseModel):

@@ -54,7 +54,7 @@ class OidcSettings(BaseModel):
             return None
         # Only here: PyJWT is in an extra, as most clusters use no tokens.
         try:
-            from asterism_access.oidc_tokens import TokenVerifier
+            from asterism_access.credentials.oidc_tokens import TokenVerifier
         except ImportError as error:
             raise InvalidRequest(
                 f"token_issuer={self.token_issuer!r}: expected PyJWT, which verifies tokens "

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.v1 import common_pb2 as common_pb
 
 MAX_RECORDS = 200

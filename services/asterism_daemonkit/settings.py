@@ -15,11 +15,11 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from asterism_access.cluster_key import ClusterKey
+from asterism_access.credentials.cluster_key import ClusterKey
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.connection_settings import ConnectionSettings
 from asterism_daemonkit.exposure import insecure_addresses, insecure_from_environment
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.oidc_settings import OidcSettings
 from asterism_daemonkit.tls import DaemonTls

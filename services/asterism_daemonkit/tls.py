@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from asterism_io.certificate_reloading import (
+from asterism_io.certificate_files import (
     FileReloader,
     check_certificate,
     is_readable_by_others,

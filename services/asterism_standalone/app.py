@@ -11,18 +11,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.audit_settings import AuditSettings
-from asterism_daemonkit.call_context import Handler, LocalTransport, current_principal
-from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.logs import keep_recent_records
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.request_limit_settings import RequestLimits
+from asterism_daemonkit.rpc.call_context import Handler, current_principal
+from asterism_daemonkit.rpc.connection_limits import raise_file_limit
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_graphkit.compile.jit import load_registries
 from asterism_io.control_groups import available_cores
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
@@ -39,11 +40,11 @@ from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.settings import MetadSettings
 from storaged.app import Storaged
-from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings
+from storaged.tasks.fork_server import ForkServer
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded service has none, and starts sooner
-    from asterism_daemonkit.http_server import HttpServer
+    from asterism_daemonkit.http.server import HttpServer
     from graphd.pages.service import Pages
 
 logger = logging.getLogger(__name__)
@@ -255,8 +256,8 @@ class Standalone:
             If other hosts reach a port without TLS or access control, and the setting ``insecure``
             does not permit it.
         """
-        from asterism_daemonkit.http_server import HttpServer
-        from asterism_daemonkit.http_turns import HttpTurns
+        from asterism_daemonkit.http.server import HttpServer
+        from asterism_daemonkit.http.turns import HttpTurns
 
         self._insecure = self.settings.insecure_addresses(listen=listen, http_listen=http_listen)
         keep_recent_records()

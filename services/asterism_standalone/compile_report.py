@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from asterism_daemonkit.call_context import exclude_from_deadlines
+from asterism_daemonkit.rpc.call_context import exclude_from_deadlines
 from asterism_graphkit.compile.activity import ACTIVITY
 
 Display = Callable[[str], bool]

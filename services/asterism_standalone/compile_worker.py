@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable, Mapping
 
 from asterism_graphkit.compile.activity import ACTIVITY
-from asterism_io.process_exit import skip_last_collections
+from asterism_io.fast_exit import skip_last_collections
 from graphd import kernel_warmup as graphd_warmup
 from storaged import kernel_warmup as storaged_warmup
 from storaged.build import kernel_warmup as build_warmup
-from storaged.subprocesses import die_with_parent, set_process_name
+from storaged.tasks.task_process import die_with_parent, set_process_name
 
 
 def _sampling_step(name: str) -> Callable[[], None]:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from asterism_daemonkit.call_context import Handler, LocalTransport
 from asterism_daemonkit.malloc_tuning import keep_freed_memory
+from asterism_daemonkit.rpc.call_context import Handler
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content

@@ -16,8 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
 from asterism_daemonkit.daemon_identity import is_folder_open
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema

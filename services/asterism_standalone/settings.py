@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from asterism_access.cluster_key import ClusterKey
+from asterism_access.credentials.cluster_key import ClusterKey
 from asterism_daemonkit.access_control import AccessControl
 from asterism_daemonkit.audit_settings import AuditSettings
 from asterism_daemonkit.connection_settings import ConnectionSettings

@@ -6,10 +6,10 @@ import sys
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
-from asterism_daemonkit.tcp_client import TcpTransport
-from asterism_io.process_exit import skip_last_collections
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_server import FIXED_WINDOW_OPTIONS
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
+from asterism_io.fast_exit import skip_last_collections
 from asterism_io.termination_signals import TerminationSignals
 from asterism_proto.errors import AsterismError
 from graphd.app import Graphd

@@ -11,33 +11,31 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from asterism_access.browser_sessions import BrowserSessions
-from asterism_access.cluster_key import CLIENT_TICKET_S
+from asterism_access.credentials.cluster_key import CLIENT_TICKET_S
 from asterism_access.guard import AccessGuard, GuardedCall
-from asterism_access.refused_credentials import RefusedCredentials
+from asterism_access.refused_credential_audit import RefusedCredentials
 from asterism_access.roles import Role
 from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.call_context import (
-    CallContext,
-    ConcurrentTransport,
-    DelegatingTransport,
-    Handler,
-    LocalTransport,
-    TrafficCallback,
-    current_principal,
-)
 from asterism_daemonkit.catalog_position import CatalogPositionStore
-from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.exposure import log_insecure
-from asterism_daemonkit.fair_pool import ShareSource
-from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
-from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports_file import clear_ports, write_ports
+from asterism_daemonkit.rpc.call_context import CallContext, Handler, current_principal
+from asterism_daemonkit.rpc.connection_limits import raise_file_limit
+from asterism_daemonkit.rpc.fair_pool import ShareSource
+from asterism_daemonkit.rpc.grpc_server import Authenticate, GrpcServer
+from asterism_daemonkit.rpc.interceptor_chain import HandlerChecks
+from asterism_daemonkit.rpc.transports import (
+    ConcurrentTransport,
+    DelegatingTransport,
+    LocalTransport,
+    TrafficCallback,
+)
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_io.control_groups import available_cores
@@ -56,16 +54,17 @@ from graphd.query import euler_parser
 from graphd.query.ngql_parser import build_parser
 from graphd.query.service import QueryService
 from graphd.routing.access_change_arrival import expected_access
-from graphd.routing.commit_log import CommitLog, LoadCommitter
+from graphd.routing.committed_loads import CommitLog
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.routes import Routes, SpaceRoute
 from graphd.routing.routing_table import RoutingTable
 from graphd.settings import GraphdSettings
+from graphd.writes.load_commit import LoadCommitter
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
     from fastapi import APIRouter
 
-    from asterism_daemonkit.http_server import HttpServer
+    from asterism_daemonkit.http.server import HttpServer
     from graphd.pages.service import Pages
 
 logger = logging.getLogger(__name__)
@@ -236,8 +235,8 @@ class Graphd:
 
     def open_ports(self) -> None:
         """Open the gRPC and HTTP ports."""
-        from asterism_daemonkit.http_server import HttpServer
-        from asterism_daemonkit.http_turns import HttpTurns
+        from asterism_daemonkit.http.server import HttpServer
+        from asterism_daemonkit.http.turns import HttpTurns
 
         settings = self._settings
         self._insecure = settings.insecure_addresses()
@@ -319,7 +318,7 @@ class Graphd:
         ]
 
     def _job_router(self) -> APIRouter:
-        from asterism_daemonkit.job_routes import job_router
+        from asterism_daemonkit.http.job_routes import job_router
 
         return job_router(LocalTransport(self.catalog_handlers, current_principal))
 

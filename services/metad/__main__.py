@@ -7,7 +7,7 @@ import sys
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
-from asterism_io.process_exit import skip_last_collections
+from asterism_io.fast_exit import skip_last_collections
 from asterism_io.termination_signals import TerminationSignals
 from asterism_proto.errors import AsterismError
 from metad.app import Metad

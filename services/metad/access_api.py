@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.access_service import AccessService
 from metad.wire import access as wire

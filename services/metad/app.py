@@ -10,17 +10,18 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from asterism_access import api_keys
+from asterism_access.credentials import api_keys
 from asterism_access.guard import AccessGuard, GuardedCall
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.call_context import Handler, LocalTransport, current_principal, handlers_of
-from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
-from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
-from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports_file import clear_ports, write_ports
+from asterism_daemonkit.rpc.call_context import Handler, current_principal
+from asterism_daemonkit.rpc.connection_limits import raise_file_limit
+from asterism_daemonkit.rpc.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
+from asterism_daemonkit.rpc.interceptor_chain import HandlerChecks
+from asterism_daemonkit.rpc.transports import LocalTransport, handlers_of
 from asterism_daemonkit.tls import DaemonTls
 from asterism_io.remote_folder_addresses import AllowedAddresses
 from asterism_proto.errors import Conflict, Corrupt, NotReady
@@ -29,12 +30,14 @@ from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.access_api import AccessApi
 from metad.access_service import AccessService
-from metad.api import CatalogApi, HeartbeatsApi
 from metad.catalog.catalog import Catalog
+from metad.catalog_api import CatalogApi
+from metad.catalog_service import CatalogService
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock, steady_clock
 from metad.desired_state import DesiredStateBuilder
 from metad.follower_positions import Followers
+from metad.heartbeats_api import HeartbeatsApi
 from metad.host_registry import HostRegistry
 from metad.jobs.build_data_retention import recoverable_jobs
 from metad.jobs.driver import Driver
@@ -43,7 +46,6 @@ from metad.membership import ClusterMembership
 from metad.model.access import ApiKeyGenerator, GeneratedApiKey
 from metad.model.hosts import DaemonRole
 from metad.model.jobs import Job, JobState
-from metad.service import CatalogService
 from metad.settings import MetadSettings
 from metad.store import keys
 from metad.store.port import MetaStore
@@ -53,7 +55,7 @@ from metad.wire import record_encoding
 if TYPE_CHECKING:  # imported when a port opens: an embedded metad has none, and starts sooner
     from fastapi import APIRouter
 
-    from asterism_daemonkit.http_server import HttpServer
+    from asterism_daemonkit.http.server import HttpServer
 
 
 class Components:
@@ -290,8 +292,8 @@ class Metad:
 
     def open_ports(self) -> None:
         """Serve gRPC and HTTP; `grpc_port` and `http_port` are set to the ports in use."""
-        from asterism_daemonkit.http_server import HttpServer
-        from asterism_daemonkit.http_turns import HttpTurns
+        from asterism_daemonkit.http.server import HttpServer
+        from asterism_daemonkit.http.turns import HttpTurns
 
         self._insecure = self.settings.insecure_addresses()
         log_insecure(self._insecure, self.settings)
@@ -347,7 +349,7 @@ class Metad:
             Carries calls of the Catalog service with the rights of the caller of a route. Default:
             the handlers of this daemon.
         """
-        from asterism_daemonkit.job_routes import job_router
+        from asterism_daemonkit.http.job_routes import job_router
         from metad.http.routes import router
 
         catalog = catalog or LocalTransport(self.handlers, current_principal)

@@ -77,7 +77,7 @@ class ChangeFeed:
             Returns whether the caller still waits.
         on_end : callable
             Registers a function to call when the caller hangs up
-            (`asterism_daemonkit.call_context.CallContext.on_end`).
+            (`asterism_daemonkit.rpc.call_context.CallContext.on_end`).
 
         Raises
         ------

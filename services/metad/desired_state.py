@@ -1,4 +1,4 @@
-"""Desired state of a daemon, composed as one reply for each poll. Called by `metad.api`."""
+"""Desired state of a daemon, composed as one reply for each poll. Called by `metad.catalog_api`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Tracking of daemons that follow this metad's catalog, or followed a newer one.
 
-`metad.host_registry` and `metad.api` pass in the positions that daemons report. `metad.service`
-calls `Followers.check_writable` before every change. After a start, metad assigns no identifier
-until every storaged that was online has reported its position: a restored copy of the catalog
-would assign the identifiers of the original a second time."""
+`metad.host_registry` and `metad.heartbeats_api` pass in the positions that daemons report.
+`metad.catalog_service` calls `Followers.check_writable` before every change. After a start, metad
+assigns no identifier until every storaged that was online has reported its position: a restored
+copy of the catalog would assign the identifiers of the original a second time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from enum import Enum
 
-from asterism_model.removal_requests import RemovalKind, RemovalRequest
+from asterism_model.storage_removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, NotReady
 from metad.catalog.catalog import Catalog
 from metad.catalog.loads import Loads

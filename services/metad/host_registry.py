@@ -1,4 +1,4 @@
-"""Registry of the daemons of a cluster, fed by heartbeats. Called by `metad.api`."""
+"""Registry of the daemons of a cluster, fed by heartbeats. Called by `metad.catalog_api`."""
 
 from __future__ import annotations
 

@@ -6,15 +6,15 @@ import sys
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_server import FIXED_WINDOW_OPTIONS
 from asterism_graphkit.compile.jit import load_registries
-from asterism_io.process_exit import skip_last_collections
+from asterism_io.fast_exit import skip_last_collections
 from asterism_io.termination_signals import TerminationSignals
 from asterism_proto.errors import AsterismError
 from storaged.app import Storaged
-from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings
+from storaged.tasks.fork_server import ForkServer
 
 
 def main(arguments: list[str]) -> int:

@@ -13,53 +13,53 @@ from typing import TYPE_CHECKING, Any, cast
 from asterism_access.guard import AccessGuard
 from asterism_daemonkit.access_cache import AccessCache
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.call_context import Handler
 from asterism_daemonkit.catalog_position import CatalogPositionStore
-from asterism_daemonkit.connection_limits import raise_file_limit
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
-from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.handler_checks import HandlerChecks
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.host_resources import ResourceMeter
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports_file import clear_ports, write_ports
-from asterism_daemonkit.tcp_client import TcpEndpoint
-from asterism_daemonkit.tcp_server import TcpServer
+from asterism_daemonkit.rpc.call_context import Handler
+from asterism_daemonkit.rpc.connection_limits import raise_file_limit
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.interceptor_chain import HandlerChecks
+from asterism_daemonkit.rpc.tcp_client import TcpEndpoint
+from asterism_daemonkit.rpc.tcp_server import TcpServer
 from asterism_daemonkit.tls import DaemonTls
 from asterism_graphkit.compile.activity import ACTIVITY
 from asterism_io.control_groups import available_cores
 from asterism_model.indexes import indexes_from_proto
 from asterism_model.load_fingerprints import LoadFingerprint
 from asterism_model.partition_stats import PartitionStats, totals_by_weight_name
-from asterism_model.removal_requests import RemovalRequest
 from asterism_model.schema import Schema
+from asterism_model.storage_removals import RemovalRequest
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from storaged import task_assignments, task_runner
 from storaged.api.service import StoreService
 from storaged.cluster_identity import ClusterIdentity
-from storaged.database_owner import DatabaseOwner
-from storaged.folder_inventory import collect_inventory, highest_ids
-from storaged.fork_server import ForkServer
-from storaged.garbage_collector import GarbageCollector
-from storaged.image_repair import ImageRepairer
 from storaged.kernel_warmup import compile_kernels
 from storaged.load_write_admission import Admission, Admissions, RegisteredChunk
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
+from storaged.maintenance.folder_inventory import collect_inventory, highest_ids
+from storaged.maintenance.garbage_collector import GarbageCollector
+from storaged.maintenance.image_repair import ImageRepairer
+from storaged.maintenance.scrub import Scrubber
 from storaged.paths import DataPaths
 from storaged.pricing import with_price_checks
 from storaged.quarantine import Quarantine
-from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
+from storaged.store.database_identity import DatabaseOwner
+from storaged.tasks import task_assignments, task_runner
+from storaged.tasks.fork_server import ForkServer
 from storaged.version_loader import VersionLoader
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded storaged has none, and starts sooner
-    from asterism_daemonkit.http_server import HttpServer
+    from asterism_daemonkit.http.server import HttpServer
 
 logger = logging.getLogger(__name__)
 
@@ -318,8 +318,8 @@ class Storaged:
 
     def open_ports(self) -> None:
         """Open the binary RPC, gRPC and HTTP endpoints."""
-        from asterism_daemonkit.http_server import HttpServer
-        from asterism_daemonkit.http_turns import HttpTurns
+        from asterism_daemonkit.http.server import HttpServer
+        from asterism_daemonkit.http.turns import HttpTurns
 
         settings = self._settings
         self._insecure = settings.insecure_addresses()

@@ -1,7 +1,7 @@
 """Spaces with partitions on this storaged: their stores, and the versions it serves.
 
 `storaged.app` applies each desired state. `storaged.version_loader` opens versions,
-`storaged.garbage_collector` removes what metad requests, and `storaged.api` reads.
+`storaged.maintenance.garbage_collector` removes what metad requests, and `storaged.api` reads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from asterism_model.indexes import Index
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Stale
-from storaged.database_owner import DatabaseOwner, claim
 from storaged.paths import DataPaths, write_space_label
 from storaged.quarantine import Quarantine
 from storaged.sampling import LocalVersion
 from storaged.store.block_store import BlockStore
+from storaged.store.database_identity import DatabaseOwner, claim
 
 logger = logging.getLogger(__name__)
 

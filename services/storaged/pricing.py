@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from asterism_daemonkit.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
 from asterism_model import prices
 from asterism_model.excluded_edges import EXCLUDED_SOURCES
 from asterism_model.prices import Limits, Price, neighbor_width

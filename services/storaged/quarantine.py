@@ -306,7 +306,8 @@ def main(arguments: Sequence[str]) -> int:
     The exit status is 0, or 2 with the cause on stderr.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m storaged.quarantine", description="List or restore quarantined folders."
+        prog="python -m storaged.quarantine",
+        description="List or restore quarantined folders.",
     )
     parser.add_argument("--data", type=Path, required=True, help="the data folder of a storaged")
     commands = parser.add_subparsers(dest="command", required=True)

@@ -9,11 +9,11 @@ from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from asterism_daemonkit.audit_settings import AuditSettings
-from asterism_daemonkit.connection_limits import ConnectionLimits
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.request_limit_settings import RequestLimits
+from asterism_daemonkit.rpc.connection_limits import ConnectionLimits
 from asterism_daemonkit.settings import DaemonSettings
-from asterism_io.certificate_reloading import check_authorities
+from asterism_io.certificate_files import check_authorities
 from asterism_io.remote_folder_addresses import AllowedAddresses
 from asterism_io.remote_storage import REMOTE_TIMEOUT_S
 from asterism_proto.errors import InvalidRequest

@@ -1,7 +1,7 @@
 """Loading of versions, in a separate thread.
 
 Verifying an image may take minutes; tasks, heartbeats and stops must not wait for it. A damaged
-version is not served; its images are repaired if possible (`storaged.image_repair`).
+version is not served; its images are repaired if possible (`storaged.maintenance.image_repair`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from asterism_io.remote_storage import redact
 from asterism_proto.errors import Corrupt, NotFound
-from storaged.image_repair import ImageRepair
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
+from storaged.maintenance.image_repair import ImageRepair
 from storaged.paths import DataPaths
 from storaged.sampling import LocalVersion
 from storaged.store.huge_pages import fits_memory, image_bytes
@@ -85,7 +85,7 @@ class VersionLoader:
         Check every byte of an image before it is served.
     verify_bytes : int
         Without ``verify``: check every byte of versions up to this size in bytes, and only the
-        files with offsets of larger ones. `storaged.scrub` checks the rest.
+        files with offsets of larger ones. `storaged.maintenance.scrub` checks the rest.
     retry_s : float
         Longest delay in seconds before a version that could not be opened is tried again. Damaged
         partitions are repaired again after this delay, which doubles with each repair.

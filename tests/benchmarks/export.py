@@ -38,8 +38,8 @@ from tests.kit.dgl_env import SCRIPTS, run
 
 import asterism
 from asterism import export
-from asterism.export import coarsening
-from asterism.export.assignment_methods import METHODS
+from asterism.export.partitioning import coarsening
+from asterism.export.partitioning.assignment_methods import METHODS
 from asterism.records.samples import EdgeBatch, NodeBatch
 from asterism_model.schema import Schema
 

@@ -30,8 +30,8 @@ from tests.benchmarks.serving import (
 )
 
 from asterism.graph import Graph
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
 from asterism_graphkit.random.partition_choice import part_of
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE

@@ -32,8 +32,8 @@ from tests.kit import bodies
 
 import asterism
 from asterism import Client, Graph
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad
@@ -59,7 +59,7 @@ PACKAGES = (
     "metad",
 )
 KERNELS = ("asterism_graphkit", "storaged.kernels")
-SENDERS = ("asterism.transport.grpc", "asterism_daemonkit.tcp_client")
+SENDERS = ("asterism.transport.grpc", "asterism_daemonkit.rpc.tcp_client")
 REPETITIONS = 20
 ANY_PORT = "127.0.0.1:0"
 READY_S = 120.0

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from tests.kit.communities import communities
 from tests.kit.shared import SHARED
 
-from asterism.export import metis, streaming_partitioning
-from asterism.export.coarsening import COARSE_NODES, CoarseningLevels
-from asterism.export.metis_graph import build_metis_graph
-from asterism.export.partitioner_input import EdgeListFile
+from asterism.export.partitioning import metis, streaming_partitioning
+from asterism.export.partitioning.coarsening import COARSE_NODES, CoarseningLevels
+from asterism.export.partitioning.edge_list_file import EdgeListFile
+from asterism.export.partitioning.metis_graph import build_metis_graph
 from asterism.export.scratch_files import Spool
 
 PASSES = (1, 2, 3, 5, 10, 20)

@@ -23,8 +23,8 @@ from multiprocessing.connection import Connection
 
 import grpc
 
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
 from asterism_io.control_groups import available_cores
 from asterism_proto.errors import CALLER_KEY
 from asterism_proto.methods import CATALOG

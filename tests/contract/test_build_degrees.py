@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from tests.kit.building import BuildResult, Op, Oracle, run_build
 
+from asterism_model.elements import Element
 from asterism_model.indexes import Index
-from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.completion_records import CompletedPart

@@ -13,7 +13,7 @@ import pytest
 from tests.kit.building import Op, run_build
 from tests.kit.images import Edges, Nodes, part_images
 
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_model.indexes import Index, declared_indexes
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema, WeightTable
 from storaged.build.completion_records import CompletedPart

@@ -13,7 +13,7 @@ import pytest
 from tests.kit.building import BuildResult, Op, Oracle, run_build
 
 from asterism_graphkit.arrays.time_keys import encode_times
-from asterism_model.partition_stats import Element
+from asterism_model.elements import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.completion_records import CompletedPart

@@ -21,7 +21,7 @@ from tests.kit.building import BuildResult, Op, Oracle, run_build, write_loads
 
 from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.random.partition_choice import part_of
-from asterism_model.partition_stats import Element
+from asterism_model.elements import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import Corrupt
 from storaged.build.completion_records import CompletedPart

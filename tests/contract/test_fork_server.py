@@ -22,12 +22,12 @@ import pytest
 from tests.kit.task_processes import has_ended
 from tests.kit.waiting import HANG_S, wait_until
 
-from storaged.fork_server import ForkServer, TaskProcess
+from storaged.tasks.fork_server import ForkServer, TaskProcess
 
 PARENT = """
 import os, sys, tempfile
 from pathlib import Path
-from storaged.fork_server import ForkServer
+from storaged.tasks.fork_server import ForkServer
 server = ForkServer()
 if sys.argv[1] == "forked":
     server.fork()
@@ -47,7 +47,7 @@ server.close()
 
 COMMAND = """
 import sys
-from storaged.fork_server import ForkServer
+from storaged.tasks.fork_server import ForkServer
 def execute(server):
     sys.exit("the server is executed")
 ForkServer._execute = execute
@@ -111,7 +111,9 @@ def test_a_child_reports_its_end_and_its_status(
 def executed_servers() -> set[psutil.Process]:
     """Return the servers that this process has executed."""
     return {
-        child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()
+        child
+        for child in psutil.Process().children()
+        if "storaged.tasks.fork_server" in child.cmdline()
     }
 
 

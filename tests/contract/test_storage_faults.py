@@ -9,7 +9,7 @@ import pytest
 from tests.kit import storage_faults
 from tests.kit.storage_faults import flip
 
-from asterism_daemonkit import rocksdb_checks
+from asterism_daemonkit import rocksdb_damage
 from asterism_proto.errors import Corrupt
 from metad.store.rocksdb_store import RocksStore
 from storaged.store.engine import ColumnFamily, RocksEngine
@@ -94,14 +94,14 @@ def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) ->
             *(8 * (offset + 6) + bit for bit in range(2, 8)),
         ):
             flip(file, bit)
-            if problem := rocksdb_checks.damage_fault(unclean):
+            if problem := rocksdb_damage.damage_fault(unclean):
                 assert str(file) in problem
             # the record still ends within the file, so RocksDB checks its checksum
             else:
                 with pytest.raises(Corrupt, match=str(unclean)):
                     RocksStore(unclean)
             flip(file, bit)
-    assert rocksdb_checks.damage_fault(unclean) == ""
+    assert rocksdb_damage.damage_fault(unclean) == ""
 
 
 def test_a_torn_record_is_no_damage(unclean: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_torn_record_is_no_damage(unclean: Path) -> None:
     content, last_offset = log.read_bytes(), record_offsets(log)[-1]
     for size in range(last_offset, len(content)):
         log.write_bytes(content[:size])
-        assert rocksdb_checks.damage_fault(unclean) == ""
+        assert rocksdb_damage.damage_fault(unclean) == ""
     store = RocksStore(unclean)
     assert len(store.range(b"")) == 19
     store.close()

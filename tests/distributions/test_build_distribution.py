@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_graphkit.random.alias_build import implied_distribution
-from asterism_model.partition_stats import Element
+from asterism_model.elements import Element
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys
 from storaged.store.alias_table_store import AliasTableStore

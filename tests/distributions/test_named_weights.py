@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_graphkit.random.alias_build import implied_distribution
-from asterism_model.partition_stats import Element
+from asterism_model.elements import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.weights import summarize_weights

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from asterism import Client
-from asterism_access.cluster_key import ClusterKey, create_key_file
+from asterism_access.credentials.cluster_key import ClusterKey, create_key_file
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role
 from asterism_daemonkit.access_control import AccessControl
-from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.methods import ACCESS, CATALOG
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

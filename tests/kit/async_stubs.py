@@ -1,4 +1,4 @@
-"""Generator of ``asterism/aio/wrappers.pyi``, the stub of the asynchronous classes.
+"""Generator of ``asterism/aio/async_clients.pyi``, the stub of the asynchronous classes.
 
 It derives their signatures from those of the synchronous client. ``python -m
 tests.kit.async_stubs`` (in `make stubs`) writes the file; `tests/structure` checks that it is
@@ -17,10 +17,10 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from asterism.aio import async_wrapper, wrappers
+from asterism.aio import async_clients, async_wrapper
 from tests.kit.waiting import HANG_S
 
-FOLDER = Path(wrappers.__file__).parent
+FOLDER = Path(async_clients.__file__).parent
 HEAD = '''"""The client on an event loop, for type checkers. Written by `make stubs`."""\n\n'''
 WRAPPER_NAMES = {inner.__name__: face.__name__ for inner, face in async_wrapper._WRAPPERS.items()}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -130,13 +130,13 @@ def _collect_imports(modules: list[str]) -> dict[str, str]:
 
 def stub_text() -> str:
     """Return the formatted text of the stub file."""
-    tree = ast.parse(inspect.getsource(wrappers))
+    tree = ast.parse(inspect.getsource(async_clients))
     classes: list[ast.stmt] = []
     modules = set()
     for node in tree.body:
         if not isinstance(node, ast.ClassDef):
             continue
-        wrapper = getattr(wrappers, node.name)
+        wrapper = getattr(async_clients, node.name)
         wrapped = next(
             (
                 wrapped
@@ -161,7 +161,7 @@ def stub_text() -> str:
     used_names = {
         node.id for cls in classes for node in ast.walk(cls) if isinstance(node, ast.Name)
     }
-    import_statements = _collect_imports([*sorted(modules), "asterism.aio.wrappers"])
+    import_statements = _collect_imports([*sorted(modules), "asterism.aio.async_clients"])
     imports = sorted(
         {import_statements[name] for name in used_names - defined if name in import_statements}
         | {"from typing import TypeVar"}
@@ -179,7 +179,7 @@ def _formatted(source: str) -> str:
                 "ruff",
                 *command,
                 "--stdin-filename",
-                str(FOLDER / "wrappers.pyi"),
+                str(FOLDER / "async_clients.pyi"),
                 "-",
             ],
             input=source,
@@ -193,4 +193,4 @@ def _formatted(source: str) -> str:
 
 
 if __name__ == "__main__":
-    (FOLDER / "wrappers.pyi").write_text(stub_text())
+    (FOLDER / "async_clients.pyi").write_text(stub_text())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from asterism_daemonkit.call_context import LocalTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from asterism import Client
-from asterism_daemonkit.call_context import Handler, LocalTransport
+from asterism_daemonkit.rpc.call_context import Handler
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import Unavailable
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content

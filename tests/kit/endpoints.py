@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asterism_daemonkit.call_context import CallContext, Handler
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import Authenticate, GrpcServer
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.tcp_client import TcpEndpoint, TcpTransport
-from asterism_daemonkit.tcp_server import TcpServer
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_server import Authenticate, GrpcServer
+from asterism_daemonkit.rpc.tcp_client import TcpEndpoint, TcpTransport
+from asterism_daemonkit.rpc.tcp_server import TcpServer
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import Internal
 from asterism_proto.framing import Frame

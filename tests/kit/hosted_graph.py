@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from asterism.graph import Client, Graph
-from asterism_daemonkit.call_context import LocalTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.methods import GRAPH
 from graphd.api.service import GraphService
 from graphd.query.service import QueryService

@@ -15,7 +15,7 @@ from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias_build, partition_choice
 from asterism_graphkit.relabel import hash_index
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import EdgeType, Schema
 from asterism_model.schema.edge_times import neighbor_time

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from asterism_model.elements import Element
 from asterism_model.indexes import Index
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.partition_stats import PartitionStats
 from metad.jobs import state_machine
 from metad.model import jobs
 from metad.model.ids import HostId, JobId, SpaceId, TaskId

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from storaged import subprocesses
 from storaged.build import __main__ as build
 from storaged.build.progress import ProgressReporter
 from storaged.store.alias_table_store import AliasTableWriter
 from storaged.store.image_writer import AppendFile
+from storaged.tasks import task_process
 
 
 class KillSwitch:
@@ -77,4 +77,4 @@ if __name__ == "__main__":
         setattr(owner, name, kill_switch.count_calls(getattr(owner, name)))
     ProgressReporter.write_line = kill_switch.track_steps(ProgressReporter.write_line)  # type: ignore[method-assign]
     ProgressReporter.phase = kill_switch.track_phases(ProgressReporter.phase)  # type: ignore[method-assign]
-    raise SystemExit(subprocesses.main(sys.argv[1:2], build.run))
+    raise SystemExit(task_process.main(sys.argv[1:2], build.run))

@@ -10,8 +10,8 @@ import signal
 import sys
 from typing import Any
 
-from storaged import subprocesses
 from storaged.build import __main__ as build
+from storaged.tasks import task_process
 
 if __name__ == "__main__":
     left, link = int(sys.argv[2]), os.link
@@ -24,4 +24,4 @@ if __name__ == "__main__":
             os.kill(os.getpid(), signal.SIGKILL)
 
     os.link = counted_link
-    raise SystemExit(subprocesses.main(sys.argv[1:2], build.run))
+    raise SystemExit(task_process.main(sys.argv[1:2], build.run))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from asterism_daemonkit.call_context import LocalTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS
 from asterism_proto.transport import Transport

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

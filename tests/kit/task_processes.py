@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import psutil
 
-from storaged.fork_server import PROCESS_NAMES
+from storaged.tasks.fork_server import PROCESS_NAMES
 from tests.kit.cluster import LocalCluster
 
 BUILD = "storaged.build"

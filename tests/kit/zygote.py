@@ -36,7 +36,7 @@ from tests.kit.waiting import HANG_S
 from tests.mutants import planting
 
 if TYPE_CHECKING:
-    from storaged.fork_server import ForkServer
+    from storaged.tasks.fork_server import ForkServer
 
 ROOT = Path(__file__).resolve().parents[2]
 _MAX_MESSAGE = 1 << 20
@@ -62,9 +62,9 @@ PRELOADED = (
     "storaged.version_tasks.__main__",
     "asterism_standalone.app",
     # Daemons import these when they open their ports, as do libraries those below.
-    *("asterism_daemonkit.http_server", "asterism_daemonkit.http_application"),
-    "asterism_daemonkit.http_turns",
-    *("asterism_daemonkit.job_routes", "metad.http.routes"),
+    *("asterism_daemonkit.http.server", "asterism_daemonkit.http.application"),
+    "asterism_daemonkit.http.turns",
+    *("asterism_daemonkit.http.job_routes", "metad.http.routes"),
     *("graphd.http.sampling", "graphd.http.self_test", "graphd.http.statements"),
     "graphd.pages.service",
     "graphd.pages.sign_in",
@@ -412,7 +412,7 @@ def start_fork_server(
 
     ``executed`` is the original, which serves where there is none.
     """
-    from storaged import fork_server
+    from storaged.tasks import fork_server
 
     def start(server: ForkServer) -> None:
         environment = dict(os.environ)  # noqa: TID251 - a child inherits it

@@ -11,7 +11,7 @@ from tests.kit.building import BuildResult, Op, Oracle, run_build
 from tests.kit.histories import loads_of, schemas
 
 from asterism_graphkit.random.partition_choice import part_of
-from asterism_model.partition_stats import Element
+from asterism_model.elements import Element
 from asterism_model.schema import Schema
 from storaged.build.build_kernels import mix_records, weight_bits
 from storaged.store.image import AdjacencyImage, NodeImage

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kit.issuer import AUDIENCE, Issuer, SigningKey, new_private_key
 
-from asterism_access import api_keys
 from asterism_access.authentication import Authenticator
-from asterism_access.cluster_key import ClusterKey
-from asterism_access.oidc_tokens import TokenVerifier
+from asterism_access.credentials import api_keys
+from asterism_access.credentials.cluster_key import ClusterKey
+from asterism_access.credentials.oidc_tokens import TokenVerifier
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import Role
 from asterism_proto.errors import Unauthenticated

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.export import streaming_partitioning
-from asterism.export.partitioner_input import EdgeListFile
+from asterism.export.partitioning import streaming_partitioning
+from asterism.export.partitioning.edge_list_file import EdgeListFile
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.random.rng import bounded, key_of, word
 

@@ -15,7 +15,7 @@ import pytest
 from tests.kit import async_stubs
 
 import asterism
-from asterism.aio import async_wrapper, wrappers
+from asterism.aio import async_clients, async_wrapper
 from asterism.client_state import Session
 
 WRAPPERS = sorted(async_wrapper._WRAPPERS.items(), key=lambda pair: pair[0].__name__)
@@ -34,7 +34,7 @@ LOCAL_MEMBERS = {
 
 
 def test_stub_file_matches_the_client() -> None:
-    stub_text = Path(wrappers.__file__).with_suffix(".pyi").read_text()
+    stub_text = Path(async_clients.__file__).with_suffix(".pyi").read_text()
     assert stub_text == async_stubs.stub_text(), (
         "`make stubs` was not run after a public method changed"
     )

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from tests.kit.waiting import HANG_S
 
-from asterism_access.certificate_authority import FILES
-from asterism_access.cluster_key import ClusterKey
+from asterism_access.credentials.certificate_authority import FILES
+from asterism_access.credentials.cluster_key import ClusterKey
 from asterism_daemonkit import readiness_probe
 from asterism_daemonkit.exposure import INSECURE_VARIABLE
 from asterism_daemonkit.settings import DaemonSettings

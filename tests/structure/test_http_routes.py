@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from fastapi import FastAPI
 
-from asterism_daemonkit.call_context import LocalTransport
-from asterism_daemonkit.job_routes import job_router
+from asterism_daemonkit.http.job_routes import job_router
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.methods import GRAPH, SAMPLING_METHODS
 from graphd.http.sampling import OPERATIONS, sampling_router
 

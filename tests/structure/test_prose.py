@@ -12,7 +12,7 @@ from tests.kit.waiting import HANG_S
 OWN_FILES = frozenset({"tests/kit/banned_words.py", "tests/structure/test_prose.py"})
 """The list, and the words that this test plants."""
 THIRD_PARTY = (
-    "services/asterism_daemonkit/swagger_ui/swagger-ui",
+    "services/asterism_daemonkit/http/swagger_ui/swagger-ui",
     "services/graphd/pages/static/vendor/",
 )
 """Beginnings of the names of files that other projects wrote."""

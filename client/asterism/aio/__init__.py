@@ -5,8 +5,7 @@ No call is implemented here. No other package imports this one, because it impor
 
 from typing import Any
 
-from asterism.aio.clients import PendingClient, connect, open
-from asterism.aio.wrappers import (
+from asterism.aio.async_clients import (
     AsyncClient,
     AsyncClusterEpochs,
     AsyncEdgeEpochs,
@@ -17,6 +16,7 @@ from asterism.aio.wrappers import (
     AsyncPairEpochs,
     AsyncPinned,
 )
+from asterism.aio.connections import PendingClient, connect, open
 
 __all__ = [
     "AsyncClient",

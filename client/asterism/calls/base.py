@@ -13,7 +13,7 @@ from asterism.calls import chunked_reads, decoding, replay_tokens, validation
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes, excluded_edges
 from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.pins import Lease
-from asterism.calls.string_id_arrays import NodeTypes, as_string_array, hash_names
+from asterism.calls.string_id_hashing import NodeTypes, as_string_array, hash_names
 from asterism.client_state import Session, VersionReply
 from asterism.records.arrays import Ids
 from asterism.records.graph_display import graph_html, graph_lines

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism.calls import validation
 from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.loads import begin_load
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.records.arrays import ArrayRecord, Ids
 from asterism.records.samples import NodeBatch, Subgraph
 from asterism.records.versions import VersionInfo

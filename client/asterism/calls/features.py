@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import chunked_reads, validation
 from asterism.calls.base import CandidateTypes, GraphCalls
-from asterism.calls.existing_edge_ids import existing_edges
-from asterism.calls.string_id_arrays import NodeTypes, as_string_array
+from asterism.calls.edge_existence import existing_edges
+from asterism.calls.string_id_hashing import NodeTypes, as_string_array
 from asterism.records.samples import FeatureValue, Ids, Types
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound

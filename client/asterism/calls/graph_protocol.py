@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls.excluded_edges import EdgeExclusion
 from asterism.calls.metapath_notation import Metapath
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.client_state import Session
 from asterism.records.samples import (
     EdgeRows,

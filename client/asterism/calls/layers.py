@@ -16,7 +16,7 @@ from asterism.calls.excluded_edges import (
     excluded_by_name,
     excluded_edges,
 )
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.records.samples import (
     Adjacency,
     Ids,

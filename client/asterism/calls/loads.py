@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.calls import string_id_arrays, write_encoding
+from asterism.calls import string_id_hashing, write_encoding
 from asterism.calls.write_encoding import NO_FEATURES, Columns, WriteRows, column_sections
 from asterism.client_state import Session
 from asterism.records.samples import FeatureValue
@@ -246,7 +246,7 @@ class Load:
             self._session,
             self.space,
             type_id,
-            string_id_arrays.ids_and_names("ids", ids, self._session.schema(self.space))[0],
+            string_id_hashing.ids_and_names("ids", ids, self._session.schema(self.space))[0],
             self.load_id,
         )
 

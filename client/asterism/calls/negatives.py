@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
 from asterism.calls.base import CandidateTypes, GraphCalls, Names
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.records.samples import NodeRows
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb

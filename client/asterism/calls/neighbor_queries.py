@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.client_state import fill_edge_types
 from asterism.records.samples import Ids, RaggedNeighbors, TopNeighbors
 from asterism_proto.errors import InvalidRequest

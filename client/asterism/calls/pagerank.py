@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.records.samples import PageRanks
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 

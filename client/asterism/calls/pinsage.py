@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.records.samples import VisitSample
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb

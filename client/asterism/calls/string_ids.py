@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import validation
 from asterism.calls.base import GraphCalls
-from asterism.calls.string_id_arrays import NodeTypes, as_string_array
+from asterism.calls.string_id_hashing import NodeTypes, as_string_array
 from asterism.records.arrays import Ids
 from asterism_model.string_ids import shortened
 from asterism_proto.errors import InvalidRequest, NotFound

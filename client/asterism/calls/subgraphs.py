@@ -11,7 +11,7 @@ from asterism.calls import decoding, validation
 from asterism.calls.base import TYPE_PER_NODE, GraphCalls, Names, parse_direction
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.calls.fanout_sampling import FeatureSelection, requested_features
-from asterism.calls.string_id_arrays import NodeTypes
+from asterism.calls.string_id_hashing import NodeTypes
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.calls import string_id_arrays as names
+from asterism.calls import string_id_hashing as names
 from asterism.calls import validation
 from asterism.client_state import Session
 from asterism.records.samples import FeatureValue

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism.calls import write_encoding
 from asterism.calls.base import GraphCalls
 from asterism.calls.loads import begin_load, find_nodes
-from asterism.calls.string_id_arrays import ids_and_names as written_ids
+from asterism.calls.string_id_hashing import ids_and_names as written_ids
 from asterism.calls.write_encoding import NO_FEATURES, WriteRows
 from asterism.records.samples import Features
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from asterism.extras import MissingExtra, required
-from asterism_io.process_exit import skip_last_collections
+from asterism_io.fast_exit import skip_last_collections
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -391,7 +391,7 @@ def bootstrap(
     roles."""
     command = command_context(context)
     with required("server", "asterism access bootstrap"):
-        from asterism_access.cluster_key import ClusterKey
+        from asterism_access.credentials.cluster_key import ClusterKey
 
     ticket = ClusterKey(str(cluster_key_file)).root_ticket(BOOTSTRAP_S, principal)
     if quiet and not command.output.as_json:
@@ -423,7 +423,7 @@ def create_cluster_key(
     Nothing is sent to the service, and the key is not printed."""
     command = command_context(context)
     with required("server", "asterism access create-cluster-key"):
-        from asterism_access.cluster_key import ClusterKey, create_key_file
+        from asterism_access.credentials.cluster_key import ClusterKey, create_key_file
 
     is_kept = if_missing and file.exists()
     if is_kept:

@@ -24,7 +24,6 @@ from asterism.cli import (
     jobs,
     load,
     metad,
-    sample,
     serve,
     shell_completion,
     spaces,
@@ -40,6 +39,7 @@ from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism.cli.global_options import check_folder, hoist_global_options, is_json_requested
 from asterism.cli.interruption import CommandInterrupted
 from asterism.cli.output import Output
+from asterism.cli.sample import commands
 from asterism.cli.usage_errors import usage_message
 from asterism.extras import MissingExtra
 from asterism.transport.credentials import ENVIRONMENT as KEY_VARIABLES
@@ -81,7 +81,7 @@ app.command(
     "load", short_help="Load files into a space, and build a version.", epilog=load.EXAMPLES
 )(load.load)
 app.add_typer(jobs.app, name="job")
-app.add_typer(sample.app, name="sample")
+app.add_typer(commands.app, name="sample")
 app.add_typer(export.app, name="export")
 app.command(
     "verify", short_help="Test samples of a version against its weights.", epilog=verify.EXAMPLES

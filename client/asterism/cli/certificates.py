@@ -63,7 +63,10 @@ def create(
     authority of your own for anything but development."""
     command = command_context(context)
     with required("certificates", "asterism certificates create"):
-        from asterism_access.certificate_authority import create_certificates, has_certificates
+        from asterism_access.credentials.certificate_authority import (
+            create_certificates,
+            has_certificates,
+        )
 
     is_kept = if_missing and has_certificates(folder)
     if not is_kept:

@@ -15,7 +15,7 @@ from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from asterism import Graph
-    from asterism.export.assignment_methods import Balance
+    from asterism.export.partitioning.assignment_methods import Balance
 
 METHODS = ("random", "hash", "metis", "ldg", "fennel")
 

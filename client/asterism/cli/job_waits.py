@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from asterism.cli.context import CommandContext
 from asterism.cli.interruption import advice_on_interrupt
-from asterism.cli.output import ProgressCallback
+from asterism.cli.progress import ProgressCallback
 from asterism_model.job_phases import describe_phase
 from asterism_proto.errors import AsterismError, Deadline, Unavailable
 

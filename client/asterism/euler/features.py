@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import validation
 from asterism.euler.base import EulerCalls, flat_ids
-from asterism.euler.tensors import fill_missing, ragged_to_sparse
+from asterism.euler.sparse_tensors import fill_missing, ragged_to_sparse
 from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.name_conversion import as_name
 from asterism.records.arrays import Features, FeatureValue, Ids, NodeFeatures, RaggedColumn, Values

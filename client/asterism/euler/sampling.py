@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from asterism.calls.walks import reachable_types
 from asterism.euler.base import EulerCalls, flat_ids
 from asterism.euler.conditions import edge_filter, node_filter
-from asterism.euler.tensors import fill_missing, ragged_to_sparse
+from asterism.euler.sparse_tensors import fill_missing, ragged_to_sparse
 from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.records.samples import NeighborSample, RaggedNeighbors, TopNeighbors
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -13,11 +13,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.lib import format as npy
 
-from asterism.export.assignment_files import Owners, assignment_lines, partition_meta
-from asterism.export.assignment_methods import METHODS, AssignmentOptions, Balance, assign_owners
-from asterism.export.empty_parts import fill_empty_parts
 from asterism.export.executors import Execution, check_execution, memory_limit
-from asterism.export.export_plan import ExportPlan, TypePlan, make_plan
+from asterism.export.export_schema import ExportPlan, TypePlan, make_plan
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import ScannableGraph, pin_version, version_digest
 from asterism.export.lifecycle import (
@@ -28,6 +25,14 @@ from asterism.export.lifecycle import (
     publish,
 )
 from asterism.export.nodes import read_ids
+from asterism.export.partitioning.assignment_files import Owners, assignment_lines, partition_meta
+from asterism.export.partitioning.assignment_methods import (
+    METHODS,
+    AssignmentOptions,
+    Balance,
+    assign_owners,
+)
+from asterism.export.partitioning.empty_parts import fill_empty_parts
 from asterism.export.run_state import ExportRun
 from asterism_graphkit.random.partition_choice import group_by_key
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest

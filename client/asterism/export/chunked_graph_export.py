@@ -19,7 +19,7 @@ import numpy as np
 
 from asterism.export.edges import end_ids
 from asterism.export.executors import Execution
-from asterism.export.export_plan import ColumnPlan, ExportPlan, TypePlan, make_plan
+from asterism.export.export_schema import ColumnPlan, ExportPlan, TypePlan, make_plan
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Array, ScannableGraph, count_rows

@@ -13,14 +13,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from asterism.export.assignment_files import Owners
-from asterism.export.assignment_methods import METHODS, AssignmentOptions, Balance, assign_owners
 from asterism.export.dgl_tensor_files import row_slices
 from asterism.export.dispatch_to_machines import dispatch, is_template, staging_folder
 from asterism.export.edges import PartitionedEdges, distribute_edges, remove_distributed
-from asterism.export.empty_parts import fill_empty_parts
 from asterism.export.executors import Execution, LazyExecutor, make_executor
-from asterism.export.export_plan import ExportPlan, TypePlan, check_name, make_plan
+from asterism.export.export_schema import ExportPlan, TypePlan, check_name, make_plan
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import ScannableGraph
 from asterism.export.halo_parts import FORMATS
@@ -38,6 +35,14 @@ from asterism.export.nodes import (
     remove_distributed_features,
     write_id_list,
 )
+from asterism.export.partitioning.assignment_files import Owners
+from asterism.export.partitioning.assignment_methods import (
+    METHODS,
+    AssignmentOptions,
+    Balance,
+    assign_owners,
+)
+from asterism.export.partitioning.empty_parts import fill_empty_parts
 from asterism.export.run_state import ExportRun, ProgressMeter
 from asterism.export.scratch_files import Spool
 from asterism_io.remote_storage import redact

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from asterism.export.dgl_tensor_files import read_tensors, row_slices
-from asterism.export.exported_graph import ExportedGraph
+from asterism.export.export_reader import ExportedGraph
 from asterism.export.graph_source import ProgressCallback
 from asterism.export.lifecycle import MANIFEST, ExportTarget
 from asterism_io.remote_storage import RemoteFolder, StoredFile, redact

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.dgl_tensor_files import ArrayStream
-from asterism.export.export_plan import TypePlan
+from asterism.export.export_schema import TypePlan
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import Array, Ids, count_rows

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.export.executors import Execution, check_execution, memory_limit
-from asterism.export.export_plan import ExportPlan
+from asterism.export.export_schema import ExportPlan
 from asterism.export.graph_source import (
     ScannableGraph,
     pin_version,

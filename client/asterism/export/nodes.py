@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.assignment_files import Owners
 from asterism.export.dgl_tensor_files import ArrayStream
-from asterism.export.export_plan import TypePlan
+from asterism.export.export_schema import TypePlan
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import Array, Ids, ScannedNodes, count_rows
+from asterism.export.partitioning.assignment_files import Owners
 from asterism.export.row_checksums import Checksums, ids_sum, rows_sum
 from asterism.export.run_state import ExportRun, ProgressMeter, spool_column
 from asterism.export.scratch_files import Spool

@@ -18,8 +18,8 @@ import numpy as np
 
 from asterism.export.dgl_tensor_files import ArrayStream, read_tensors, row_slices
 from asterism.export.executors import Execution, check_execution, memory_limit
-from asterism.export.export_plan import ExportPlan
-from asterism.export.exported_graph import ExportedGraph, ExportedPart
+from asterism.export.export_reader import ExportedGraph, ExportedPart
+from asterism.export.export_schema import ExportPlan
 from asterism.export.global_ids import GlobalIdRanges
 from asterism.export.graph_source import Array, Ids
 from asterism.export.lifecycle import MANIFEST, ExportTarget, open_working_folder, publish

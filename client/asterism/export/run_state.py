@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from asterism.export.dgl_tensor_files import ArrayStream, write_tensors
-from asterism.export.export_plan import ColumnPlan, ExportPlan, TypePlan
+from asterism.export.export_schema import ColumnPlan, ExportPlan, TypePlan
 from asterism.export.graph_source import (
     Array,
     Ids,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.dgl_tensor_files import ArrayStream, read_tensors
-from asterism.export.export_plan import TypePlan
+from asterism.export.export_schema import TypePlan
 from asterism.export.graph_source import Ids, NodeFeatureSource
 from asterism.export.run_state import ExportRun, spool_column
 from asterism.export.scratch_files import Spool

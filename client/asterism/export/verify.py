@@ -16,7 +16,7 @@ import numpy as np
 
 from asterism.export.dgl_tensor_files import read_tensors
 from asterism.export.dispatch_to_machines import CollectedExport, collect_export, rebuild_id_lists
-from asterism.export.exported_graph import ExportedGraph, ExportedPart
+from asterism.export.export_reader import ExportedGraph, ExportedPart
 from asterism.export.graph_source import Array, Ids, ProgressCallback
 from asterism.export.lifecycle import MANIFEST
 from asterism.export.row_checksums import Checksums, ids_sum, rows_sum

@@ -24,7 +24,7 @@ from asterism.formats.chunks import (
     split_to_limit,
 )
 from asterism.formats.csv_files import CsvTable
-from asterism.formats.edge_arrays import split_edge_arrays
+from asterism.formats.edge_index_arrays import split_edge_arrays
 from asterism.formats.file_patterns import Files
 from asterism.formats.node_ids import SeenIds, StringIdIndex
 from asterism.formats.npy_files import ArrayFile, NpyFile, NpyTable

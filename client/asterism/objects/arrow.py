@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from asterism.extras import required
 from asterism.objects.columns import AttributeReader
+from asterism.objects.graph_tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.read_options import ReadOptions, parse_triple
-from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.time_and_decimal_columns import (
     Values,
     fill_missing,

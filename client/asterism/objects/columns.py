@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from asterism.dtype_ranges import number_fits
 from asterism.name_conversion import as_name
+from asterism.objects.graph_tables import ArrayColumn
 from asterism.objects.read_options import ReadOptions
-from asterism.objects.tables import ArrayColumn
 from asterism.objects.time_and_decimal_columns import (
     ForeignColumn,
     objects_to_numbers,

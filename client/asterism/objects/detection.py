@@ -10,8 +10,8 @@ import numpy as np
 
 from asterism.objects import arrow, dgl, edge_index, igraph, networkx, pandas, pyg, scipy
 from asterism.objects.columns import AttributeReader
+from asterism.objects.graph_tables import GraphTables
 from asterism.objects.read_options import ReadOptions
-from asterism.objects.tables import GraphTables
 from asterism.training.torch_gather_scatter import is_tensor
 from asterism_proto.errors import InvalidRequest
 

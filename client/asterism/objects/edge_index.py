@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from asterism.objects.columns import AttributeReader
+from asterism.objects.graph_tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.read_options import ReadOptions, parse_triple
-from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism_proto.errors import InvalidRequest
 
 

@@ -14,9 +14,7 @@ from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.catalog_client import CatalogClient, build_space
 from asterism.objects.detection import read_tables
-from asterism.objects.read_options import ReadOptions
-from asterism.objects.string_ids import with_string_ids
-from asterism.objects.tables import (
+from asterism.objects.graph_tables import (
     ArrayColumn,
     EdgeTable,
     GraphTables,
@@ -24,6 +22,8 @@ from asterism.objects.tables import (
     float_weights,
     row_spans,
 )
+from asterism.objects.read_options import ReadOptions
+from asterism.objects.string_ids import with_string_ids
 from asterism.objects.type_renaming import TypeKey, rename_types
 from asterism.records.samples import FeatureValue
 from asterism.time_units import DEFAULT_UNIT, check_unit

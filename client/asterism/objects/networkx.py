@@ -6,9 +6,9 @@ from operator import itemgetter
 from typing import Any
 
 from asterism.objects.columns import AttributeReader
+from asterism.objects.graph_tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.node_labels import NodeLabels, attribute_lists
 from asterism.objects.read_options import ReadOptions
-from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 
 
 def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:

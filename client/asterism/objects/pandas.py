@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.objects.columns import AttributeReader, MaskedNumbers
+from asterism.objects.graph_tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.read_options import ReadOptions, parse_triple
-from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism.records.samples import Ids
 from asterism_proto.errors import InvalidRequest
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from asterism.name_conversion import as_name
 from asterism.objects.columns import AttributeReader
+from asterism.objects.graph_tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.read_options import ReadOptions
-from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism_proto.errors import InvalidRequest
 
 _TOPOLOGY = ("edge_index", "adj_t", "adj", "num_nodes")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from asterism.objects.columns import AttributeReader
+from asterism.objects.graph_tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.read_options import ReadOptions, parse_triple
-from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism_proto.errors import InvalidRequest
 
 _PADDED = ("bsr", "dia")

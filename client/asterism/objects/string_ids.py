@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.objects.tables import ArrayColumn, EdgeTable, GraphTables, NodeTable, to_array
+from asterism.objects.graph_tables import ArrayColumn, EdgeTable, GraphTables, NodeTable, to_array
 from asterism.records.samples import Ids
 from asterism_model import string_ids as contract
 from asterism_proto.errors import InvalidRequest

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from asterism.name_conversion import as_name
+from asterism.objects.graph_tables import EdgeTable, GraphTables
 from asterism.objects.read_options import parse_triple
-from asterism.objects.tables import EdgeTable, GraphTables
 from asterism_model.validation import validate_name
 from asterism_proto.errors import InvalidRequest, NotFound
 

@@ -9,7 +9,7 @@ from asterism.graph import Graph
 from asterism.pyg.subgraph_sampler import SeedNodeSampler
 from asterism.records.samples import Ids, Subgraph
 from asterism.training.message_flow import require_in_edges
-from asterism.transport.retries import DEFAULT_PATIENCE_S
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S
 from asterism_proto.errors import InvalidRequest
 
 

@@ -21,7 +21,7 @@ from asterism.pyg.view import GraphView, Triple
 from asterism.records.samples import Ids, Subgraph, Values
 from asterism.torch import batch_seed, tensor
 from asterism.training.message_flow import require_existing_seeds, require_in_edges
-from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
 NumNeighbors = Sequence[int] | Mapping[Triple, Sequence[int]]

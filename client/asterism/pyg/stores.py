@@ -16,7 +16,7 @@ from asterism.graph import Graph
 from asterism.pyg.view import GraphView, Triple
 from asterism.records.samples import FeatureValue, Ids
 from asterism.torch import tensor
-from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest, NotFound
 
 Encoder = Callable[[FeatureValue], Any]

@@ -24,7 +24,7 @@ from asterism.pyg.view import GraphView, Triple
 from asterism.records.samples import Ids, Subgraph
 from asterism.torch import batch_seed
 from asterism.training.message_flow import require_existing_nodes
-from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
 SubgraphFunction = Callable[[Graph, Ids, str, int], Subgraph]

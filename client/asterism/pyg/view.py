@@ -6,7 +6,7 @@ import numpy as np
 
 from asterism.graph import Graph
 from asterism.records.samples import Ids
-from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S, check_patience
 from asterism_proto.errors import InvalidRequest
 
 Triple = tuple[str, str, str]

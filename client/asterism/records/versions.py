@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from asterism_model.element_names import OWN_WEIGHTS, canonical_weight_name
 from asterism_model.indexes import Index, indexes_from_proto
 from asterism_model.partition_stats import PartitionStats
+from asterism_model.weight_names import OWN_WEIGHTS, canonical_weight_name
 from asterism_model.weight_stats import WeightStats, compute_weight_stats
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from asterism.graph import Graph
 from asterism.training.batches import NodeBatchFunction, NodeEpochBatches, WorkerBatch
-from asterism.transport.retries import DEFAULT_PATIENCE_S
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 

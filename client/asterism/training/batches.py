@@ -21,7 +21,7 @@ from asterism.calls.excluded_edges import ReverseTypes
 from asterism.graph import Graph
 from asterism.records.samples import EdgeRows, Ids, LinkSeeds, Subgraph
 from asterism.saint import Sampler
-from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience, retry_read
+from asterism.transport.read_retries import DEFAULT_PATIENCE_S, check_patience, retry_read
 from asterism_proto.errors import InvalidRequest
 
 NodeBatchFunction = Callable[[Graph, Ids, int], Any]

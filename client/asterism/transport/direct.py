@@ -19,14 +19,14 @@ from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 if TYPE_CHECKING:
-    from graphd.in_process import InProcessGraphd
+    from graphd.direct_client import InProcessGraphd
 
 
 def _import_direct() -> type[InProcessGraphd]:
     """Return the graphd that runs in this process; MissingExtra without the server's packages."""
     with required("server", "asterism.connect(direct=True)"):
         from asterism_standalone.compile_report import install
-        from graphd.in_process import InProcessGraphd
+        from graphd.direct_client import InProcessGraphd
 
     install()  # the first call on a machine compiles kernels
     return InProcessGraphd

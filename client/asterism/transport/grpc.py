@@ -20,8 +20,8 @@ import grpc
 
 from asterism.transport.credentials import Credentials
 from asterism.transport.fork_hooks import FORK_GUARD
-from asterism.transport.hedging import HedgedRequest
-from asterism.transport.retry_budget import HedgeDelays, RetryBudget, Traffic
+from asterism.transport.hedging import HedgeDelays, HedgedRequest
+from asterism.transport.retry_budget import RetryBudget, Traffic
 from asterism.transport.tls import REMEDIES
 from asterism.transport.waiters import THREAD_WAITER, FairSemaphore, Waiter
 from asterism_io.client_tls import TlsClient, TlsMismatch, tls_mismatch

@@ -1,4 +1,4 @@
-"""Requests that may be sent to two addresses; the first reply counts.
+"""Requests that may be sent to two addresses, and when; the first reply counts.
 
 Hedged requests: Dean & Barroso 2013, *The tail at scale*, CACM.
 """
@@ -6,12 +6,14 @@ Hedged requests: Dean & Barroso 2013, *The tail at scale*, CACM.
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
 
 from asterism.transport.waiters import Event
+from asterism_proto.errors import InvalidRequest
 
 _TRY_OTHER_CODES = frozenset(
     {
@@ -70,3 +72,47 @@ class HedgedRequest:
         """Cancel the attempts that are still pending."""
         for attempt in self.attempts:
             attempt.future.cancel()
+
+
+class HedgeDelays:
+    """Delays before hedging, from recent latencies per method.
+
+    Parameters
+    ----------
+    hedge : float or "p95"
+        Fixed delay in seconds; or the 95th percentile of recent latencies.
+
+    Raises
+    ------
+    InvalidRequest
+        If ``hedge`` is neither "p95" nor above 0.
+    """
+
+    MIN_LATENCIES = 20
+    """Replies of a method before its percentile is used."""
+    _WINDOW = 200
+
+    def __init__(self, hedge: float | str) -> None:
+        if isinstance(hedge, str) or not hedge > 0:
+            if hedge != "p95":
+                raise InvalidRequest(f"hedge={hedge!r}: expected seconds above 0, or 'p95'")
+            self._fixed = None
+        else:
+            self._fixed = float(hedge)
+        self._latencies: dict[str, deque[float]] = {}
+
+    def delay_for(self, path: str) -> float | None:
+        """Return the seconds after which to hedge a request of the method; None: never."""
+        if self._fixed is not None:
+            return self._fixed
+        latencies = self._latencies.get(path, ())
+        return (
+            sorted(latencies)[int(0.95 * len(latencies))]
+            if len(latencies) >= self.MIN_LATENCIES
+            else None
+        )
+
+    def record(self, path: str, seconds: float) -> None:
+        """Record the latency of a reply in seconds."""
+        if self._fixed is None:
+            self._latencies.setdefault(path, deque(maxlen=self._WINDOW)).append(seconds)

@@ -6,11 +6,8 @@ Retries make a slow or overloaded service slower. A budget limits them to a shar
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from asterism_proto.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,47 +96,3 @@ class RetryBudget:
         now = self._clock()
         self._tokens = min(self._tokens + (now - self._refilled_at) * self._per_s, self._burst)
         self._refilled_at = now
-
-
-class HedgeDelays:
-    """Delays before hedging, from recent latencies per method.
-
-    Parameters
-    ----------
-    hedge : float or "p95"
-        Fixed delay in seconds; or the 95th percentile of recent latencies.
-
-    Raises
-    ------
-    InvalidRequest
-        If ``hedge`` is neither "p95" nor above 0.
-    """
-
-    MIN_LATENCIES = 20
-    """Replies of a method before its percentile is used."""
-    _WINDOW = 200
-
-    def __init__(self, hedge: float | str) -> None:
-        if isinstance(hedge, str) or not hedge > 0:
-            if hedge != "p95":
-                raise InvalidRequest(f"hedge={hedge!r}: expected seconds above 0, or 'p95'")
-            self._fixed = None
-        else:
-            self._fixed = float(hedge)
-        self._latencies: dict[str, deque[float]] = {}
-
-    def delay_for(self, path: str) -> float | None:
-        """Return the seconds after which to hedge a request of the method; None: never."""
-        if self._fixed is not None:
-            return self._fixed
-        latencies = self._latencies.get(path, ())
-        return (
-            sorted(latencies)[int(0.95 * len(latencies))]
-            if len(latencies) >= self.MIN_LATENCIES
-            else None
-        )
-
-    def record(self, path: str, seconds: float) -> None:
-        """Record the latency of a reply in seconds."""
-        if self._fixed is None:
-            self._latencies.setdefault(path, deque(maxlen=self._WINDOW)).append(seconds)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from asterism.calls import validation
 from asterism.calls.pins import pin_version
 from asterism.catalog_client import CatalogClient
+from asterism.verification.draw_source import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
 from asterism.verification.hypothesis_tests import GTestResult, detectable_bias, g_test, holm
 from asterism.verification.neighbors import compare_neighbors, expected_edges
 from asterism.verification.records import CORRECTION, Check, Finding, VerificationReport
-from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
 from asterism.verification.scan_statistics import (
     OCTAVE_COUNT,
     ZERO_CLASS,
@@ -23,9 +23,9 @@ from asterism.verification.scan_statistics import (
     Neighborhood,
     TypeCensus,
 )
-from asterism_model.element_names import canonical_weight_name
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import EdgeType, NodeType, Schema
+from asterism_model.weight_names import canonical_weight_name
 from asterism_proto.errors import InvalidRequest, NotFound
 
 MAX_DRAWS = 1 << 26

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel, prefetch
 from asterism_graphkit.random.rng import derive, mix64
-from asterism_graphkit.relabel import bitset_ranks
+from asterism_graphkit.relabel import bitset_relabel
 from asterism_graphkit.relabel.bitset import fits_in_cache
 
 _SMALLEST = 1 << 14
@@ -426,8 +426,8 @@ class Relabeling:
             return False
         buffers.reserve(node_count + ids.size, node_count, word_count)
         if unmarked_ids.size:
-            bitset_ranks.set_bits(unmarked_ids, buffers.words)
-        bitset_ranks.assign(
+            bitset_relabel.set_bits(unmarked_ids, buffers.words)
+        bitset_relabel.assign(
             ids,
             buffers.words[:word_count],
             buffers.word_ranks,

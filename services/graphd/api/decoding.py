@@ -11,14 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from asterism_graphkit.operators import khop
-from asterism_model.element_names import canonical_weight_name
 from asterism_model.filters.syntax import parse
 from asterism_model.schema import Schema
+from asterism_model.weight_names import canonical_weight_name
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.operators import reads
+from graphd.operators import neighbor_reads
 from graphd.operators.call_seeds import Operator, call_seed
 from graphd.operators.filters import RowFields
 from graphd.operators.request_context import Ids, Types
@@ -129,9 +129,9 @@ def decode_fanouts(
     )
 
 
-def decode_induced_edges(schema: Schema, head: InducedRequest) -> reads.EdgeReadParams:
+def decode_induced_edges(schema: Schema, head: InducedRequest) -> neighbor_reads.EdgeReadParams:
     """Return the parameters for reading the edges among nodes."""
-    return reads.EdgeReadParams(
+    return neighbor_reads.EdgeReadParams(
         edge_types=decode_edge_types(schema, head.edge_types),
         direction=decode_direction(schema, head.direction),
         want_weights=head.want_weights,

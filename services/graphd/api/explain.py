@@ -9,9 +9,9 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_graphkit.random import partition_choice
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import Limits
 from asterism_proto import framing
@@ -24,7 +24,7 @@ from graphd.api.global_sampling import GlobalDrawRequest, decode_global_draw
 from graphd.api.neighbors import HopRequest, decode_hop
 from graphd.api.replies import SampleReply
 from graphd.api.versioned_execution import Operation, RequestCheck, VersionRunner
-from graphd.operators import reads
+from graphd.operators import neighbor_reads
 from graphd.operators.filters import with_filter
 from graphd.operators.neighbor_sampling import NeighborParams
 from graphd.operators.request_context import RequestContext
@@ -208,7 +208,7 @@ def _shares(
     params = _decode_first_hop(context, head)
     filtered_context = with_filter(context, EDGE, params.edge_types, head)
     nodes, types = decode_nodes(Frame(head, request.arrays), context.space.schema)
-    weights = reads.edge_weight_sums(
+    weights = neighbor_reads.edge_weight_sums(
         filtered_context,
         params.edge_types,
         params.direction,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import Schema
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb

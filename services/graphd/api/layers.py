@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asterism_graphkit.operators import layers as measures
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -20,7 +20,7 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.operators import layers, reads
+from graphd.operators import layers, neighbor_reads
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
 from graphd.operators.request_context import Ids, RequestContext, Types
@@ -138,7 +138,7 @@ def _decode_layers(request: Frame[LayerRequest], schema: Schema) -> tuple[Ids, T
 
 
 def _check_cols(
-    schema: Schema, edge_params: reads.EdgeReadParams, cols: Ids, col_types: Types | None
+    schema: Schema, edge_params: neighbor_reads.EdgeReadParams, cols: Ids, col_types: Types | None
 ) -> None:
     if col_types is not None:
         if len(col_types) != len(cols):

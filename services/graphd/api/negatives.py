@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.fanout_fractions import parse_share
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
@@ -18,7 +18,7 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.operators import fanout_sampling, feature_join, neighbor_sampling, reads
+from graphd.operators import fanout_sampling, feature_join, neighbor_reads, neighbor_sampling
 from graphd.operators import temporal_filters as temporal
 from graphd.operators.call_seeds import Operator
 from graphd.operators.filters import with_filter
@@ -83,7 +83,7 @@ def neighbors(
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     edge_params = _decode_neighbor_read(schema, head)
-    sections = reads.neighbors(
+    sections = neighbor_reads.neighbors(
         with_filter(context, EDGE, edge_params.edge_types, head),
         edge_params,
         nodes,
@@ -103,12 +103,12 @@ def degrees(
     direction = decode_direction(schema, head.direction)
     filtered_context = with_filter(context, EDGE, edge_types, head)
     if not head.weight:
-        sections = reads.degrees(
+        sections = neighbor_reads.degrees(
             filtered_context, edge_types, direction, nodes, head.node_type, types
         )
     else:
         sections = {
-            "sums": reads.edge_weight_sums(
+            "sums": neighbor_reads.edge_weight_sums(
                 filtered_context, edge_types, direction, False, nodes, head.node_type, types
             )
         }
@@ -172,7 +172,9 @@ def _decode_share(
     return share
 
 
-def _decode_neighbor_read(schema: Schema, head: graphd_pb.NeighborsRequest) -> reads.EdgeReadParams:
+def _decode_neighbor_read(
+    schema: Schema, head: graphd_pb.NeighborsRequest
+) -> neighbor_reads.EdgeReadParams:
     """Return the parameters of a neighbor read."""
     if head.sort not in ("", "id", "weight"):
         raise InvalidRequest(f"sort {head.sort!r}: expected '', 'id' or 'weight'")
@@ -181,7 +183,7 @@ def _decode_neighbor_read(schema: Schema, head: graphd_pb.NeighborsRequest) -> r
             f"sort {head.sort!r} with top {head.top}: the top neighbors are always ordered by "
             "weight; omit sort"
         )
-    return reads.EdgeReadParams(
+    return neighbor_reads.EdgeReadParams(
         edge_types=decode_edge_types(schema, head.edge_types),
         direction=decode_direction(schema, head.direction),
         want_weights=head.want_weights,

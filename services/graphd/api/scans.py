@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.operators import reads
+from graphd.operators import scans
 from graphd.operators.filters import with_filter
 from graphd.operators.request_context import RequestContext
 from graphd.operators.schema_checks import check_types, resolve_weight_name
@@ -17,7 +17,7 @@ def scan_nodes(
     """Read consecutive nodes of one partition."""
     head, schema = request.head, context.space.schema
     check_types("node", schema, [head.type_id])
-    sections, cursor = reads.scan_nodes(
+    sections, cursor = scans.scan_nodes(
         context.with_weights(resolve_weight_name(NODE, schema, [head.type_id], head.weight)),
         head.type_id,
         head.part,
@@ -36,7 +36,7 @@ def scan_edges(
     """Read consecutive edges of one partition."""
     head, schema = request.head, context.space.schema
     check_types("edge", schema, [head.type_id])
-    sections, cursor = reads.scan_edges(
+    sections, cursor = scans.scan_edges(
         context.with_weights(resolve_weight_name(EDGE, schema, [head.type_id], head.weight)),
         head.type_id,
         head.part,
@@ -55,7 +55,7 @@ def nodes_at(
     """Read nodes by their position in a scan."""
     head = request.head
     check_types("node", context.space.schema, [head.type_id])
-    sections, count = reads.nodes_at(context, head.type_id, request.array("places", "int64"))
+    sections, count = scans.nodes_at(context, head.type_id, request.array("places", "int64"))
     return Frame(graphd_pb.NodesAtReply(version=context.version.version, count=count), sections)
 
 
@@ -65,7 +65,7 @@ def edges_at(
     """Read edges by their position in a scan."""
     head = request.head
     check_types("edge", context.space.schema, [head.type_id])
-    sections, count = reads.edges_at(
+    sections, count = scans.edges_at(
         with_filter(context, EDGE, [head.type_id], head),
         head.type_id,
         request.array("places", "int64"),

@@ -8,8 +8,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.call_context import CallContext, Handler
-from asterism_model.element_names import NODE
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_model.elements import NODE
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

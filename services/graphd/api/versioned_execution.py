@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.excluded_edges import ExcludedEdges, excludes_edges
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import DEFAULT_LIMITS, Limits, check

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.block_validation import MAX_ID, PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

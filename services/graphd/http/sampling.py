@@ -18,8 +18,8 @@ from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
 
 from asterism.graph import Client, Graph
-from asterism_daemonkit.call_context import CallContext, Handler, current_principal
-from asterism_daemonkit.http_models import HttpModel, refusals
+from asterism_daemonkit.http.models import HttpModel, refusals
+from asterism_daemonkit.rpc.call_context import CallContext, Handler, current_principal
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from graphd.http import sampling_requests as requests

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from asterism_daemonkit.http_models import HttpModel
-from graphd.http.limits import MAX_TIMEOUT_S
+from asterism_daemonkit.http.models import HttpModel
+from graphd.http.timeouts import MAX_TIMEOUT_S
 
 _MAX_COUNT = 1 << 31
 _MAX_ID = 1 << 63

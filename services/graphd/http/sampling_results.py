@@ -29,7 +29,7 @@ from asterism.records.samples import (
     VisitSample,
     WalkSample,
 )
-from asterism_daemonkit.http_models import HttpModel
+from asterism_daemonkit.http.models import HttpModel
 from asterism_proto.errors import InvalidRequest
 from graphd.http.json_values import plain_values
 

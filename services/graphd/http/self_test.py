@@ -15,10 +15,10 @@ from pydantic import Field
 from asterism.graph import Client
 from asterism.transport.grpc import ClientTransport, GrpcTransport
 from asterism.verification import VerificationReport, verify
-from asterism_daemonkit.http_models import HttpModel, refusals
+from asterism_daemonkit.http.models import HttpModel, refusals
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import Busy
-from graphd.http.limits import MAX_TIMEOUT_S
+from graphd.http.timeouts import MAX_TIMEOUT_S
 
 MAX_DRAWS = 1_000_000
 

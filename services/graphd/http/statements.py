@@ -12,12 +12,12 @@ from pydantic import Field
 
 from asterism.calls.query import bind_parameter
 from asterism.records.query_result import QueryResult, Value, decode_result
-from asterism_daemonkit.call_context import CallContext, current_principal
-from asterism_daemonkit.http_models import HttpModel, refusals
+from asterism_daemonkit.http.models import HttpModel, refusals
+from asterism_daemonkit.rpc.call_context import CallContext, current_principal
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.http.json_values import plain_values
-from graphd.http.limits import MAX_TIMEOUT_S
+from graphd.http.timeouts import MAX_TIMEOUT_S
 from graphd.query.lark_parser import MAX_LENGTH
 from graphd.query.service import QueryService
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asterism_model.fanout_fractions import share_count
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import neighbor_sampling, reads
+from graphd.operators import neighbor_reads, neighbor_sampling
 from graphd.operators.neighbor_sampling import NeighborParams, neighbor_types
 from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing.routes import SpaceRoute
@@ -41,9 +41,9 @@ def sample_hop(
     """
     if params.share is None:
         return neighbor_sampling.sample_neighbors(context, params, nodes, node_type, types)
-    degrees = reads.degrees(context, params.edge_types, params.direction, nodes, node_type, types)[
-        "degrees"
-    ].sum(axis=1)
+    degrees = neighbor_reads.degrees(
+        context, params.edge_types, params.direction, nodes, node_type, types
+    )["degrees"].sum(axis=1)
     counts = share_counts(degrees, params.share)
     width = int(counts.max(initial=0))
     neighbor_sampling.check_reply_size(replace(params, count=width), len(nodes))

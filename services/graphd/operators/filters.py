@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import bind, column_location, reads_edge_columns
 from asterism_model.filters.syntax import ColumnOperand, Predicate, Term, iter_terms, parse
 from asterism_model.partition_stats import PartitionTotals

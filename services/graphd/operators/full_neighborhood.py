@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from asterism_proto.errors import InvalidRequest
-from graphd.operators import reads
+from graphd.operators import neighbor_reads
 from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
 
@@ -19,7 +19,7 @@ _MAX_BYTES = 8 * REPLY_BYTES
 
 def read_edges(
     context: RequestContext,
-    edge_params: reads.EdgeReadParams,
+    edge_params: neighbor_reads.EdgeReadParams,
     nodes: Ids,
     node_type: int,
     types: Types | None,
@@ -31,9 +31,9 @@ def read_edges(
     They come in one reply of their hosts if they fit, else in several.
     """
     try:
-        return reads.neighbors(context, edge_params, nodes, node_type, types)
+        return neighbor_reads.neighbors(context, edge_params, nodes, node_type, types)
     except InvalidRequest:
-        degrees = reads.degrees(
+        degrees = neighbor_reads.degrees(
             context, edge_params.edge_types, edge_params.direction, nodes, node_type, types
         )["degrees"].sum(axis=1)
     width, ends = 16 + 8 * edge_params.want_edge_ids, np.cumsum(degrees)
@@ -62,7 +62,7 @@ def read_edges(
             )
         )
     pieces = [
-        reads.neighbors(
+        neighbor_reads.neighbors(
             context, edge_params, nodes[a:b], node_type, None if types is None else types[a:b]
         )
         for a, b in pairwise([*cuts[:-1], len(nodes)])

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from asterism_graphkit.random import rng
 from asterism_graphkit.random.alias_build import neumaier_sum
 from asterism_graphkit.random.partition_choice import PartShares, choose_entries, group_by_key
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Internal, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb

@@ -11,7 +11,7 @@ from asterism_graphkit.operators import hgt
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import full_neighborhood, induced_subgraphs, reads
+from graphd.operators import full_neighborhood, induced_subgraphs, neighbor_reads, reads
 from graphd.operators.request_context import Ids, RequestContext, Sections, Types
 
 
@@ -32,7 +32,7 @@ class HgtParams:
 def sample_hgt(
     context: RequestContext,
     params: HgtParams,
-    edge_params: reads.EdgeReadParams,
+    edge_params: neighbor_reads.EdgeReadParams,
     nodes: Ids,
     node_type: int,
     types: Types | None,
@@ -99,7 +99,7 @@ def _spread_budgets(
     if not nodes.size:
         return
     types = np.repeat(np.arange(len(frontier), dtype=np.int32), [len(ids) for ids in frontier])
-    edge_params = reads.EdgeReadParams(
+    edge_params = neighbor_reads.EdgeReadParams(
         edge_types=params.edge_types,
         direction=params.direction,
         want_weights=not params.uniform,

@@ -12,7 +12,7 @@ from asterism_graphkit.relabel.bitset import is_known_distinct
 from asterism_graphkit.relabel.relabel import Relabeling, repeat_indices
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import layers, reads, subgraphs
+from graphd.operators import layers, neighbor_reads, reads, subgraphs
 from graphd.operators.request_context import Ids, RequestContext, Sections, Types
 
 _MAX_GROUPS = (1 << 31) - 1
@@ -30,7 +30,7 @@ class SubgraphNodes:
 
 def induced_subgraph(
     context: RequestContext,
-    edge_params: reads.EdgeReadParams,
+    edge_params: neighbor_reads.EdgeReadParams,
     nodes: Ids,
     node_type: int,
     types: Types | None,
@@ -90,7 +90,7 @@ def _single_type(node_type: int, types: Types | None) -> int:
 def ego_subgraphs(
     context: RequestContext,
     params: subgraphs.SubgraphParams,
-    edge_params: reads.EdgeReadParams,
+    edge_params: neighbor_reads.EdgeReadParams,
     nodes: Ids,
     node_type: int,
     types: Types | None,
@@ -141,7 +141,7 @@ def _node_sections(nodes_by_type: Mapping[int, SubgraphNodes]) -> Sections:
 
 def edges_among(
     context: RequestContext,
-    edge_params: reads.EdgeReadParams,
+    edge_params: neighbor_reads.EdgeReadParams,
     nodes_by_type: Mapping[int, SubgraphNodes],
 ) -> Sections:
     """Return all edges among indexed nodes.

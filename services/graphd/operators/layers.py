@@ -18,7 +18,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.operators import full_neighborhood, reads
+from graphd.operators import full_neighborhood, neighbor_reads
 from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
 
@@ -66,7 +66,7 @@ def sample_layer(
             f"{params.count} nodes for each of {count} layers do not fit into one reply; sample "
             "fewer layers at a time"
         )
-    edge_params = reads.EdgeReadParams(
+    edge_params = neighbor_reads.EdgeReadParams(
         edge_types=params.edge_types,
         direction=params.direction,
         want_weights=True,
@@ -166,7 +166,7 @@ def _neighbor_types(context: RequestContext, params: LayerParams) -> Types:
 
 def read_adjacency(
     context: RequestContext,
-    edge_params: reads.EdgeReadParams,
+    edge_params: neighbor_reads.EdgeReadParams,
     nodes: Ids,
     node_type: int,
     types: Types | None,
@@ -188,7 +188,7 @@ def read_adjacency(
 
 def edges_between(
     context: RequestContext,
-    edge_params: reads.EdgeReadParams,
+    edge_params: neighbor_reads.EdgeReadParams,
     nodes: Ids,
     node_type: int,
     types: Types | None,

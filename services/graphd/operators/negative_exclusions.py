@@ -15,7 +15,7 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.operators import reads
+from graphd.operators import neighbor_reads
 from graphd.operators.request_context import Ids, RequestContext, Sections
 from graphd.operators.schema_checks import check_types
 from graphd.routing import split_merge
@@ -110,14 +110,14 @@ class NeighborExclusion:
         """
         unique_sources, inverse = distinct(self.sources[rows], self.context.call.remaining)
         end_types = self._end_types
-        edge_params = reads.EdgeReadParams(
+        edge_params = neighbor_reads.EdgeReadParams(
             edge_types=self.edge_types,
             direction=common_pb.OUT,
             want_weights=False,
             want_edge_ids=False,
             sort="",
         )
-        neighbors = reads.neighbors(
+        neighbors = neighbor_reads.neighbors(
             self.context,
             edge_params,
             unique_sources,

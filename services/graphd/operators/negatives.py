@@ -12,7 +12,7 @@ from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.random.partition_choice import choose_entries_at
 from asterism_graphkit.random.successive_probabilities import MIN_REMAINING_SHARE
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb

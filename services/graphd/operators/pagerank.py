@@ -24,7 +24,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.operators import reads
+from graphd.operators import neighbor_reads, reads
 from graphd.operators.request_context import REPLY_BYTES, Ids, RequestContext, Sections, Types
 
 MAX_EDGES = 1 << 25
@@ -276,7 +276,7 @@ class _GraphCache:
             ],
             np.int32,
         )
-        self._edge_params = reads.EdgeReadParams(
+        self._edge_params = neighbor_reads.EdgeReadParams(
             edge_types=params.edge_types,
             direction=params.direction,
             want_weights=not params.uniform,
@@ -343,7 +343,7 @@ class _GraphCache:
         for start in range(begin, end, step):
             chunk = slice(start, min(start + step, end))
             params = self._params
-            sums = reads.edge_weight_sums(
+            sums = neighbor_reads.edge_weight_sums(
                 self._context,
                 params.edge_types,
                 params.direction,
@@ -367,7 +367,7 @@ class _GraphCache:
             return
         ids, types = self.ids[indices], self.types[indices]
         try:
-            edges = reads.neighbors(self._context, self._edge_params, ids, -1, types)
+            edges = neighbor_reads.neighbors(self._context, self._edge_params, ids, -1, types)
         except InvalidRequest as error:  # more than a reply can hold
             if len(indices) == 1:
                 raise InvalidRequest(

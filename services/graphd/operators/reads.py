@@ -1,4 +1,4 @@
-"""Reads: neighbors of nodes, feature columns and scans of partitions, in request order."""
+"""Reads of types, feature columns and weights of nodes and edges, in request order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -21,24 +21,8 @@ from graphd.routing import split_merge
 from graphd.routing.split_merge import Checkpoint
 
 _DEFAULT_ROWS = 65536
-_NEIGHBOR_BYTES = 24
-"""Bytes of one neighbor in a reply: id, edge type, weight, edge id."""
 _RAGGED_GUESS = 256
 """Assumed bytes of a ragged or bytes value, to size a batch of a scan."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeReadParams:
-    """Parameters for reading neighbors and sorting those of each node."""
-
-    edge_types: tuple[int, ...]
-    direction: common_pb.Direction
-    want_weights: bool
-    want_edge_ids: bool
-    sort: str
-    """Sort order: "" (as stored), "id" or "weight"."""
-    top: int = 0
-    """Number of heaviest neighbors to read; 0 for all neighbors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,113 +35,11 @@ class WeightHistogram:
     """float64[1108]: sum of their weights."""
 
 
-def neighbors(
-    context: RequestContext,
-    edge_params: EdgeReadParams,
-    nodes: Ids,
-    node_type: int,
-    types: Types | None,
-) -> Sections:
-    """Return all neighbors of each node: sections of ReadNeighborsReply."""
-    by_weight = edge_params.sort == "weight"
-    head = storaged_pb.ReadNeighborsRequest(
-        version_ref=context.version_ref(),
-        edge_types=edge_params.edge_types,
-        node_type=node_type,
-        direction=edge_params.direction,
-        want_weights=edge_params.want_weights or by_weight,
-        want_edge_ids=edge_params.want_edge_ids,
-        top=edge_params.top,
-        weight=context.weight_name,
-    )
-    if edge_params.top * len(nodes) * _NEIGHBOR_BYTES > REPLY_BYTES:
-        max_nodes = REPLY_BYTES // (_NEIGHBOR_BYTES * edge_params.top)
-        raise InvalidRequest(
-            f"{edge_params.top} neighbors of {len(nodes)} nodes may not fit into one reply; "
-            f"request {max_nodes} nodes at a time"
-        )
-    plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
-    requests = []
-    for host, rows in plan:
-        sections: Sections = {"ids": split_merge.take_rows(nodes, rows)}
-        if types is not None:
-            sections["types"] = split_merge.take_rows(types, rows)
-        requests.append((host, Frame(head, sections)))
-    results = []
-    for (_, rows), reply in zip(plan, context.dispatch("read_neighbors", requests), strict=True):
-        arrays = dict(reply.arrays)
-        results.append((rows, arrays.pop("indptr"), arrays))
-    indptr, out = split_merge.merge_ragged(len(nodes), results, context.call.remaining)
-    check_size(out, f"the neighbors of {len(nodes)} nodes")
-    if by_weight:
-        out = split_merge.sort_ragged(
-            indptr, out, [-out["weights"], out["ids"]], context.call.remaining
-        )
-    elif edge_params.sort == "id":
-        out = split_merge.sort_ragged(indptr, out, [out["ids"]], context.call.remaining)
-    if not edge_params.want_weights:
-        out.pop("weights", None)
-    return {"indptr": indptr, **out}
-
-
-def degrees(
-    context: RequestContext,
-    edge_types: Sequence[int],
-    direction: common_pb.Direction,
-    nodes: Ids,
-    node_type: int,
-    types: Types | None,
-) -> Sections:
-    """Return the number of edges per node and type: section degrees int64[m, types]."""
-    head = storaged_pb.ReadDegreesRequest(
-        version_ref=context.version_ref(),
-        edge_types=edge_types,
-        node_type=node_type,
-        direction=direction,
-    )
-    _check_degrees(nodes, edge_types)
-    return _read_rows(context, "read_degrees", head, nodes, types)
-
-
-def _check_degrees(nodes: Ids, edge_types: Sequence[int]) -> None:
-    if len(nodes) * len(edge_types) * 8 > REPLY_BYTES:
-        raise InvalidRequest(
-            f"the degrees of {len(nodes)} nodes do not fit into one reply; request "
-            f"{REPLY_BYTES // (8 * len(edge_types))} at a time"
-        )
-
-
-def edge_weight_sums(
-    context: RequestContext,
-    edge_types: Sequence[int],
-    direction: common_pb.Direction,
-    uniform: bool,
-    nodes: Ids,
-    node_type: int,
-    types: Types | None,
-) -> NDArray[np.float64]:
-    """Return the weight of each node's edges per type as float64[m, types].
-
-    Sampling by the weights of ``context`` uses these sums.
-    """
-    head = storaged_pb.ReadDegreesRequest(
-        version_ref=context.version_ref(),
-        edge_types=edge_types,
-        node_type=node_type,
-        direction=direction,
-        type_weights=True,
-        uniform=uniform,
-        weight=context.weight_name,
-    )
-    _check_degrees(nodes, edge_types)
-    return _read_rows(context, "read_degrees", head, nodes, types)["type_weights"]
-
-
 def node_types(
     context: RequestContext, nodes: Ids, node_type: int, types: Types | None
 ) -> Sections:
     """Return the type of each node, -1 if it does not exist: section types int32[m]."""
-    return _read_rows(
+    return read_rows(
         context,
         "read_node_types",
         storaged_pb.ReadNodeTypesRequest(version_ref=context.version_ref(), node_type=node_type),
@@ -181,7 +63,7 @@ def resolve_node_types(
     return node_types(context.without_filter(), nodes, -1, None)["types"]
 
 
-def _read_rows(
+def read_rows(
     context: RequestContext, method: str, head: Message, nodes: Ids, types: Types | None
 ) -> Sections:
     """Read one row per node from the hosts that own the nodes."""
@@ -229,7 +111,7 @@ def node_weights(
         names=() if uniform else ("weight",),
         weight=context.weight_name,
     )
-    return _read_rows(context, "read_node_features", head, nodes, None)[
+    return read_rows(context, "read_node_features", head, nodes, None)[
         "found" if uniform else "f:weight"
     ].astype(np.float64)
 
@@ -253,124 +135,6 @@ def edge_features(
     ]
     replies = context.dispatch("read_edge_features", requests)
     return merge_columns(len(eids), [rows for _, rows in plan], replies, context.call.remaining)
-
-
-def scan_nodes(
-    context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
-) -> tuple[Sections, int]:
-    """Return consecutive nodes of one partition by id, and the next cursor (-1 at the end)."""
-    schema_type = context.space.schema.node_types[type_id]
-    check_columns(schema_type, names)
-    head = storaged_pb.ReadNodesRequest(
-        version_ref=context.version_ref(),
-        type_id=type_id,
-        part=part,
-        cursor=cursor,
-        limit=_rows(schema_type, names, limit, 12),
-        names=names,
-        weight=context.weight_name,
-    )
-    reply = _call_part(context, "read_nodes", part, head)
-    return dict(reply.arrays), reply.with_head(storaged_pb.ReadNodesReply).head.next_cursor
-
-
-def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
-    """Return nodes of a type by position in a scan of all partitions, and the node count."""
-    description = f"nodes of type {context.space.schema.node_types[type_id].name!r}"
-    head = storaged_pb.ReadNodesAtRequest(version_ref=context.version_ref(), type_id=type_id)
-    sections, count = _read_places(
-        context, NODE, type_id, positions, "read_nodes_at", head, description, 8
-    )
-    return sections or {"ids": np.zeros(0, np.int64)}, count
-
-
-def edges_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
-    """Return edges of a type by position in a scan of all partitions, and the edge count."""
-    description = f"edges of type {context.space.schema.edge_types[type_id].name!r}"
-    head = storaged_pb.ReadEdgesAtRequest(
-        version_ref=context.version_ref(), type_id=type_id, weight=context.weight_name
-    )
-    sections, count = _read_places(
-        context, EDGE, type_id, positions, "read_edges_at", head, description, 28
-    )
-    empty: Sections = {name: np.zeros(0, np.int64) for name in ("src", "dst", "eids")} | {
-        "weights": np.zeros(0, np.float32)
-    }
-    return sections or empty, count
-
-
-def _read_places(
-    context: RequestContext,
-    element: int,
-    type_id: int,
-    positions: Ids,
-    method: str,
-    head: Message,
-    description: str,
-    row_bytes: int,
-) -> tuple[Sections, int]:
-    """Return rows by position, and the number of rows; no sections without positions."""
-    ends = np.cumsum(context.version.totals.part_counts(element, type_id))
-    count = int(ends[-1])
-    if positions.size and not 0 <= int(positions.min()) <= int(positions.max()) < count:
-        index = int(np.argmax((positions < 0) | (positions >= count)))
-        raise InvalidRequest(
-            f"places[{index}] = {positions[index]}: there are {count} {description}"
-        )
-    if len(positions) * row_bytes > REPLY_BYTES:
-        raise InvalidRequest(
-            f"{len(positions)} {description} do not fit into one reply; request "
-            f"{REPLY_BYTES // row_bytes} at a time"
-        )
-    if not positions.size:
-        return {}, count
-    part = np.searchsorted(ends, positions, side="right").astype(np.int32)
-    positions_in_part = positions - np.concatenate([[0], ends])[part]
-    plan = split_merge.rows_by_host(context.space, part)
-    requests = [
-        (host, Frame(head, {"parts": part[rows], "places": positions_in_part[rows]}))
-        for host, rows in plan
-    ]
-    replies = context.dispatch(method, requests)
-    return split_merge.merge_rows(
-        len(positions),
-        [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)],
-        context.call.remaining,
-    ), count
-
-
-def scan_edges(
-    context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
-) -> tuple[Sections, int]:
-    """Return consecutive edges of one partition in out-adjacency order, and the next cursor.
-
-    Features are read by edge id.
-    """
-    schema_type = context.space.schema.edge_types[type_id]
-    check_columns(schema_type, names)
-    head = storaged_pb.ReadEdgesRequest(
-        version_ref=context.version_ref(),
-        type_id=type_id,
-        part=part,
-        cursor=cursor,
-        limit=_rows(schema_type, names, limit, 28),
-        weight=context.weight_name,
-    )
-    reply = _call_part(context, "read_edges", part, head)
-    sections: Sections = dict(reply.arrays)
-    if names:
-        columns = edge_features(context, type_id, names, sections["eids"])
-        sections |= {name: array for name, array in columns.items() if name.startswith("f:")}
-    return sections, reply.with_head(storaged_pb.ReadEdgesReply).head.next_cursor
-
-
-def _call_part(context: RequestContext, name: str, part: int, head: Message) -> Frame[Message]:
-    parts = context.space.schema.parts
-    if not 0 <= part < parts:
-        raise InvalidRequest(
-            f"part {part}: space {context.space.name!r} has parts 0 to {parts - 1}"
-        )
-    return context.dispatch(name, [(int(context.space.host_of_part[part]), Frame(head))])[0]
 
 
 def merge_columns(
@@ -423,7 +187,7 @@ def check_columns(schema_type: NodeType | EdgeType, names: Sequence[str]) -> Non
         raise InvalidRequest(f"features {list(names)}: expected each name once")
 
 
-def _rows(
+def rows_per_reply(
     schema_type: NodeType | EdgeType, names: Sequence[str], limit: int, fixed_bytes: int
 ) -> int:
     """Return the rows per batch of a scan: the requested number, limited by the reply size."""

@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.routing.dispatch import Dispatcher

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from asterism_model.element_names import NODE, OWN_WEIGHTS, canonical_weight_name
+from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, NodeType, Schema
+from asterism_model.weight_names import OWN_WEIGHTS, canonical_weight_name
 from asterism_proto.errors import NotFound
 
 

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Response
 from google.protobuf.message import Message
 
 from asterism_access.roles import EVERY_SPACE, Role, parse_role
-from asterism_daemonkit.call_context import current_principal
+from asterism_daemonkit.rpc.call_context import current_principal
 from asterism_proto.methods import ACCESS
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as metad_pb

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.call_context import CallContext, current_principal
 from asterism_daemonkit.recent_logs import RECENT_RECORDS
+from asterism_daemonkit.rpc.call_context import CallContext, current_principal
 from asterism_model.schema import Schema
 from asterism_proto.errors import Busy, Forbidden, NotFound
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE

@@ -11,7 +11,7 @@ from importlib import resources
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from asterism_daemonkit.static_files import read_folder, static_file
+from asterism_daemonkit.http.static_files import read_folder, static_file
 from asterism_proto.errors import NotFound
 
 CONTENT_SECURITY_POLICY = (

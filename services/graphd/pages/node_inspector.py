@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from asterism.graph import Client, Graph
 from asterism.records.samples import FeatureValue
-from asterism_daemonkit.call_context import Handler, LocalTransport, current_principal
+from asterism_daemonkit.rpc.call_context import Handler, current_principal
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_model.string_ids import ID_COLUMN
 from asterism_proto.errors import InvalidRequest, NotFound

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from asterism_daemonkit.job_views import STATE_NAMES, task_view
-from asterism_model.element_names import EDGE, NODE, OWN_WEIGHTS, canonical_weight_name
+from asterism_daemonkit.http.job_views import STATE_NAMES, task_view
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.weight_names import OWN_WEIGHTS, canonical_weight_name
 from asterism_model.weight_stats import compute_weight_stats
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 
-from asterism_daemonkit.job_views import STATES, StateName
-from asterism_model.element_names import EDGE, NODE, canonical_weight_name
+from asterism_daemonkit.http.job_views import STATES, StateName
+from asterism_model.elements import EDGE, NODE
 from asterism_model.string_ids import MAX_STRING_BYTES
+from asterism_model.weight_names import canonical_weight_name
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

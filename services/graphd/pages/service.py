@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fastapi import APIRouter
 
-from asterism_daemonkit.call_context import Handler
+from asterism_daemonkit.rpc.call_context import Handler
 from asterism_proto.transport import Transport
 from graphd.pages import access as access_routes
 from graphd.pages import files, routes

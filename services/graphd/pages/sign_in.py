@@ -14,15 +14,15 @@ from asterism_access.audit_log import OK, AuditLog
 from asterism_access.browser_sessions import ActiveSession, BrowserSessions
 from asterism_access.failed_sign_ins import FailedSignIns
 from asterism_access.principals import ANONYMOUS, Principal
-from asterism_access.refused_credentials import RefusedCredentials
+from asterism_access.refused_credential_audit import RefusedCredentials
 from asterism_access.roles import EVERY_SPACE
-from asterism_daemonkit.browser_requests import (
+from asterism_daemonkit.http.browser_requests import (
     SignIn,
     remove_session,
     session_text,
     set_session,
 )
-from asterism_daemonkit.call_context import current_peer, current_principal
+from asterism_daemonkit.rpc.call_context import current_peer, current_principal
 from asterism_proto.errors import AsterismError, InvalidRequest, Unauthenticated
 from graphd.pages import views
 

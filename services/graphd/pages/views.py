@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from asterism_daemonkit.job_views import ElementName, StateName, TaskView
+from asterism_daemonkit.http.job_views import ElementName, StateName, TaskView
 from graphd.query.lark_parser import MAX_LENGTH
 
 HealthLevel = Literal["green", "amber", "red"]

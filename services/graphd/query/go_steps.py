@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from asterism.graph import Graph
 from asterism_graphkit.operators import direction_merging
 from asterism_graphkit.random import rng
-from asterism_model.element_names import canonical_weight_name
 from asterism_model.filters.syntax import parse
 from asterism_model.schema import Schema
+from asterism_model.weight_names import canonical_weight_name
 from asterism_proto.errors import InvalidRequest
 from graphd.operators.call_seeds import Operator, call_seed, statement_step_seed
 from graphd.query.projection import EdgeResultRows, concat_rows, take_rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asterism.calls.validation import NodeTypeRequired
 from asterism.graph import Client, Graph
-from asterism_daemonkit.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import validation
-from asterism.calls.existing_edge_ids import existing_edges
+from asterism.calls.edge_existence import existing_edges
 from asterism.graph import Graph
 from asterism_proto.errors import NotFound
 from graphd.query import go_steps

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, SAMPLING_METHODS, Method, SamplingRequest

@@ -11,7 +11,8 @@ from functools import partial
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.call_context import CallContext, ConcurrentTransport, PendingCall
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.transports import ConcurrentTransport, PendingCall
 from asterism_proto.errors import (
     AsterismError,
     Conflict,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from asterism_daemonkit.call_context import CallContext, waiting
+from asterism_daemonkit.rpc.call_context import CallContext, waiting
 from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema

@@ -17,14 +17,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.call_context import CallContext, waiting
+from asterism_daemonkit.rpc.call_context import CallContext, waiting
 from asterism_proto.errors import AsterismError, Deadline, Internal, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.routing.commit_log import LoadCommitter
+from graphd.writes.load_commit import LoadCommitter
 
 logger = logging.getLogger(__name__)
 

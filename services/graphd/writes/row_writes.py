@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_graphkit.random.partition_choice import group_by_key, part_of
 from asterism_model import string_ids
 from asterism_model.schema import EdgeType

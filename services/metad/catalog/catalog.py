@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import uuid4
 
-from asterism_model.removal_requests import RemovalKind, RemovalRequest
+from asterism_model.storage_removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.access import AccessRecords
 from metad.catalog.loads import Loads
 from metad.catalog.pins import PinLimits, Pins
 from metad.catalog.position_history import CatalogHistory
-from metad.catalog.removals import Removals
 from metad.catalog.restores import Restores
 from metad.catalog.spaces import Spaces, space_hosts
+from metad.catalog.storage_removals import Removals
 from metad.catalog.versions import Versions
 from metad.model.catalog import PendingRemoval, PendingWrite, Space, SpaceRecord
 from metad.model.jobs import Job

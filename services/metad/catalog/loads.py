@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from asterism_model.elements import Element
 from asterism_model.load_fingerprints import PartFingerprint
-from asterism_model.partition_stats import Element
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from metad.catalog.spaces import Spaces
 from metad.model.catalog import Chunk, LoadRecord, LoadState, NewChunk, PendingWrite, Seal, Space

@@ -1,2 +1,2 @@
 """Routes and views of metad's HTTP API, under ``/api/v1``.
-Rules belong to `metad.service`; the HTTP server itself belongs to `asterism_daemonkit`."""
+Rules belong to `metad.catalog_service`; the HTTP server itself belongs to `asterism_daemonkit`."""

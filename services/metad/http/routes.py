@@ -1,7 +1,7 @@
-"""Routes under ``/api/v1``: each reads from `metad.service`, or calls a handler of metad.
+"""Routes under ``/api/v1``: each reads from `metad.catalog_service`, or calls a handler of metad.
 
 Changes go through the handlers, which check roles and limits and record what is done. The routes of
-jobs are in `asterism_daemonkit.job_routes`."""
+jobs are in `asterism_daemonkit.http.job_routes`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from fastapi import APIRouter, Path, Query
 from asterism_access.guard import AccessGuard
 from asterism_access.principals import LOCAL
 from asterism_access.roles import Role
-from asterism_daemonkit.call_context import current_principal
-from asterism_daemonkit.http_models import refusals
-from asterism_daemonkit.job_routes import TIMEOUT_S, parse_id
-from asterism_daemonkit.weight_stats_views import WeightStatsView, weight_stats_views
+from asterism_daemonkit.http.job_routes import TIMEOUT_S, parse_id
+from asterism_daemonkit.http.models import refusals
+from asterism_daemonkit.http.weight_stats_views import WeightStatsView, weight_stats_views
+from asterism_daemonkit.rpc.call_context import current_principal
 from asterism_model.schema import Schema
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as metad_pb
+from metad.catalog_service import CatalogService
 from metad.http.views import (
     HostView,
     NewSpace,
@@ -29,7 +30,6 @@ from metad.http.views import (
     space_view,
     version_view,
 )
-from metad.service import CatalogService
 
 SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
 VersionNumber = Annotated[str, Path(description="The version's number.", examples=["3"])]

@@ -1,6 +1,6 @@
 """Response models of the routes; their docstrings are the descriptions in OpenAPI.
 
-Views of jobs are in `asterism_daemonkit.job_views`."""
+Views of jobs are in `asterism_daemonkit.http.job_views`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from asterism_daemonkit.http_models import HttpModel
-from asterism_model.element_names import OWN_WEIGHTS
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_daemonkit.http.models import HttpModel
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import Schema
+from asterism_model.weight_names import OWN_WEIGHTS
 from metad.catalog.spaces import parts_by_host
 from metad.model.catalog import Manifest, Pin, Space
 from metad.model.hosts import Host

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from asterism_model.removal_requests import RemovalKind, RemovalRequest
+from asterism_model.storage_removals import RemovalKind, RemovalRequest
 from metad.model.catalog import Manifest, PendingRemoval
 from metad.model.ids import SpaceId
 from metad.model.jobs import Job, JobState

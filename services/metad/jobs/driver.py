@@ -1,7 +1,8 @@
 """Driver of the job machine: applies events, stores the commands, adopts the state.
 
 One event is one write, so a crash always leaves a state that the machine was in. Called under
-the lock of the change feed by `metad.service`, `metad.host_registry` and `metad.maintenance`."""
+the lock of the change feed by `metad.catalog_service`, `metad.host_registry` and
+`metad.maintenance`."""
 
 from __future__ import annotations
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from asterism_model.elements import Element
 from asterism_model.indexes import Index
 from asterism_model.load_fingerprints import PartFingerprint
-from asterism_model.partition_stats import Element, PartitionStats
-from asterism_model.removal_requests import RemovalRequest
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import Schema
+from asterism_model.storage_removals import RemovalRequest
 from metad.model.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.model.task_outcomes import PartImageDigest
 from metad.store.port import Changes

@@ -30,7 +30,7 @@ class JobOption:
     is_address: bool = False
     """True if the value is a folder's address.
 
-    `metad.service` checks addresses against the allow-list."""
+    `metad.catalog_service` checks addresses against the allow-list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from asterism_model.element_names import OWN_WEIGHTS
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.task_results import TaskResult
+from asterism_model.weight_names import OWN_WEIGHTS
 
 _MASK64 = (1 << 64) - 1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rocksdict import DBRecoveryMode, Options, Rdict, WriteBatch, WriteOptions
 
-from asterism_daemonkit import rocksdb_checks
+from asterism_daemonkit import rocksdb_damage
 from asterism_io.durable_files import make_folder
 from asterism_proto.errors import Corrupt, Unavailable
 from metad.store.port import Changes
@@ -56,7 +56,7 @@ class RocksStore:
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         options.set_max_open_files(64)
         options.set_keep_log_file_num(4)
-        if damage := rocksdb_checks.damage_fault(self._path):
+        if damage := rocksdb_damage.damage_fault(self._path):
             raise Corrupt(f"{damage}; {_REMEDY}")
         try:
             return Rdict(str(self._path), options)

@@ -1,7 +1,7 @@
 """Conversion of `metad.model.catalog` records to messages and back.
 
-Called by `metad.api`, `metad.desired_state` and `metad.wire.record_encoding`. Invalid values in
-messages are refused here, with the value in the error."""
+Called by `metad.catalog_api`, `metad.desired_state` and `metad.wire.record_encoding`. Invalid
+values in messages are refused here, with the value in the error."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import hashlib
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
+from asterism_model.elements import element_from_proto
 from asterism_model.indexes import indexes_from_proto, indexes_to_proto
 from asterism_model.load_fingerprints import PartFingerprint
-from asterism_model.partition_stats import PartitionStats, element_from_proto
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import Schema
 from asterism_proto.errors import Corrupt, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -1,7 +1,7 @@
 """Conversion of `metad.model.hosts` records to messages and back.
 
-Called by `metad.api`, `metad.desired_state` and `metad.wire.record_encoding`. Invalid values in
-messages are refused here, with the value in the error."""
+Called by `metad.heartbeats_api`, `metad.desired_state` and `metad.wire.record_encoding`. Invalid
+values in messages are refused here, with the value in the error."""
 
 from __future__ import annotations
 

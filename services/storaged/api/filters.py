@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.filters.syntax import Term, parse
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.recent_logs import list_log_records
-from asterism_daemonkit.tcp_client import TcpEndpoint
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.tcp_client import TcpEndpoint
 from asterism_proto.errors import Conflict
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_graphkit.operators.labor import UNTIL_CONVERGED
 from asterism_model.excluded_edges import excludes_edges
 from asterism_proto.errors import InvalidRequest

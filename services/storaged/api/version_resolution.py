@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.excluded_edges import SECTION_NAMES, ExcludedEdges, excludes_edges
 from asterism_model.partition_stats import PartitionTotals
 from asterism_proto.errors import InvalidRequest

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from storaged import write_requests
+from storaged.api import write_decoding
 from storaged.load_write_admission import Admissions
 from storaged.local_spaces import LocalSpaces
 
@@ -35,15 +35,15 @@ class BlockHandlers:
         """Write blocks. They are durable when the reply is sent."""
         head = request.head
         space = self._local_spaces.space(head.space_id)
-        blocks = write_requests.decode_blocks(request, space.schema, space.parts)
+        blocks = write_decoding.decode_blocks(request, space.schema, space.parts)
         chunk, extents = (
-            write_requests.registered_chunk_number(head),
-            write_requests.block_extents(blocks),
+            write_decoding.registered_chunk_number(head),
+            write_decoding.block_extents(blocks),
         )
         with self._admissions.admit_write(
             head.space_id, head.load_id, chunk, extents, call
         ) as registered:
-            write_requests.check_chunk(request, space.schema, registered)
+            write_decoding.check_chunk(request, space.schema, registered)
             call.remaining()
             return Frame(
                 storaged_pb.WriteBlocksReply(

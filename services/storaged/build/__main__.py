@@ -15,7 +15,6 @@ from typing import Any
 from asterism_io.durable_files import make_folder, write_durably
 from asterism_model.load_fingerprints import FingerprintMismatch
 from asterism_proto.errors import Conflict, Corrupt
-from storaged import subprocesses
 from storaged.build.build_task import MIB, RESULT_FILE, BuildTask, PartResult, task_result
 from storaged.build.completion_records import part_folder, remove_completions
 from storaged.build.partition import build_part, completed_result, expected_rows
@@ -23,6 +22,7 @@ from storaged.build.progress import ProgressReporter
 from storaged.store.alias_table_store import STAT_FOLDER, AliasTableStore
 from storaged.store.block_store import BlockStore, InvalidContent
 from storaged.store.huge_pages import reload_images
+from storaged.tasks import task_process
 
 
 def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
@@ -74,7 +74,7 @@ def run(path: Path, progress: ProgressReporter) -> dict[str, Any]:
 
 def main(arguments: list[str]) -> int:
     """Run the build task in a file; return the exit status."""
-    return subprocesses.main(
+    return task_process.main(
         arguments, run, permanent=(Conflict, FingerprintMismatch, InvalidContent)
     )
 

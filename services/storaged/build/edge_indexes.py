@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.indexes import RANGE
 from asterism_model.schema import EdgeType
 from storaged.build.block_reader import BuildContext, Sections

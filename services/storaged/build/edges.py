@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import EdgeType
 from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_times, neighbor_time
 from asterism_proto.errors import Internal, InvalidRequest

@@ -18,7 +18,7 @@ from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias_build
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_model.filters.binding import resolve_column
 from asterism_model.indexes import HASH, Index
 from asterism_proto.errors import Internal

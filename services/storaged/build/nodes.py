@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.siphash import first_mismatch
 from asterism_graphkit.relabel.hash_index import fill_index, index_slots
 from asterism_model import string_ids
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 from asterism_proto.errors import Conflict, Internal, InvalidRequest
 from storaged.build.alias_table import WEIGHT
 from storaged.build.block_reader import BuildContext

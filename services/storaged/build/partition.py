@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Corrupt, Internal, NotFound
 from storaged.build.block_reader import BlockReader, BuildContext
 from storaged.build.build_steps import PartSteps

@@ -3,9 +3,9 @@
 Networks, clocks, protobuf and databases do not belong here; loops belong to `storaged.kernels`.
 """
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from storaged.kernels.pagerank import PageRankScores
-from storaged.sampling.excluded_edges import RejectionParams, exclude_edges
+from storaged.sampling.excluded_edge_overlay import RejectionParams, exclude_edges
 from storaged.sampling.features import edge_features, node_features
 from storaged.sampling.filters.cache import FilterCache, RowFilter
 from storaged.sampling.filters.scan import RemoteMatches, evaluate_term

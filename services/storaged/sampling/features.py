@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.gather_scatter import gather_rows
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.node_rows import copy_ragged

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice
 from asterism_graphkit.relabel import hash_index
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Internal, InvalidRequest, Unavailable
 from storaged.kernels import adjacency_rows
 from storaged.kernels import node_rows as kernel_rows

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.random import partition_choice
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import InvalidRequest
 from storaged.sampling.features import Sections, read_feature_rows
 from storaged.sampling.version import MAX_OUTPUTS, LocalVersion, check_length

@@ -10,9 +10,10 @@ import numpy as np
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice
-from asterism_model.element_names import NODE, OWN_WEIGHTS
+from asterism_model.elements import NODE
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
+from asterism_model.weight_names import OWN_WEIGHTS
 from asterism_proto.errors import Internal, InvalidRequest, NotFound, Unavailable
 from asterism_proto.transport import MAX_MESSAGE_BYTES
 from storaged.sampling.excluded_edge_rejection import RejectedEdges
@@ -56,7 +57,7 @@ class LocalVersion:
     """One more partition, with number ``schema.parts``, for a version without some edges.
 
     It has the rows of the nodes at these edges, which their own partitions still have with all
-    edges. Lookups prefer it (`storaged.sampling.excluded_edges`).
+    edges. Lookups prefer it (`storaged.sampling.excluded_edge_overlay`).
     """
     rejected: RejectedEdges | None = None
     """Edges that draws reject, of nodes that are not in the overlay."""

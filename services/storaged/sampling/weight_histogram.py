@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from storaged.sampling.version import LocalVersion
 
 BINS_PER_OCTAVE = 4

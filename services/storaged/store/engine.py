@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 import rocksdict
 
-from asterism_daemonkit import rocksdb_checks
+from asterism_daemonkit import rocksdb_damage
 from asterism_io.durable_files import make_folder
 from asterism_proto.errors import (
     AsterismError,
@@ -317,7 +317,7 @@ class RocksEngine:
         self._run = 0
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
-        if damage := rocksdb_checks.damage_fault(path, writable=not read_only):
+        if damage := rocksdb_damage.damage_fault(path, writable=not read_only):
             raise Corrupt(f"{damage}; {_REMEDY}")
         family_options = {name: self.options(family) for name, family in self._families.items()}
         try:

@@ -1,4 +1,4 @@
 """Tasks that read a published version, in a child process: audit and table export.
 
-They never write to the data they read; `storaged.task_runner` starts them.
+They never write to the data they read; `storaged.tasks.task_runner` starts them.
 """

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
-from storaged import subprocesses
 from storaged.build.progress import ProgressReporter
+from storaged.tasks import task_process
 from storaged.version_tasks.alias_table_export import export
 from storaged.version_tasks.audit import audit
 from storaged.version_tasks.version_task import ResultLine, VersionTask
@@ -25,7 +25,7 @@ def run_task(path: Path, progress: ProgressReporter) -> ResultLine:
 
 def main(arguments: list[str]) -> int:
     """Run the task described by a file; return the exit status."""
-    return subprocesses.main(arguments, run_task, permanent=(Corrupt, InvalidRequest, NotFound))
+    return task_process.main(arguments, run_task, permanent=(Corrupt, InvalidRequest, NotFound))
 
 
 if __name__ == "__main__":

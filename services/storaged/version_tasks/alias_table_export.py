@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from asterism_io.remote_storage import RemoteFolder, redact
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.task_results import ExportedFile
 from asterism_proto.errors import Corrupt, NotReady
 from storaged.build.alias_table import BlockSums

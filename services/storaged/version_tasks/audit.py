@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.time_keys import running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_times
 from asterism_model.task_results import TypeAudit
 from asterism_proto.errors import Corrupt

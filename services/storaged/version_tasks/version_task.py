@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 

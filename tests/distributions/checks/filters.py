@@ -15,11 +15,17 @@ from tests.distributions.checks.basis import require, require_counts
 from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as common_pb
-from graphd.operators import filters, global_sampling, neighbor_sampling, reads, temporal_filters
+from graphd.operators import (
+    filters,
+    global_sampling,
+    neighbor_reads,
+    neighbor_sampling,
+    temporal_filters,
+)
 from graphd.operators.request_context import RequestContext
 from storaged import sampling as draw
 
@@ -303,7 +309,7 @@ def filters_keep_weights_of_edges_and_neighbors(scale: float) -> None:
         sorted(all_eids[all_eids >= 0].tolist()) == np.flatnonzero(columns["y"] < 0.5).tolist(),
         "a node with few such edges does not give all of them",
     )
-    in_degrees = reads.degrees(
+    in_degrees = neighbor_reads.degrees(
         _filtered_context(1, EDGE, "y < 0.5 and dst.x < 0.3", common_pb.IN),
         [0],
         common_pb.IN,
@@ -346,7 +352,7 @@ def hosts_do_not_change_filtered_draws(scale: float) -> None:
             global_sampling.draw(_filtered_context(hosts, EDGE, where), draw_params),
             _sample_neighbors(where, nodes, 4, hosts=hosts),
             _sample_neighbors(where, nodes, 4, hosts=hosts, replace=False),
-            reads.degrees(
+            neighbor_reads.degrees(
                 _filtered_context(hosts, EDGE, where, common_pb.IN),
                 [0],
                 common_pb.IN,

@@ -20,15 +20,15 @@ from tests.distributions.checks.walk_paths import Distribution, require_distribu
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import khop, layers
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import (
     fanout_sampling,
     global_sampling,
     induced_subgraphs,
+    neighbor_reads,
     neighbor_sampling,
-    reads,
     subgraphs,
 )
 from graphd.operators import layers as layer
@@ -333,7 +333,7 @@ def ego_subgraphs_include_nodes_by_their_trees(scale: float) -> None:
     n = int(max(400, 3000 * scale))
     hop_counts: tuple[Mapping[int, int], ...] = ({0: 2, 1: 1}, {0: 1, 1: 0})
     fanout_sampling = khop.build_fanouts(lambda _: (0, 0), [0, 1], [[2, 1], [1, 0]])
-    edge_params = reads.EdgeReadParams(
+    edge_params = neighbor_reads.EdgeReadParams(
         edge_types=(0,), direction=common_pb.OUT, want_weights=False, want_edge_ids=False, sort=""
     )
     for uniform, expand_all in itertools.product((False, True), (False, True)):

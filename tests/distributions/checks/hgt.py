@@ -23,7 +23,7 @@ from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import hgt as hgt_operator
-from graphd.operators import reads
+from graphd.operators import neighbor_reads
 from storaged import sampling
 
 Node = tuple[int, int]
@@ -153,7 +153,7 @@ def sample_graph() -> sampling.LocalVersion:
     )
 
 
-EDGE_PARAMS = reads.EdgeReadParams(
+EDGE_PARAMS = neighbor_reads.EdgeReadParams(
     edge_types=(2, 0, 1), direction=common_pb.OUT, want_weights=False, want_edge_ids=True, sort=""
 )
 FEW_EDGES = replace(EDGE_PARAMS, edge_types=(0,))
@@ -186,7 +186,7 @@ def _trials(
     params: hgt_operator.HgtParams,
     seeds: Order,
     n: int,
-    edge_params: reads.EdgeReadParams = EDGE_PARAMS,
+    edge_params: neighbor_reads.EdgeReadParams = EDGE_PARAMS,
 ) -> Iterator[Mapping[str, np.ndarray]]:
     """Yield the replies for seeds 0 .. n - 1; every 50th equals that of three hosts."""
     nodes, types = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tests.kit.images import restrict_to_parts
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from graphd.operators.request_context import RequestContext, Sections, Types

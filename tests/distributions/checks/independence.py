@@ -18,7 +18,7 @@ from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism.graph import Graph
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema, WeightTable
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -18,7 +18,7 @@ from tests.distributions.checks.hosts import request_context
 from tests.distributions.checks.neighborhoods import order_probabilities
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import filters, global_sampling, neighbor_sampling

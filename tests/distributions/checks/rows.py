@@ -23,7 +23,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from graphd.operators import global_sampling, graph_labels, negatives
 from graphd.operators.negative_exclusions import NeighborExclusion, RowExclusions

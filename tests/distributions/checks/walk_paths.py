@@ -20,8 +20,8 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import (
     fanout_sampling,
     induced_subgraphs,
+    neighbor_reads,
     neighbor_sampling,
-    reads,
     subgraphs,
     walks,
 )
@@ -400,7 +400,7 @@ def ego_subgraphs_have_all_edges_among_their_nodes(scale: float) -> None:
         want_edge_ids=False,
         want_weights=False,
     )
-    edge_params = reads.EdgeReadParams(
+    edge_params = neighbor_reads.EdgeReadParams(
         edge_types=(1, 0), direction=common_pb.OUT, want_weights=True, want_edge_ids=False, sort=""
     )
     # Ids close together, ids in separate words of the bitset, and ids too far apart for a bitset.
@@ -481,7 +481,7 @@ def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
     for trial, hosts, size, weighted in itertools.product(
         range(max(int(scale), 1)), (1, 3), (3, 6, 11), (False, True)
     ):
-        edge_params = reads.EdgeReadParams(
+        edge_params = neighbor_reads.EdgeReadParams(
             edge_types=(0,),
             direction=common_pb.OUT,
             want_weights=weighted,

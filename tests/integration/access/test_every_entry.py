@@ -18,10 +18,10 @@ import pytest
 from tests.kit.access import AccessCluster
 from tests.kit.waiting import HANG_S
 
+from asterism_access.credentials.tickets import Ticket, TicketKind
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_access.tickets import Ticket, TicketKind
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import TCP_METHODS, TcpTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TCP_METHODS, TcpTransport
 from asterism_proto.errors import AsterismError, Forbidden, Unauthenticated
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asterism_daemonkit.call_context import LocalTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import InvalidRequest
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings

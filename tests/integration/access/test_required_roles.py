@@ -12,8 +12,8 @@ from tests.kit.waiting import HANG_S
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_access.requirements import REQUIREMENTS, Scope
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_daemonkit.call_context import LocalTransport
-from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import AsterismError, Forbidden
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS, STORE, Method

@@ -24,7 +24,7 @@ from asterism import Client
 from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode
 from asterism_access.audit_log import AuditRecord, read_audit_log
-from asterism_access.cluster_key import ClusterKey, create_key_file
+from asterism_access.credentials.cluster_key import ClusterKey, create_key_file
 from asterism_proto.errors import Forbidden, InvalidRequest, Unauthenticated, Unavailable
 from asterism_standalone.app import Standalone
 from asterism_standalone.settings import StandaloneSettings

@@ -15,9 +15,9 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism_access.audit_log import AuditRecord, read_audit_log
 from asterism_access.principals import Principal
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_daemonkit.call_context import LocalTransport
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_io.control_groups import available_cores
 from asterism_proto.errors import (
     AsterismError,

@@ -10,9 +10,9 @@ from tests.kit.access import AccessCluster
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.audit_log import AuditRecord, read_audit_log
+from asterism_access.credentials.session_tokens import PREFIX
 from asterism_access.failed_sign_ins import MAX_FAILURES, FailedSignIns
 from asterism_access.roles import Role
-from asterism_access.session_tokens import PREFIX
 
 COOKIE = "asterism_session"
 SAMPLE = ("/api/v1/spaces/shop/sample-nodes", {"n": 3, "ntype": "n"})

@@ -17,7 +17,7 @@ from tests.kit.hostile.campaigns import Outcome
 from tests.kit.hostile.target import Addresses, Target, running_target
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.connection_limits import raise_file_limit
+from asterism_daemonkit.rpc.connection_limits import raise_file_limit
 
 pytestmark = pytest.mark.timeout(7200)
 

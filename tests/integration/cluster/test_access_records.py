@@ -11,8 +11,8 @@ import pytest
 from tests.kit.metad import SCHEMA, generate_api_key
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.call_context import LocalTransport
-from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.methods import ACCESS, CATALOG, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as metad_pb

@@ -15,7 +15,7 @@ from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
-from asterism_daemonkit.call_context import LocalTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_standalone.app import Standalone
 
 

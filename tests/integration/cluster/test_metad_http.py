@@ -13,8 +13,8 @@ import pytest
 from tests.kit.metad import SCHEMA, finished_report
 from tests.kit.waiting import HANG_S, let_pass, wait_until
 
-from asterism_daemonkit.call_context import LocalTransport
-from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.v1 import common_pb2 as common_pb
@@ -483,7 +483,7 @@ def test_parked_poll_ends_when_its_caller_disconnects(
     endpoints: MetadEndpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "metad.api._MAX_WAIT_S", 3 * HANG_S
+        "metad.catalog_api._MAX_WAIT_S", 3 * HANG_S
     )  # the poll must not end on its own while `wait_until` waits
     current_reply = endpoints.grpc.call(
         HEARTBEATS["poll"],

@@ -12,7 +12,8 @@ import pytest
 from tests.kit.metad import SCHEMA
 from tests.kit.waiting import wait_until
 
-from asterism_daemonkit.call_context import Handler, LocalTransport
+from asterism_daemonkit.rpc.call_context import Handler
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as metad_pb

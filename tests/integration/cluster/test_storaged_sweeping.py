@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from tests.kit.waiting import wait_until
 
-from asterism_model.removal_requests import RemovalKind, RemovalRequest
 from asterism_model.schema import NodeType, Schema
+from asterism_model.storage_removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, Unavailable
-from storaged.garbage_collector import GarbageCollector
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
+from storaged.maintenance.garbage_collector import GarbageCollector
 from storaged.paths import DataPaths
 from storaged.quarantine import Quarantine, main
 from storaged.store.block_store import NODES, Block, BlockStore

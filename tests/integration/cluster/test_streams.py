@@ -20,10 +20,10 @@ from tests.kit.endpoints import METHOD, echo, endpoints, request
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit import tcp_server
-from asterism_daemonkit.call_context import CallContext, Handler
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.tcp_client import (
+from asterism_daemonkit.rpc import tcp_server
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.tcp_client import (
     GREETING,
     MAGIC,
     REPLY,
@@ -32,7 +32,7 @@ from asterism_daemonkit.tcp_client import (
     method_id,
     receive,
 )
-from asterism_daemonkit.tcp_server import TcpServer
+from asterism_daemonkit.rpc.tcp_server import TcpServer
 from asterism_proto.errors import (
     ALL,
     AsterismError,

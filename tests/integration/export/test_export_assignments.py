@@ -16,8 +16,8 @@ from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes, generate
 from tests.kit.partitions import assert_partition, read_partition
 
 from asterism import export
-from asterism.export import coarsening, metis
 from asterism.export.dgl_tensor_files import read_tensors
+from asterism.export.partitioning import coarsening, metis
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 
@@ -237,7 +237,9 @@ def test_pymetis_replaces_missing_metis_and_warns_of_limits(
 def test_metis_is_refused_when_it_exceeds_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("asterism.export.assignment_methods.available_bytes", lambda: 1 << 18)
+    monkeypatch.setattr(
+        "asterism.export.partitioning.assignment_methods.available_bytes", lambda: 1 << 18
+    )
     with pytest.raises(
         NotReady,
         match=r"assign='metis': expected .* GiB .* for 1100 nodes and 5\d\d\d edges, 0.0 GiB",

@@ -205,7 +205,7 @@ def test_batches_of_any_size_make_the_same_export(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export.dgl(hetero_graph(), tmp_path / "large", parts=3)
-    monkeypatch.setattr("asterism.export.export_plan._BATCH_ROWS", 7)
+    monkeypatch.setattr("asterism.export.export_schema._BATCH_ROWS", 7)
     monkeypatch.setattr("asterism.export.scratch_files.PIECE_BYTES", 64)
     monkeypatch.setattr("asterism.export.halo_parts._STEP", 5)
     export.dgl(hetero_graph(), tmp_path / "small", parts=3)

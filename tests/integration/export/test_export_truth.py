@@ -18,9 +18,9 @@ from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes
 from tests.kit.partitions import IdRanges
 
 from asterism import export
-from asterism.export.assignment_files import assignment_lines, partition_meta
 from asterism.export.dgl_graph_files import DglGraph, read_graphs
 from asterism.export.dgl_tensor_files import read_tensors
+from asterism.export.partitioning.assignment_files import assignment_lines, partition_meta
 from asterism_model.schema import Schema
 from asterism_model.schema.features import RESERVED_NAMES
 

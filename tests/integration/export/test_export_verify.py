@@ -20,7 +20,7 @@ from tests.kit.flat_graph import FlatGraph, generate
 from asterism import export
 from asterism.export.dgl_graph_files import DglGraph, GraphFile, read_graphs, write_graphs
 from asterism.export.dgl_tensor_files import ArrayStream, read_tensors, write_tensors
-from asterism.export.exported_graph import ExportedGraph
+from asterism.export.export_reader import ExportedGraph
 from asterism_model.schema import Schema
 from asterism_proto.errors import NotFound
 
@@ -99,10 +99,10 @@ def test_small_partitions_are_opened_once_for_all_halos(
 
     export.dgl(hetero_graph(), out, parts=3, halo_hops=2)
     exported = ExportedGraph.open(out, json.loads((out / "manifest.json").read_text()))
-    monkeypatch.setattr("asterism.export.exported_graph.read_graphs", counted)
+    monkeypatch.setattr("asterism.export.export_reader.read_graphs", counted)
     required = exported.required_halo_edges()
     assert len(opened) == 3
-    monkeypatch.setattr("asterism.export.exported_graph._MAX_OPENED_EDGES", 409)
+    monkeypatch.setattr("asterism.export.export_reader._MAX_OPENED_EDGES", 409)
     assert exported.required_halo_edges() == required
     assert len(opened) == 3 + 3 * (1 + 2 * 3)
 

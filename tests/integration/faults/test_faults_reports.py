@@ -16,7 +16,7 @@ from tests.kit.metad import SCHEMA, MetadClient, finished_report
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client
-from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
 from asterism_proto.errors import Stale
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

@@ -19,8 +19,8 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Stale
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
+from storaged.maintenance.scrub import Scrubber
 from storaged.paths import DataPaths
-from storaged.scrub import Scrubber
 from storaged.store.image_writer import ImageWriter
 from storaged.version_loader import VersionLoader
 

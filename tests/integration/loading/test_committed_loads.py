@@ -18,8 +18,8 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import GREETING, MAGIC, REQUEST, method_id, receive
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import GREETING, MAGIC, REQUEST, method_id, receive
 from asterism_model.block_validation import PIECES_PER_CHUNK
 from asterism_model.schema import Schema
 from asterism_proto import framing

@@ -16,9 +16,9 @@ from tests.kit.frozen import stopped_process
 from tests.kit.waiting import HANG_S, QUICK_S, let_pass
 
 import asterism
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.peer_probe import PING_TIMEOUT_S, PROBE_AFTER_S
-from asterism_daemonkit.tcp_client import GREETING, MAGIC, REPLY, TcpEndpoint, receive
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.peer_probe import PING_TIMEOUT_S, PROBE_AFTER_S
+from asterism_daemonkit.rpc.tcp_client import GREETING, MAGIC, REPLY, TcpEndpoint, receive
 from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.framing import Frame
 

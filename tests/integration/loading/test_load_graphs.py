@@ -23,7 +23,7 @@ from tests.kit.whole import edges_of, nodes_of
 import asterism
 from asterism import Client, InvalidRequest
 from asterism.calls.loads import Load
-from asterism.objects import tables
+from asterism.objects import graph_tables
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +281,7 @@ def test_chunk_size_does_not_change_what_is_loaded(
         nx_graph, {edge: float(i) for i, edge in enumerate(nx_graph.edges)}, "weight"
     )
     client.load_graph("in-one", nx_graph, build=True, parts=2)
-    monkeypatch.setattr(tables, "PIECE_ROWS", 7)
+    monkeypatch.setattr(graph_tables, "PIECE_ROWS", 7)
     client.load_graph("in-many", nx_graph, build=True, parts=2)
     one, many = (client.graph(space) for space in ("in-one", "in-many"))
     assert edges_of(one, "edge") == edges_of(many, "edge")

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.kit.browser import MonitoredPage
 
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from graphd.http.sampling import OPERATIONS, sampling_router
 

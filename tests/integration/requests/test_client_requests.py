@@ -21,12 +21,12 @@ from tests.kit.requests import (
 )
 from tests.kit.waiting import HANG_S
 
-from asterism.aio.clients import GREENLET_WAITER
+from asterism.aio.connections import GREENLET_WAITER
 from asterism.aio.greenlets import run_in_greenlet
 from asterism.transport.direct import DirectTransport
 from asterism.transport.grpc import HEDGED_METHODS, NON_IDEMPOTENT_METHODS, GrpcTransport
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
 from asterism_proto.errors import Busy, Deadline, NotFound, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH

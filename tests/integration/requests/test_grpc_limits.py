@@ -15,10 +15,10 @@ import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.transport.grpc import GrpcTransport
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
 from asterism_proto.errors import (
     ALL,
     AsterismError,

@@ -21,8 +21,8 @@ from tests.kit.fuzzing import campaign, corpus
 from tests.kit.fuzzing.mutations import Mutation
 from tests.kit.fuzzing.services import RecordedCall, Services, services
 
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE

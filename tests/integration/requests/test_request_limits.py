@@ -24,8 +24,8 @@ from tests.kit.usage import (
 from tests.kit.waiting import HANG_S
 
 from asterism import Graph
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
 from asterism_proto.errors import Deadline, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE

@@ -14,7 +14,7 @@ from tests.kit import cases, joint_cases
 
 import asterism
 from asterism import Graph
-from asterism_daemonkit.call_context import LocalTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_standalone.app import Standalone
 
 NO_NODES = np.zeros(0, np.int64)

@@ -13,7 +13,7 @@ from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
-from asterism.cli.sample_options import ExclusionOptions
+from asterism.cli.sample.options import ExclusionOptions
 from asterism.training.batches import LinkEpochBatches
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import asterism
-from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.methods import STORE, Method
 from asterism_proto.transport import Content

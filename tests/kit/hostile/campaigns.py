@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from asterism_access.requirements import REQUIREMENTS, Scope
 from asterism_access.roles import Role
-from asterism_daemonkit.tcp_client import (
+from asterism_daemonkit.rpc.tcp_client import (
     GREETING,
     MAGIC,
     MAX_TICKET_BYTES,

@@ -208,17 +208,17 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "a refused ticket that stays",
         "tempting",
-        "graphd.in_process",
+        "graphd.direct_client",
         ("if self._ticket == refused:", "if not self._ticket:"),
-        test="tests/unit/graphd/test_in_process.py::test_a_refused_ticket_is_replaced_once",
+        test="tests/unit/graphd/test_direct_client.py::test_a_refused_ticket_is_replaced_once",
         reason="Unauthenticated",
     ),
     change(
         "a ticket that is renewed with every route",
         "tempting",
-        "graphd.in_process",
+        "graphd.direct_client",
         ("if not self._ticket or time.monotonic() >= self._renew_ticket_at:", "if True:"),
-        test="tests/unit/graphd/test_in_process.py::"
+        test="tests/unit/graphd/test_direct_client.py::"
         "test_a_ticket_is_renewed_at_half_of_its_validity",
         reason="assert 'two' == 'one'",
     ),

@@ -8,14 +8,14 @@ from tests.mutants.mutant import Mutant, change
 
 UNIT = "tests/unit/asterism_access"
 NOT_REFUSED = "DID NOT RAISE"
-API_KEYS = "asterism_access.api_keys"
-TICKETS = "asterism_access.tickets"
-CLUSTER_KEY = "asterism_access.cluster_key"
+API_KEYS = "asterism_access.credentials.api_keys"
+TICKETS = "asterism_access.credentials.tickets"
+CLUSTER_KEY = "asterism_access.credentials.cluster_key"
 AUTHENTICATION = "asterism_access.authentication"
-SESSIONS = "asterism_access.session_tokens"
-BROWSER_REQUESTS = "asterism_daemonkit.browser_requests"
-TOKENS = "asterism_access.oidc_tokens"
-ISSUER_KEYS = "asterism_access.jwks"
+SESSIONS = "asterism_access.credentials.session_tokens"
+BROWSER_REQUESTS = "asterism_daemonkit.http.browser_requests"
+TOKENS = "asterism_access.credentials.oidc_tokens"
+ISSUER_KEYS = "asterism_access.credentials.jwks"
 EXPOSURE = "asterism_daemonkit.exposure"
 EXPOSED = "tests/unit/asterism_daemonkit/test_exposure.py"
 
@@ -295,7 +295,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "reasons of readiness for every caller",
         "classic",
-        "asterism_daemonkit.http_probes",
+        "asterism_daemonkit.http.probes",
         ("if missing and withheld:", "if missing and not withheld:"),
         test="tests/unit/asterism_daemonkit/test_http_application.py"
         "::test_reasons_are_withheld_from_callers_without_rights",

@@ -311,7 +311,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "the donor of a node not charged",
         "tempting",
-        f"{MODULE}.empty_parts",
+        f"{MODULE}.partitioning.empty_parts",
         (
             "counts[donor] -= 1\n        counts[part] += 1",
             "pass",
@@ -322,7 +322,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "assignments of a line too many accepted",
         "tempting",
-        f"{MODULE}.assignment_files",
+        f"{MODULE}.partitioning.assignment_files",
         (
             "if line != count:",
             "if line < count:",
@@ -333,7 +333,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "parts checked against one too many",
         "tempting",
-        f"{MODULE}.assignment_files",
+        f"{MODULE}.partitioning.assignment_files",
         (
             "(piece >= parts)",
             "(piece > parts)",

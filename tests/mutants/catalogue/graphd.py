@@ -11,7 +11,8 @@ UNIT = "tests/unit/graphd"
 ROUTING_TOTALS = "graphd.routing.totals"
 ROUTING_UPDATES = "graphd.routing.routing_table"
 ROUTING_DISPATCH = "graphd.routing.dispatch"
-ROUTING_COMMITS = "graphd.routing.commit_log"
+ROUTING_COMMITS = "graphd.routing.committed_loads"
+LOAD_COMMIT = "graphd.writes.load_commit"
 WRITES_SMALL_WRITES = "graphd.writes.group_commit"
 WRITES_ROW_WRITES = "graphd.writes.row_writes"
 
@@ -131,7 +132,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ROUTING_COMMITS,
         ("if last_commit > self._known.get(space.space_id, ((), 0))[1]:", "if True:"),
-        test=f"{UNIT}/test_commit_log.py::test_late_reply_does_not_replace_newer_commits",
+        test=f"{UNIT}/test_committed_loads.py::test_late_reply_does_not_replace_newer_commits",
         reason="assert ((11, 12), 2) == ((11, 12, 13, 14), 4)",
     ),
     change(
@@ -139,26 +140,26 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         ROUTING_COMMITS,
         ("reply.commits[-1]", "reply.commits[0]"),
-        test=f"{UNIT}/test_commit_log.py::test_commits_are_known_once_each_and_in_order",
+        test=f"{UNIT}/test_committed_loads.py::test_commits_are_known_once_each_and_in_order",
         reason="assert ((11, 12, 13), 1) == ((11, 12, 13), 3)",
     ),
     change(
         "revivals resolved once",
         "tempting",
-        ROUTING_COMMITS,
+        LOAD_COMMIT,
         ("load.seal_number, bool(load.unsealed_hosts)", "load.seal_number, True"),
-        test=f"{UNIT}/test_commit_log.py::test_revivals_are_resolved_again_after_later_deletes",
+        test=f"{UNIT}/test_committed_loads.py::test_revivals_are_resolved_again_after_later_deletes",
         reason="assert [1] == [1, 2, 3]",
     ),
     change(
         "seals of the last round only",
         "tempting",
-        ROUTING_COMMITS,
+        LOAD_COMMIT,
         (
             "request.seals.extend(seals.values())",
             "request.seals.extend(seals[host] for host in hosts)",
         ),
-        test=f"{UNIT}/test_commit_log.py::test_unsealed_hosts_are_sealed_with_those_before_kept",
+        test=f"{UNIT}/test_committed_loads.py::test_unsealed_hosts_are_sealed_with_those_before_kept",
         reason="assert [[('a', 0)], [('b', 5)]] == [[('a', 0)], [('a', 0), (",
     ),
     change(

@@ -14,7 +14,7 @@ MACHINE_REQUESTS = "metad.jobs.state_machine.requests"
 MACHINE_SCHEDULING = "metad.jobs.state_machine.scheduling"
 JOBS_PROGRESS = "metad.jobs.progress"
 CATALOG_LOADS = "metad.catalog.loads"
-CATALOG_REMOVALS = "metad.catalog.removals"
+CATALOG_REMOVALS = "metad.catalog.storage_removals"
 MAINTENANCE = "metad.maintenance"
 ACCESS = "metad.catalog.access"
 ACCESS_CHECKS = "metad.catalog.access_validation"
@@ -228,7 +228,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "dead loads by the numbers of jobs",
         "tempting",
-        "metad.service",
+        "metad.catalog_service",
         (
             "was_given_up(adoptions, 'load_id', load)",
             "was_given_up(adoptions, 'job_id', load)",

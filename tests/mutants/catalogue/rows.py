@@ -33,7 +33,7 @@ EMIT = "storaged.kernels.induced.emit"
 SAMPLE = "graphd.operators.neighbor_sampling"
 WITHOUT = "graphd.operators.without_replacement"
 SUBGRAPHS = "graphd.operators.subgraphs"
-EXCLUDED = "storaged.sampling.excluded_edges"
+EXCLUDED = "storaged.sampling.excluded_edge_overlay"
 REJECTED = "storaged.sampling.excluded_edge_rejection"
 
 MUTANTS: tuple[Mutant, ...] = (

@@ -16,9 +16,9 @@ from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode
 from asterism.records import ApiKey
 from asterism.transport.credentials import ENVIRONMENT
-from asterism_access.cluster_key import ClusterKey, create_key_file
+from asterism_access.credentials.cluster_key import ClusterKey, create_key_file
+from asterism_access.credentials.tickets import TicketKind
 from asterism_access.roles import Role
-from asterism_access.tickets import TicketKind
 from asterism_proto.errors import Forbidden, Unauthenticated
 
 Captured = pytest.CaptureFixture[str]
@@ -225,7 +225,7 @@ def test_bootstrap_refuses_a_file_that_others_read(key_file: Path, capsys: Captu
 def test_bootstrap_without_the_server_names_the_extra(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "asterism_access.cluster_key", None)
+    monkeypatch.setitem(sys.modules, "asterism_access.credentials.cluster_key", None)
     assert run(["access", "bootstrap", "--cluster-key-file", "k"]) == ExitCode.FAILED
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("asterism: asterism access bootstrap: packages are missing; pip install")

@@ -15,13 +15,13 @@ from asterism.cli import exit_codes, export_options
 from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism.cli.global_options import hoist_global_options
-from asterism.cli.hgt import parse_counts
 from asterism.cli.option_values import parse_step
 from asterism.cli.output import to_json_value
-from asterism.cli.sample import parse_hop
+from asterism.cli.sample.commands import parse_hop
+from asterism.cli.sample.hgt import parse_counts
 from asterism.cli.spaces import read_schema
 from asterism.cli.status import readiness_problems
-from asterism.export import assignment_methods
+from asterism.export.partitioning import assignment_methods
 from asterism.records.catalog import Host, SpaceInfo
 from asterism.records.samples import NodeSample
 from asterism_model.schema import NodeType, Schema

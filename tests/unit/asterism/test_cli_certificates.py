@@ -9,7 +9,7 @@ import pytest
 
 from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode
-from asterism_access.cluster_key import ClusterKey
+from asterism_access.credentials.cluster_key import ClusterKey
 
 Captured = pytest.CaptureFixture[str]
 

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from asterism.cli.output import Output, ProgressLines, ProgressTexts, RateMeter, to_json_value
+from asterism.cli.output import Output, to_json_value
+from asterism.cli.progress import ProgressLines, ProgressTexts, RateMeter
 
 
 class Clock:

@@ -12,7 +12,7 @@ import asterism
 from asterism import Client
 from asterism.transport.embedded import start_embedded
 from asterism.transport.grpc import ClientClosed, GrpcTransport, parse_addresses
-from asterism.transport.retries import retry_read
+from asterism.transport.read_retries import retry_read
 from asterism_model.prices import DEFAULT_LIMITS
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.methods import CATALOG

@@ -14,7 +14,7 @@ from asterism_proto.errors import Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone.compile_report import REPORT
-from graphd.in_process import InProcessGraphd
+from graphd.direct_client import InProcessGraphd
 
 
 def test_direct_clients_report_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

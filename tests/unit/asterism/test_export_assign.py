@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asterism.export import assignment_files
-from asterism.export.empty_parts import fill_nodes
-from asterism.export.export_plan import TypePlan
+from asterism.export.export_schema import TypePlan
+from asterism.export.partitioning import assignment_files, hash_partitioning
+from asterism.export.partitioning.empty_parts import fill_nodes
 from asterism_graphkit.random.rng import mix64
 from asterism_proto.errors import InvalidRequest, NotFound
 
@@ -28,17 +28,17 @@ def folder(
 
 def test_random_part_depends_only_on_seed_type_and_id() -> None:
     ids = np.arange(1000) * 13
-    owners = assignment_files.random_owners(ids, parts=5, seed=1, type_id=2)
+    owners = hash_partitioning.random_owners(ids, parts=5, seed=1, type_id=2)
     np.testing.assert_array_equal(
-        assignment_files.random_owners(ids[::-3].copy(), parts=5, seed=1, type_id=2), owners[::-3]
+        hash_partitioning.random_owners(ids[::-3].copy(), parts=5, seed=1, type_id=2), owners[::-3]
     )
-    assert (assignment_files.random_owners(ids, parts=5, seed=2, type_id=2) != owners).any()
-    assert (assignment_files.random_owners(ids, parts=5, seed=1, type_id=3) != owners).any()
+    assert (hash_partitioning.random_owners(ids, parts=5, seed=2, type_id=2) != owners).any()
+    assert (hash_partitioning.random_owners(ids, parts=5, seed=1, type_id=3) != owners).any()
 
 
 def test_hashed_part_is_splitmix64_scaled_to_the_parts() -> None:
     ids, parts = np.array([0, 1, 2, 77, (1 << 62) + 5]), 7
-    assert assignment_files.hashed_owners(ids, parts=parts).tolist() == [
+    assert hash_partitioning.hashed_owners(ids, parts=parts).tolist() == [
         int(mix64(np.uint64(i))) * parts >> 64 for i in ids
     ]
 
@@ -47,8 +47,8 @@ def test_hashed_part_is_splitmix64_scaled_to_the_parts() -> None:
 @pytest.mark.parametrize(
     "method",
     [
-        functools.partial(assignment_files.random_owners, seed=0, type_id=0),
-        assignment_files.hashed_owners,
+        functools.partial(hash_partitioning.random_owners, seed=0, type_id=0),
+        hash_partitioning.hashed_owners,
     ],
     ids=["random", "hash"],
 )

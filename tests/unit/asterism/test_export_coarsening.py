@@ -14,9 +14,9 @@ from tests.kit.communities import communities
 from tests.kit.waiting import HANG_S
 from tests.unit.asterism.test_export_metis import adjacency, ring
 
-from asterism.export import metis
-from asterism.export.coarsening import CoarseningLevels
-from asterism.export.metis_graph import MetisGraph
+from asterism.export.partitioning import metis
+from asterism.export.partitioning.coarsening import CoarseningLevels
+from asterism.export.partitioning.metis_graph import MetisGraph
 
 
 def make_levels(

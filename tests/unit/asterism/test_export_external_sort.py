@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asterism.export.export_plan import ExportPlan
+from asterism.export.export_schema import ExportPlan
 from asterism.export.external_sort import sorted_positions
 from asterism.export.run_state import ExportRun
 from asterism.export.scratch_files import Spool

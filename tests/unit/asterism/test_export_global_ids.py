@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asterism.export.export_plan import check_name, make_plan
+from asterism.export.export_schema import check_name, make_plan
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asterism.export import metis
-from asterism.export.metis_graph import MetisGraph
-from asterism.export.metis_graph import build_metis_graph as made
+from asterism.export.partitioning import metis
+from asterism.export.partitioning.metis_graph import MetisGraph
+from asterism.export.partitioning.metis_graph import build_metis_graph as made
 from asterism_proto.errors import InvalidRequest
 
 ONES = np.ones((2000, 1), np.int64)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asterism.export.export_plan import ExportPlan, TypePlan
+from asterism.export.export_schema import ExportPlan, TypePlan
 from asterism.export.nodes import _order
 from asterism.export.run_state import ExportRun
 from asterism.export.scratch_files import Spool

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.export_plan import ExportPlan, TypePlan
+from asterism.export.export_schema import ExportPlan, TypePlan
 from asterism.export.run_state import ExportRun
 from asterism.export.scratch_files import Spool
 from asterism.export.string_ids import write_name_list

@@ -14,8 +14,8 @@ import pytest
 
 from asterism.objects.columns import make_column
 from asterism.objects.detection import read_tables
+from asterism.objects.graph_tables import GraphTables
 from asterism.objects.read_options import ReadOptions
-from asterism.objects.tables import GraphTables
 from asterism_proto.errors import InvalidRequest, NotFound
 
 SECOND = 1_704_164_645

@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from asterism.objects.detection import read_tables
+from asterism.objects.graph_tables import EdgeTable, GraphTables
 from asterism.objects.read_options import ReadOptions
-from asterism.objects.tables import EdgeTable, GraphTables
 from asterism_proto.errors import InvalidRequest
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from asterism.objects.detection import read_tables
+from asterism.objects.graph_tables import GraphTables
 from asterism.objects.read_options import ReadOptions
-from asterism.objects.tables import GraphTables
 from asterism.objects.type_renaming import rename_types
 from asterism_proto.errors import InvalidRequest, NotFound
 

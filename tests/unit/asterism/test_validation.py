@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asterism.calls import string_id_arrays, validation
+from asterism.calls import string_id_hashing, validation
 from asterism_model.schema import Feature, NodeType, Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
@@ -108,8 +108,8 @@ def test_byte_strings_are_strings_bytes_or_small_integers() -> None:
 def test_bytes_are_no_ids() -> None:
     for values in ([b"a"], np.array([b"a"]), np.array([b"a"], object)):
         with pytest.raises(InvalidRequest, match=r"ids\[0\]=.*b'a'.*: .* decode the bytes"):
-            string_id_arrays.as_string_array("ids", values)
-    assert string_id_arrays.as_string_array("ids", np.zeros(0, "S1")) is None
+            string_id_hashing.as_string_array("ids", values)
+    assert string_id_hashing.as_string_array("ids", np.zeros(0, "S1")) is None
 
 
 def test_integers_of_numpy_in_an_object_array_are_integers() -> None:
@@ -145,7 +145,7 @@ def test_values_that_numpy_cannot_read_are_refused_with_advice() -> None:
         lambda values: validation.weights(values, 2, OWNER),
         lambda values: validation.times(values, 2),
         lambda values: validation.features({"size": values}, 2, OWNER),
-        lambda values: string_id_arrays.as_string_array("nodes", values),
+        lambda values: string_id_hashing.as_string_array("nodes", values),
     ):
         with pytest.raises(InvalidRequest, match=r"requires grad; pass tensor\.detach\(\)"):
             check(GradTensor())
@@ -295,7 +295,7 @@ def test_bytes_are_refused_as_names() -> None:
         with pytest.raises(
             InvalidRequest, match=r"ids\[0\]=.*b'a'.*: expected .* a string; decode the bytes"
         ):
-            string_id_arrays.ids_and_names("ids", names, schema)
+            string_id_hashing.ids_and_names("ids", names, schema)
 
 
 def test_columns_become_arrays_of_the_declared_types() -> None:

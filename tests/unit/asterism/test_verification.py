@@ -13,7 +13,8 @@ from scipy import stats
 
 from asterism.verification import hypothesis_tests
 from asterism.verification.scan_statistics import ZERO_CLASS, EdgeEnds, Neighborhood, TypeCensus
-from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.elements import Element
+from asterism_model.partition_stats import PartitionStats
 
 
 @pytest.mark.parametrize("freedom", [0.5, 1, 2, 3, 10, 63, 1000, 20_000])

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.aio.greenlets import GreenletWaiter, run_in_greenlet
-from asterism.transport.retry_budget import HedgeDelays, RetryBudget
+from asterism.transport.hedging import HedgeDelays
+from asterism.transport.retry_budget import RetryBudget
 from asterism.transport.waiters import THREAD_WAITER, FairSemaphore
 from asterism_proto.errors import InvalidRequest
 

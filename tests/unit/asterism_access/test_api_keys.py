@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from asterism_access import api_keys
+from asterism_access.credentials import api_keys
 from asterism_proto.errors import Unauthenticated
 
 

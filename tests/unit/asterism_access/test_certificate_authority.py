@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 from tests.kit.waiting import HANG_S
 
-from asterism_access.certificate_authority import FILES, create_certificates, has_certificates
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.http_server import HttpServer
+from asterism_access.credentials.certificate_authority import (
+    FILES,
+    create_certificates,
+    has_certificates,
+)
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import InvalidRequest

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from asterism_access.cluster_key import ClusterKey, create_key_file
+from asterism_access.credentials.cluster_key import ClusterKey, create_key_file
+from asterism_access.credentials.tickets import TicketKind
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_access.tickets import TicketKind
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 OLD, NEW = (base64.b64encode(letter * 32).decode() for letter in (b"o", b"n"))

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.kit.certificates import Authority
 from tests.kit.issuer import Issuer, SigningKey, new_private_key, running_issuer
 
-from asterism_access import jwks
-from asterism_access.jwks import ALGORITHMS, IssuerKey, KeyFile, KeyUrl, key_source
+from asterism_access.credentials import jwks
+from asterism_access.credentials.jwks import ALGORITHMS, IssuerKey, KeyFile, KeyUrl, key_source
 from asterism_proto.errors import InvalidRequest, Unavailable
 
 RSA = new_private_key("RS256")

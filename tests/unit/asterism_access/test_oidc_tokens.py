@@ -19,8 +19,8 @@ from tests.kit.issuer import (
     running_issuer,
 )
 
-from asterism_access.jwks import KeyUrl
-from asterism_access.oidc_tokens import TokenVerifier
+from asterism_access.credentials.jwks import KeyUrl
+from asterism_access.credentials.oidc_tokens import TokenVerifier
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
 from asterism_proto.errors import InvalidRequest, Unauthenticated

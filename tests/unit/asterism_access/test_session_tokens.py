@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 
-from asterism_access import api_keys, session_tokens
+from asterism_access.credentials import api_keys, session_tokens
+from asterism_access.credentials.session_tokens import (
+    MAX_SESSION_CHARS,
+    SessionContent,
+    sign,
+    verify,
+)
+from asterism_access.credentials.signatures import base64_text, signature
+from asterism_access.credentials.tickets import Ticket, TicketKind
+from asterism_access.credentials.tickets import sign as sign_ticket
+from asterism_access.credentials.tickets import verify as verify_ticket
 from asterism_access.principals import PrincipalKind
 from asterism_access.roles import Role
-from asterism_access.session_tokens import MAX_SESSION_CHARS, SessionContent, sign, verify
-from asterism_access.signatures import base64_text, signature
-from asterism_access.tickets import Ticket, TicketKind
-from asterism_access.tickets import sign as sign_ticket
-from asterism_access.tickets import verify as verify_ticket
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 NOW_S = 1_800_000_000.0

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from asterism_access import tickets
+from asterism_access.credentials import tickets
+from asterism_access.credentials.tickets import MAX_TICKET_CHARS, Ticket, TicketKind, sign, verify
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_access.tickets import MAX_TICKET_CHARS, Ticket, TicketKind, sign, verify
 from asterism_proto.errors import InvalidRequest, Unauthenticated
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from asterism_access.verified_credential import is_principal_name, utc_text
+from asterism_access.credentials.verified_credential import is_principal_name, utc_text
 
 
 @pytest.mark.parametrize("name", ["a", "alice@example.com", "Ana María", "商店", "x" * 256, "**"])

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from fastapi import APIRouter, FastAPI, Request, Response
 
 from asterism_access.browser_sessions import ActiveSession
 from asterism_access.principals import Principal, PrincipalKind
-from asterism_daemonkit import browser_requests
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.browser_requests import (
+from asterism_daemonkit.http import browser_requests
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.application import create_app
+from asterism_daemonkit.http.browser_requests import (
     SignIn,
     csrf_fault,
     remove_session,
@@ -22,9 +23,8 @@ from asterism_daemonkit.browser_requests import (
     set_session,
     sign_in_redirect,
 )
-from asterism_daemonkit.call_context import current_principal
-from asterism_daemonkit.http_application import create_app
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.rpc.call_context import current_principal
 from asterism_proto.errors import NotReady, Unauthenticated
 
 HOST = "graphd:1"

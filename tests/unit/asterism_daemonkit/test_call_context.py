@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from asterism_daemonkit import call_context
-from asterism_daemonkit.call_context import CallContext, exclude_from_deadlines
+from asterism_daemonkit.rpc import call_context
+from asterism_daemonkit.rpc.call_context import CallContext, exclude_from_deadlines
 from asterism_proto.errors import Deadline
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.kit.certificates import Authority
 from tests.kit.waiting import HANG_S
 
-from asterism_access.cluster_key import create_key_file
+from asterism_access.credentials.cluster_key import create_key_file
 from asterism_daemonkit.exposure import (
     INSECURE_VARIABLE,
     insecure_addresses,

@@ -16,8 +16,15 @@ import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit.call_context import CallContext, waiting
-from asterism_daemonkit.fair_pool import FairPool, FairQueue, FairSlots, Turn, equal_share, turn_of
+from asterism_daemonkit.rpc.call_context import CallContext, waiting
+from asterism_daemonkit.rpc.fair_pool import (
+    FairPool,
+    FairQueue,
+    FairSlots,
+    Turn,
+    equal_share,
+    turn_of,
+)
 from asterism_proto.errors import CALLER_KEY, Busy, Deadline
 
 A, B, C = Turn("a"), Turn("b"), Turn("c")

@@ -17,10 +17,11 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.transport.grpc import GrpcTransport
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit.call_context import CallContext, Handler, LocalTransport
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import GrpcServer, principal_of
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_server import GrpcServer, principal_of
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto import errors
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, GRAPH

@@ -20,17 +20,17 @@ from tests.kit.waiting import HANG_S
 from asterism_access.audit_log import AuditLog, AuditRecord, read_audit_log
 from asterism_access.browser_sessions import ActiveSession
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_access.refused_credentials import RefusedCredentials
+from asterism_access.refused_credential_audit import RefusedCredentials
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.api_docs import CONTENT_SECURITY_POLICY
-from asterism_daemonkit.browser_requests import SignIn
-from asterism_daemonkit.call_context import CallContext, current_peer, current_principal
-from asterism_daemonkit.http_application import create_app
-from asterism_daemonkit.http_models import HttpModel
-from asterism_daemonkit.http_probes import WITHHELD_REASONS
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.api_docs import CONTENT_SECURITY_POLICY
+from asterism_daemonkit.http.application import create_app
+from asterism_daemonkit.http.browser_requests import SignIn
+from asterism_daemonkit.http.models import HttpModel
+from asterism_daemonkit.http.probes import WITHHELD_REASONS
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.rpc.call_context import CallContext, current_peer, current_principal
 from asterism_proto.errors import QuotaExceeded, Unauthenticated
 
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -244,7 +244,7 @@ def test_the_page_of_routes_has_files_of_this_host_only(app: FastAPI) -> None:
 
 
 def test_swagger_ui_has_its_license() -> None:
-    folder = resources.files("asterism_daemonkit") / "swagger_ui"
+    folder = resources.files("asterism_daemonkit.http") / "swagger_ui"
     assert "Apache License" in (folder / "LICENSE").read_text()
     assert "SmartBear" in (folder / "NOTICE").read_text()
     assert (folder / "swagger-ui-bundle.js.LICENSE.txt").is_file()

@@ -12,10 +12,10 @@ import pytest
 from fastapi import APIRouter, Body
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.connection_limits import ConnectionLimits
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.rpc.connection_limits import ConnectionLimits
 
 HOST = b"Host: localhost\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"

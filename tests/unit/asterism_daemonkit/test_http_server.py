@@ -15,10 +15,10 @@ from fastapi import APIRouter
 from tests.kit.waiting import HANG_S
 
 from asterism_access.principals import Principal
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.grpc_server import Authenticate
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.rpc.grpc_server import Authenticate
 from asterism_proto.errors import Unauthenticated
 
 PROBES = ("/healthz", "/readyz", "/metrics")
@@ -135,7 +135,7 @@ def test_an_error_of_readiness_is_a_typed_reply(caplog: pytest.LogCaptureFixture
 
 def test_a_port_opens_without_the_application() -> None:
     program = (
-        "import sys, asterism_daemonkit.http_server\n"
+        "import sys, asterism_daemonkit.http.server\n"
         "print([name for name in ('fastapi', 'starlette', 'anyio') if name in sys.modules])"
     )
     done = subprocess.run(

@@ -13,11 +13,11 @@ from fastapi import APIRouter, FastAPI, Request
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import Principal, PrincipalKind
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.call_context import current_principal, waiting
-from asterism_daemonkit.http_application import create_app
-from asterism_daemonkit.http_turns import HttpTurns
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.application import create_app
+from asterism_daemonkit.http.turns import HttpTurns
 from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.rpc.call_context import current_principal, waiting
 
 Send = Callable[..., Awaitable[httpx.Response]]
 

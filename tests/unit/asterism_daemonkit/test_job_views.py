@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from asterism_daemonkit.job_views import TaskView, job_view, task_view
-from asterism_model.partition_stats import Element
+from asterism_daemonkit.http.job_views import TaskView, job_view, task_view
+from asterism_model.elements import Element
 from asterism_model.task_results import ExportedFile, PartUnits, TaskResult
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.listening import listen
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.tcp_server import TcpServer
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.tcp_server import TcpServer
 from asterism_proto.errors import InvalidRequest, Unavailable
 
 

@@ -13,9 +13,9 @@ from tests.kit.certificates import Authority
 from tests.kit.waiting import HANG_S
 
 from asterism_access.principals import Principal
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.http_probes import WITHHELD_REASONS
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.probes import WITHHELD_REASONS
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.readiness_probe import missing, ready_url
 from asterism_daemonkit.tls import DaemonTls

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.kit.certificates import Authority
 
-from asterism_access.cluster_key import create_key_file
+from asterism_access.credentials.cluster_key import create_key_file
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.settings import DaemonSettings
 from asterism_proto.errors import InvalidRequest
@@ -85,7 +85,7 @@ def test_flags_show_files_of_tls_not_their_content(tmp_path: Path) -> None:
 def test_an_issuer_needs_the_extra_that_verifies_tokens(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for module in ("asterism_access.oidc_tokens", "asterism_access.jwks"):
+    for module in ("asterism_access.credentials.oidc_tokens", "asterism_access.credentials.jwks"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "jwt", None)
     create_key_file(tmp_path / "cluster.key")

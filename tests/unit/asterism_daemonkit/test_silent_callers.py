@@ -13,12 +13,12 @@ from tests.kit.hostile import http2
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.principals import LOCAL, Principal
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.connection_limits import ConnectionLimits
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.message_memory import MessageMemory
-from asterism_daemonkit.silent_callers import SilentCallers
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.connection_limits import ConnectionLimits
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.message_memory import MessageMemory
+from asterism_daemonkit.rpc.silent_callers import SilentCallers
 from asterism_proto import errors
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -10,10 +10,10 @@ import numpy as np
 from tests.kit.endpoints import METHOD, request
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.call_context import CallContext, Handler
-from asterism_daemonkit.connection_limits import ConnectionLimits
-from asterism_daemonkit.tcp_client import GREETING, MAGIC, REPLY, REQUEST, method_id
-from asterism_daemonkit.tcp_server import TcpServer
+from asterism_daemonkit.rpc.call_context import CallContext, Handler
+from asterism_daemonkit.rpc.connection_limits import ConnectionLimits
+from asterism_daemonkit.rpc.tcp_client import GREETING, MAGIC, REPLY, REQUEST, method_id
+from asterism_daemonkit.rpc.tcp_server import TcpServer
 from asterism_proto import framing
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE

@@ -21,13 +21,13 @@ from tests.kit.certificates import Authority, Certificate, serial_number
 from tests.kit.endpoints import METHOD, Endpoints, echo, endpoints, request
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit import grpc_client
-from asterism_daemonkit.allowed_hosts import AllowedHosts
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.http.allowed_hosts import AllowedHosts
+from asterism_daemonkit.http.server import HttpServer
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_daemonkit.rpc import grpc_client
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.tcp_client import TcpTransport
 from asterism_daemonkit.tls import DaemonTls
 from asterism_io.client_tls import TlsClient, TlsMismatch, speaks_tls
 from asterism_io.tls_options import TlsOptions

@@ -19,10 +19,10 @@ import pytest
 from tests.kit.endpoints import endpoints
 
 from asterism.transport.grpc import GrpcTransport
-from asterism_daemonkit.call_context import CallContext
-from asterism_daemonkit.grpc_client import RemoteTransport
-from asterism_daemonkit.grpc_server import GrpcServer
-from asterism_daemonkit.tcp_client import TcpEndpoint, TcpTransport
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from asterism_daemonkit.rpc.grpc_server import GrpcServer
+from asterism_daemonkit.rpc.tcp_client import TcpEndpoint, TcpTransport
 from asterism_io import unix_sockets
 from asterism_proto.errors import Unavailable
 from asterism_proto.methods import CATALOG, Method

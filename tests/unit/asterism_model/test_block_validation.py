@@ -18,7 +18,7 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from storaged import write_requests
+from storaged.api import write_decoding
 
 PARTS = 3
 SCHEMA = Schema.from_dict(
@@ -312,12 +312,12 @@ def test_request_with_inconsistent_rows_is_refused(
 ) -> None:
     arrays = {name: np.asarray(array, np.int64) for name, array in arrays.items()}
     with pytest.raises(InvalidRequest, match=message):
-        write_requests.decode_blocks(request(arrays, parts, **head), SCHEMA, range(PARTS))
+        write_decoding.decode_blocks(request(arrays, parts, **head), SCHEMA, range(PARTS))
 
 
 def test_request_for_a_partition_of_another_host_is_stale() -> None:
     with pytest.raises(Stale, match="part 2 of space 1 belongs to another host"):
-        write_requests.decode_blocks(
+        write_decoding.decode_blocks(
             request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1)
         )
 
@@ -374,7 +374,7 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(
         "f:l.indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         "f:l.values": np.arange(lengths.sum(), dtype=np.int64),
     }
-    blocks = write_requests.decode_blocks(
+    blocks = write_decoding.decode_blocks(
         request({**arrays, "offsets": offsets}, parts, kind=storaged_pb.NODES), SCHEMA, range(PARTS)
     )
     assert [block.part for block in blocks] == parts
@@ -395,7 +395,7 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(
     with pytest.raises(
         InvalidRequest, match=rf"ids\[{row}\] = {wrong[row]}: expected a row of partition"
     ):
-        write_requests.decode_blocks(
+        write_decoding.decode_blocks(
             request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=storaged_pb.NODES),
             SCHEMA,
             range(PARTS),

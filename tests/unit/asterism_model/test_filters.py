@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asterism_graphkit.evaluate.filters import ColumnValues, RaggedColumn, evaluate_filter
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import (
     COMPARISONS,

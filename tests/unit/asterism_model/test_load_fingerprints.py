@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kit.metad import InProcessMetad
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model import load_fingerprints
 from asterism_model.load_fingerprints import FingerprintMismatch, LoadFingerprint, PartFingerprint
 from asterism_model.schema import NodeType, Schema

@@ -8,13 +8,8 @@ from dataclasses import fields
 
 import pytest
 
-from asterism_model.partition_stats import (
-    Element,
-    PartitionStats,
-    PartitionTotals,
-    element_from_proto,
-    totals_by_weight_name,
-)
+from asterism_model.elements import Element, element_from_proto
+from asterism_model.partition_stats import PartitionStats, PartitionTotals, totals_by_weight_name
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model import graph_prices, prices
 from asterism_model.prices import Limits, Price
 from asterism_model.schema import EdgeType, NodeType, Schema

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from asterism_model.partition_stats import Element
+from asterism_model.elements import Element
 from asterism_model.task_results import ExportedFile, PartUnits, TaskResult, TypeAudit
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import (
     AsterismError,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.errors import AsterismError, Deadline, InvalidRequest
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as common_pb

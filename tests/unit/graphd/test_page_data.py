@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.call_context import LocalTransport
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import Busy
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.pages.catalog_reader import PageData

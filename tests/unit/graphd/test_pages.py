@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kit.images import Edges, Nodes, version_of
 
+from asterism_daemonkit.http.static_files import read_folder
 from asterism_daemonkit.metrics import LATENCY_BUCKETS_S, MethodStats, Metrics
-from asterism_daemonkit.static_files import read_folder
 from asterism_model.schema import EdgeType, NodeType, Schema, WeightTable
 from asterism_proto.errors import Deadline, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb

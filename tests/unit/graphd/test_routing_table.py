@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from asterism_daemonkit.call_context import CallContext
-from asterism_model.element_names import EDGE, NODE
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import NotFound, NotReady
 from asterism_proto.framing import Frame

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.kit.waiting import HANG_S
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from asterism_daemonkit.call_context import CallContext, LocalTransport
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH

@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.kit.waiting import HANG_S
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Stale
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -11,7 +11,7 @@ import pytest
 from tests.kit.metad import InProcessMetad, edge_chunk, finished_report
 from tests.kit.waiting import HANG_S, QUICK_S, wait_until
 
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.methods import HEARTBEATS
 from asterism_proto.v1 import common_pb2 as common_pb

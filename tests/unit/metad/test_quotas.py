@@ -9,7 +9,7 @@ from tests.kit.metad import InProcessMetad, node_chunk
 from tests.kit.waiting import HANG_S
 
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.errors import Conflict, QuotaExceeded
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2 as common_pb

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.kit.jobs import A, B, Scenario, outcome
 
+from asterism_model.elements import Element
 from asterism_model.indexes import Index
-from asterism_model.partition_stats import Element
 from asterism_model.task_results import ExportedFile, PartUnits, TaskResult, TypeAudit
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 from metad.jobs.progress import job_progress

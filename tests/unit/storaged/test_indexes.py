@@ -13,7 +13,7 @@ from tests.kit.images import Nodes, version_of
 from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import alias_build
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import parse
 from asterism_model.indexes import Index, resolve_index

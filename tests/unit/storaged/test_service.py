@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from asterism_daemonkit.call_context import CallContext
 from asterism_daemonkit.recent_logs import RECENT_RECORDS
-from asterism_daemonkit.tcp_client import TcpEndpoint
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.tcp_client import TcpEndpoint
 from asterism_proto.errors import Stale
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE

@@ -1,8 +1,9 @@
 """Sample a k-hop subgraph of one node type along one edge type, all hops in one call.
 
 For dense ids. The result is that of `asterism_graphkit.operators.khop` with
-`storaged.kernels.subgraphs.expand` and `asterism_graphkit.relabel.bitset_ranks` for each hop. With
-one call instead of several per hop, other threads of the process can take the interpreter lock.
+`storaged.kernels.subgraphs.expand` and `asterism_graphkit.relabel.bitset_relabel` for each hop.
+With one call instead of several per hop, other threads of the process can take the interpreter
+lock.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import is_set, kernel
-from asterism_graphkit.relabel.bitset_ranks import assign
+from asterism_graphkit.relabel.bitset_relabel import assign
 from asterism_graphkit.relabel.relabel import write_repeated_indices
 from storaged.kernels.subgraphs.expand import ExpansionParams, NeighborOutputs, draw_expansion
 

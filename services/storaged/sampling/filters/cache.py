@@ -12,7 +12,7 @@ from itertools import count
 from weakref import WeakKeyDictionary
 
 from asterism_graphkit.evaluate.filters import Mask
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Predicate, parse
 from asterism_model.partition_stats import PartitionTotals, TotalsKey

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.evaluate.filters import ColumnValues, Mask, RaggedColumn, evaluate_filter
 from asterism_graphkit.random import partition_choice
-from asterism_model.element_names import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import (
     ResolvedColumn,
     column_location,

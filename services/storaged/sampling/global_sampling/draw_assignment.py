@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice, rng
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_proto.errors import Corrupt, InvalidRequest
 from storaged.kernels.global_sampling import row_sampling as columns
 from storaged.kernels.global_sampling.index_range_sampling import (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from storaged.kernels.global_sampling import row_sampling as columns
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.global_sampling.draw_assignment import build_entries, draw_rows

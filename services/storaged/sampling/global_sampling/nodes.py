@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from storaged.kernels.neighbors.probabilities import write_row_shares
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.global_sampling.draw_assignment import (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.random import partition_choice, rng
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.global_sampling.draw_assignment import build_entries

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel import hash_index
-from asterism_model.element_names import NODE
+from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels import exponential_keys
 from storaged.kernels.neighbors import probabilities

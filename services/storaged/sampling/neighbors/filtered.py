@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
-from asterism_model.element_names import EDGE
+from asterism_model.elements import EDGE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Filter
 from storaged.kernels import adjacency_rows

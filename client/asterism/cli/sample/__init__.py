@@ -1,0 +1,1 @@
+"""The command ``asterism sample`` and its subcommands."""

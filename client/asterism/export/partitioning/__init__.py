@@ -1,0 +1,1 @@
+"""Assignment of nodes to the partitions of an export."""
