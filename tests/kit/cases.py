@@ -19,7 +19,7 @@ import numpy as np
 import asterism
 from asterism import Client, Graph
 from asterism.records.samples import FeatureValue
-from tests.kit import timed_cases, whole_cases
+from tests.kit import excluded_cases, timed_cases, whole_cases
 from tests.kit.waiting import HANG_S
 
 PEOPLE, PAPERS, WRITES, CITES = 400, 90, 2500, 900
@@ -613,7 +613,9 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
     }
     calls_by_name |= _filtered_calls(graph, people, papers, mixed, types)
     calls_by_name |= timed_cases.temporal_calls(graph, people, papers, WRITES, SEED)
-    calls_by_name |= _calls_without_edges(graph, people, papers)
+    excluded = {name: edges()[name][:2] for name in ("cites", "writes")}
+    excluded = {name: (src[:300], dst[:300]) for name, (src, dst) in excluded.items()}
+    calls_by_name |= excluded_cases.calls(graph, excluded, people, papers, SEED)
     for edge_direction, nodes, ntype in (("out", mixed, types), ("in", mixed, types)):
         for replace in (True, False):
             for weighted in (True, False):
@@ -663,46 +665,6 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
                 )
             )
     return calls_by_name
-
-
-def _calls_without_edges(
-    graph: Graph, people: np.ndarray, papers: np.ndarray
-) -> dict[str, Callable[[], Any]]:
-    """Return calls that exclude edges of two types, and the reverses of one of them."""
-    excluded = {name: edges()[name][:2] for name in ("cites", "writes")}
-    excluded = {name: (src[:300], dst[:300]) for name, (src, dst) in excluded.items()}
-    reverse = {"writes": "by"}
-
-    def rest() -> Graph:
-        return graph.without_edges(excluded, reverse_types=reverse)
-
-    return {
-        "neighbors without edges": lambda: graph.sample_neighbors(
-            papers, ["cites", "by"], 5, exclude=excluded, reverse_types=reverse, seed=SEED
-        ),
-        "different neighbors without edges, against them": lambda: rest().sample_neighbors(
-            papers, ["cites", "writes"], 5, replace=False, direction="in", seed=SEED
-        ),
-        "fanout without edges": lambda: rest().sample_fanout(
-            people, ["writes", "cites", "by"], [4, 3, 2], edge_ids=True, seed=SEED
-        ),
-        "walks without edges": lambda: rest().random_walk(
-            people, ["writes", "cites", "by"], 5, edge_ids=True, seed=SEED
-        ),
-        "walks with p and q without edges": lambda: rest().random_walk(
-            papers[-20:], ["cites"], 3, p=0.25, q=4.0, seed=SEED
-        ),
-        "visits without edges": lambda: rest().sample_pinsage(
-            papers, ["cites", "cites"], 5, walks=20, seed=SEED
-        ),
-        "subgraph without edges": lambda: rest().sample_subgraph(
-            papers, [4, 3], ["cites", "by", "writes"], ntype="paper", weights=True, seed=SEED
-        ),
-        "LABOR without edges": lambda: rest().sample_labor(
-            papers, [4, 3], ["cites", "by", "writes"], importance=1, ntype="paper", seed=SEED
-        ),
-        "degrees without edges": lambda: rest().degrees(papers, ["cites", "by"]),
-    }
 
 
 def _filtered_calls(

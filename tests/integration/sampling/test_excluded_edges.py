@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kit import cases, excluded_cases
 from tests.kit.waiting import HANG_S
 
 import asterism
@@ -113,6 +114,24 @@ def test_a_call_reads_a_version_without_the_edges(graph: Graph, name: str) -> No
     assert_same(call(graph.at(1).without_edges(FORWARD, reverse_types=REVERSE)), expected)
     with pytest.raises(AssertionError):
         assert_same(call(graph.at(1)), expected)
+
+
+def test_each_compared_case_depends_on_its_exclusions(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Exclusions that had no effect would be equal on any cluster."""
+    ends = {name: cases.edges()[name][:2] for name in ("cites", "writes")}
+
+    def digests(graph: Graph, count: int) -> dict[str, str]:
+        excluded = {name: (src[:count], dst[:count]) for name, (src, dst) in ends.items()}
+        people, papers = cases.person_ids()[:60], np.arange(0, cases.PAPERS, 2)
+        calls = excluded_cases.calls(graph, excluded, people, papers, cases.SEED)
+        return {name: cases.digest(call()) for name, call in calls.items()}
+
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("compared"))) as opened:
+        graph = opened.graph("cases").at(1)
+        excluded, complete = digests(graph, 300), digests(graph, 0)
+    assert {name for name in excluded if excluded[name] == complete[name]} == set()
 
 
 def test_other_nodes_keep_their_samples(graph: Graph) -> None:
