@@ -7,6 +7,52 @@ from typing import Any
 from tests.kit import cases
 
 PEOPLE = cases.person_ids()[:4].tolist()
+
+
+def _without_edges() -> dict[str, dict[str, Any]]:
+    """Return a body with excluded edges for each call that takes them, by the name of the call."""
+    src, dst, _ = cases.edges()["writes"]
+    writes = [[a, b] for a, b in zip(src.tolist(), dst.tolist(), strict=True) if a in PEOPLE][::2]
+    src, dst, _ = cases.edges()["cites"]
+    cites = [[a, b, row] for row, (a, b) in enumerate(zip(src.tolist(), dst.tolist(), strict=True))]
+    cites = cites[::2]  # every other edge, by edge id
+    both = {"exclude": {"writes": writes, "cites": cites}, "reverse_types": {"writes": "by"}}
+    papers = list(range(20))
+    return {
+        "sample_neighbors": {"nodes": PEOPLE, "etypes": "writes", "n": 4, "exclude": writes},
+        "sample_fanout": {
+            "nodes": PEOPLE,
+            "metapath": ["writes", ["cites", "by"]],
+            "fanouts": [3, 2],
+            "replace": False,
+            **both,
+        },
+        "random_walk": {"nodes": PEOPLE, "metapath": ["writes", "cites"], "length": 4, **both},
+        "sample_pinsage": {
+            "nodes": papers,
+            "metapath": ["cites"],
+            "n": 3,
+            "walks": 9,
+            "exclude": cites,
+        },
+        "personalized_pagerank": {"nodes": papers[:3], "etypes": "cites", "k": 4, "exclude": cites},
+        "sample_layer": {"nodes": PEOPLE, "etypes": "writes", "n": 9, "exclude": writes},
+        "sample_layers": {"nodes": PEOPLE, "metapath": ["writes", "cites"], "counts": [4, 3]}
+        | both,
+        "sample_subgraph": {"seeds": PEOPLE, "fanouts": [3, 2], "ntype": "person", **both},
+        "sample_ego_subgraphs": {
+            "seeds": papers,
+            "fanouts": [3, 2],
+            "etypes": "cites",
+            "exclude": cites,
+            "reverse_types": {"cites": "cites"},
+        },
+        "sample_labor": {"seeds": papers, "fanouts": [3, 2], "etypes": "cites", "exclude": cites},
+        "sample_hgt": {"seeds": papers, "counts": [5, 4], "ntype": "paper", **both},
+    }
+
+
+WITHOUT_EDGES = _without_edges()
 BODIES: dict[str, list[dict[str, Any]]] = {
     "sample_nodes": [
         {"n": 9, "ntype": "person", "probabilities": True},
@@ -81,3 +127,5 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "sample_graph_labels": [{"n": 6}],
 }
 """Bodies by the name of the call, without seeds; each call has one at least."""
+for _method, _body in WITHOUT_EDGES.items():
+    BODIES[_method].append(_body)

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.kit import cases
-from tests.kit.sampling_bodies import BODIES, PEOPLE
+from tests.kit.sampling_bodies import BODIES, PEOPLE, WITHOUT_EDGES
 from tests.kit.waiting import HANG_S
 
 import asterism
@@ -76,7 +76,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpSampling]:
 def call_over_grpc(graph: Graph, method: str, body: Mapping[str, Any]) -> Any:
     (operation,) = (operation for operation in OPERATIONS if operation.method == method)
     arguments = dict(body)
-    if "exclude" in body:
+    if method == "sample_negatives" and "exclude" in body:  # lists of nodes
         indptr = np.cumsum([0, *map(len, body["exclude"])])
         arguments["exclude"] = (indptr, np.concatenate(body["exclude"]))
     return operation.call(graph, **arguments)
@@ -127,6 +127,24 @@ def test_http_and_grpc_return_the_same_sample(
 
 def test_every_route_is_compared() -> None:
     assert set(BODIES) == {operation.method for operation in OPERATIONS}
+
+
+@pytest.mark.parametrize("method", WITHOUT_EDGES)
+def test_excluded_edges_change_a_reply(served: HttpSampling, method: str) -> None:
+    body = {**WITHOUT_EDGES[method], **({} if method == "personalized_pagerank" else {"seed": 5})}
+    complete = {k: v for k, v in body.items() if k not in ("exclude", "reverse_types")}
+    assert served.post(method, body) != served.post(method, complete)
+
+
+def test_edges_are_excluded_by_names_and_digits(served: HttpSampling) -> None:
+    body = {"nodes": ["ann"], "etypes": "knows", "n": 9, "exclude": [["ann", "bob"]], "seed": 1}
+    assert served.post("sample_neighbors", body, space="names")["nodes"] == [["cid"] * 9]
+    body = {"nodes": PEOPLE, "etypes": "writes", "n": 3, "seed": 1}
+    edges = WITHOUT_EDGES["sample_neighbors"]["exclude"]
+    digits = [[str(end) for end in edge] for edge in edges]
+    assert served.post("sample_neighbors", {**body, "exclude": digits}) == served.post(
+        "sample_neighbors", {**body, "exclude": edges}
+    )
 
 
 def test_ids_may_be_texts_of_digits(served: HttpSampling) -> None:
@@ -191,6 +209,13 @@ def test_a_space_of_string_ids_takes_and_returns_names(
         ("sample_neighbors", {"nodes": [1], "etypes": "cites", "n": 2, "times": [1]}, 400),
         ("sample_layers", {"nodes": [1], "metapath": ["cites"], "counts": [1, 2]}, 400),
         ("sample_hgt", {"seeds": [1], "counts": {}, "ntype": "paper"}, 400),
+        ("sample_neighbors", {"nodes": [1], "n": 2, "etypes": None, "exclude": [[1, 2]]}, 400),
+        ("sample_layer", {"nodes": [1], "etypes": "cites", "n": 2, "exclude": {"x": []}}, 404),
+        (
+            "random_walk",
+            {"nodes": [1], "metapath": ["cites"], "reverse_types": {"cites": "cites"}},
+            400,
+        ),
     ],
 )
 def test_http_and_grpc_refuse_with_the_same_error(

@@ -67,6 +67,44 @@ def test_every_field_of_a_body_is_described(operation: Operation) -> None:
     assert [name for name, field in properties.items() if not field.get("description")] == []
 
 
+def test_excluded_edges_are_typed_in_every_body() -> None:
+    """The description of the routes has the types of edges, not just any value."""
+    followed = [
+        operation
+        for operation in OPERATIONS
+        if "reverse_types" in inspect.signature(operation.call).parameters
+    ]
+    assert len(followed) == 11
+    for operation in followed:
+        properties = operation.request.model_json_schema()["properties"]
+        rows, by_type, none = properties["exclude"]["anyOf"]
+        assert none == {"type": "null"}
+        assert by_type["additionalProperties"] == rows
+        edge = rows["items"]
+        assert (edge["type"], edge["minItems"], edge["maxItems"]) == ("array", 2, 3)
+        assert {kind["type"] for kind in edge["items"]["anyOf"]} == {"integer", "string"}
+        reverse, none = properties["reverse_types"]["anyOf"]
+        assert reverse["additionalProperties"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    "exclude",
+    [
+        [[1]],
+        [[1, 2, 3, 4]],
+        [1, 2],
+        {"cites": [1, 2]},
+        [[1, 1 << 63]],
+        [[1.5, 2]],
+        "cites",
+        [[1, -2]],
+    ],
+)
+def test_odd_edges_to_exclude_are_refused_by_the_body(exclude: Any) -> None:
+    with pytest.raises(ValidationError, match="exclude"):
+        SampleNeighborsRequest(nodes=[1], n=1, exclude=exclude)
+
+
 def with_first_number(value: Any, number: int) -> Any:
     """Return a JSON value in which ``number`` replaces the first number of its lists."""
     if isinstance(value, list) and value:
