@@ -524,7 +524,21 @@ def _write_local(path: Path) -> Iterator[BinaryIO]:
 
 
 def absolute_address(address: str | Path) -> str:
-    """Return an address with its protocol; a local path becomes an absolute file address."""
-    text = str(address)
+    """Return an address with its protocol; a local path becomes an absolute file address.
+
+    A leading ``~`` is the home folder.
+
+    Raises
+    ------
+    InvalidRequest
+        If ``address`` names neither a folder nor an address.
+    """
+    text = os.fspath(address) if isinstance(address, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidRequest(
+            f"address={address!r:.200}: expected a folder or an address; '.' is the current folder"
+        )
+    if "://" in text:
+        return text.rstrip("/")
     # Not `as_uri`: fsspec does not decode percent-escapes.
-    return text.rstrip("/") if "://" in text else f"file://{Path(text).expanduser().absolute()}"
+    return f"file://{Path(os.path.expanduser(text)).absolute()}"

@@ -20,6 +20,7 @@ from asterism.calls import validation
 from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.loads import begin_load
 from asterism.calls.string_id_hashing import NodeTypes
+from asterism.local_paths import local_path
 from asterism.records.arrays import ArrayRecord, Ids
 from asterism.records.samples import NodeBatch, Subgraph
 from asterism.records.versions import VersionInfo
@@ -99,7 +100,7 @@ class Clusters(ArrayRecord):
         Corrupt
             If a file differs from what was written.
         """
-        root = Path(folder)
+        root = local_path("clusters", folder)
         manifest = _manifest(root)
         members, offsets = {}, {}
         for label in manifest["nodes"]:

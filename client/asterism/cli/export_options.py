@@ -11,6 +11,7 @@ import typer
 
 from asterism.cli.option_values import parse_integers
 from asterism.cli.shell_completion import complete_spaces
+from asterism.local_paths import local_path
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -171,11 +172,12 @@ def parse_method(text: str) -> str | Path:
     """Return the assignment method that ``--assign`` names, or its folder."""
     if text in METHODS:
         return text
-    if not Path(text).is_dir():
+    folder = local_path("--assign", text)
+    if not folder.is_dir():
         raise InvalidRequest(
             f"--assign={text!r}: expected {', '.join(METHODS)}, or a folder of assignments"
         )
-    return Path(text)
+    return folder
 
 
 def parse_balance(by_type: bool, by_value: Sequence[str] | None) -> Balance:

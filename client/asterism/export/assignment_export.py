@@ -34,6 +34,7 @@ from asterism.export.partitioning.assignment_methods import (
 )
 from asterism.export.partitioning.empty_parts import fill_empty_parts
 from asterism.export.run_state import ExportRun
+from asterism.local_paths import local_path
 from asterism_graphkit.random.partition_choice import group_by_key
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
 
@@ -133,7 +134,7 @@ def assignment(
     started = time.monotonic()
     check_execution(execution)
     options = AssignmentOptions(
-        method=assign if assign in METHODS else Path(assign),
+        method=assign if assign in METHODS else local_path("assign", assign),
         parts=parts,
         seed=seed,
         balance_ntypes=balance_ntypes,

@@ -45,6 +45,7 @@ from asterism.export.partitioning.assignment_methods import (
 from asterism.export.partitioning.empty_parts import fill_empty_parts
 from asterism.export.run_state import ExportRun, ProgressMeter
 from asterism.export.scratch_files import Spool
+from asterism.local_paths import local_path
 from asterism_io.remote_storage import redact
 from asterism_proto.errors import InvalidRequest
 
@@ -253,7 +254,7 @@ def dgl(
     """
     options = DglExportOptions(
         assignment=AssignmentOptions(
-            method=assign if assign in METHODS else Path(assign),
+            method=assign if assign in METHODS else local_path("assign", assign),
             parts=parts,
             trainers=num_trainers_per_machine,
             seed=seed,

@@ -26,6 +26,7 @@ from asterism.export.dgl_tensor_files import read_tensors, row_slices
 from asterism.export.export_reader import ExportedGraph
 from asterism.export.graph_source import ProgressCallback
 from asterism.export.lifecycle import MANIFEST, ExportTarget
+from asterism.local_paths import local_path
 from asterism_io.remote_storage import RemoteFolder, StoredFile, redact
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
@@ -84,10 +85,15 @@ def read_hosts(path: str | Path) -> tuple[str, ...]:
         A line is malformed or repeats a machine, or there are no machines.
     """
     try:
-        lines = Path(path).read_text().splitlines()
+        lines = local_path("ip_config", path, kind="file").read_text().splitlines()
     except FileNotFoundError as error:
         raise NotFound(
             f"{path}: no such file; expected one machine on each line, as in DGL's ip_config.txt"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(
+            f"ip_config={str(path)!r:.200}: expected a readable text file with one machine on each "
+            f"line ({error})"
         ) from error
     hosts: list[str] = []
     for line_number, line in enumerate(lines, 1):
@@ -201,7 +207,7 @@ def dispatch(
     >>> to = "sftp://{host}/data/shop"  # doctest: +SKIP
     >>> export.dispatch("partitions", to, ip_config="ip_config.txt")  # doctest: +SKIP
     """
-    source_folder = RemoteFolder(_absolute_place(source), content_name="export")
+    source_folder = RemoteFolder(_absolute_place("source", source), content_name="export")
     try:
         manifest: Mapping[str, Any] = json.loads(source_folder.read(MANIFEST))
     except NotFound as error:
@@ -211,7 +217,7 @@ def dispatch(
     hosts = read_hosts(ip_config) if ip_config is not None else ()
     parts = int(manifest["parts"])
     parts_by_address: dict[str, list[int]] = {}
-    for part, address in enumerate(part_addresses(to, parts, hosts)):
+    for part, address in enumerate(part_addresses(str(to), parts, hosts)):
         parts_by_address.setdefault(address, []).append(part)
     manifests = {
         address: _destination_manifest(manifest, address_parts)
@@ -220,7 +226,7 @@ def dispatch(
     total, done, reports = sum(len(content["files"]) for content in manifests.values()), 0, []
     for address, address_parts in parts_by_address.items():
         destination, content = (
-            RemoteFolder(_absolute_place(address), content_name="export"),
+            RemoteFolder(_absolute_place("address", address), content_name="export"),
             manifests[address],
         )
         copied = _needs_copy(destination, content, overwrite=overwrite)
@@ -262,7 +268,7 @@ def staging_folder(
     On success the folder is removed. On failure it is kept only if ``resume`` is set.
     """
     part_addresses(to, parts, read_hosts(ip_config) if ip_config is not None else ())
-    parent = Path(tempfile.gettempdir() if scratch is None else scratch)
+    parent = local_path("scratch", tempfile.gettempdir() if scratch is None else scratch)
     folder = (
         parent / f"asterism-dispatch-{hashlib.sha256(to.encode()).hexdigest()[:16]}"
     ).absolute()
@@ -275,8 +281,9 @@ def staging_folder(
     shutil.rmtree(folder)
 
 
-def _absolute_place(location: str | Path) -> str:
-    return str(location) if "://" in str(location) else str(Path(location).absolute())
+def _absolute_place(argument: str, location: str | Path) -> str:
+    text = str(location)
+    return text if "://" in text else str(local_path(argument, location).absolute())
 
 
 def _destination_manifest(manifest: Mapping[str, Any], parts: Sequence[int]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from asterism.export.graph_source import (
     version_digest,
 )
 from asterism.export.run_state import ExportRun
+from asterism.local_paths import local_path
 from asterism_io.durable_files import make_folder
 from asterism_io.remote_storage import RemoteFolder, redact
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
@@ -262,7 +263,7 @@ class ExportTarget:
         if self.path is not None and scratch is None:
             return self.path.with_name(f"{self.path.name}.partial")
         location = self.address or str(self.path.absolute() if self.path is not None else "")
-        folder = Path(tempfile.gettempdir()) if scratch is None else Path(scratch)
+        folder = local_path("scratch", tempfile.gettempdir() if scratch is None else scratch)
         return (
             folder / f"asterism-export-{hashlib.sha256(location.encode()).hexdigest()[:16]}"
         ).absolute()

@@ -13,6 +13,7 @@ from asterism.export.export_schema import TypePlan
 from asterism.export.graph_source import Ids, NodeFeatureSource
 from asterism.export.run_state import ExportRun, spool_column
 from asterism.export.scratch_files import Spool
+from asterism.local_paths import local_path
 from asterism_graphkit.arrays.siphash import compute_string_ids
 from asterism_model import string_ids as contract
 from asterism_proto.errors import Corrupt, Internal, NotFound
@@ -122,7 +123,7 @@ def read_names(folder: str | Path, part: int, ntype: str) -> NDArray[np.str_]:
     >>> names[orig_nids == 5405137366318178033]  # doctest: +SKIP
     array(['SFO'], dtype='<U3')
     """
-    path = Path(folder) / f"part{part}" / STRING_IDS_FILE
+    path = local_path("folder", folder) / f"part{part}" / STRING_IDS_FILE
     if not path.is_file():
         raise NotFound(
             f"{path}: no such file; the part does not exist, or nodes have no names in the space"

@@ -30,11 +30,12 @@ class CredentialFile:
     Parameters
     ----------
     path : path
-        File with one key or token. Spaces and line feeds around it are left out.
+        File with one key or token; a leading ``~`` is the home folder. Spaces and line feeds
+        around it are left out.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        self.path = os.path.expanduser(path)
         self._stamp: tuple[int, ...] | None = None
         """Time, size and inode of the file when it was read."""
         self._key = ""

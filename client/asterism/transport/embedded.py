@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from asterism.extras import required
+from asterism.local_paths import local_path
 from asterism.transport.grpc import ClientTransport
-from asterism_proto.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,8 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
     MissingExtra
         If the server's packages are not installed.
     """
-    folder = _data_folder(path)
+    # The service works in the background, where a later os.chdir would change a relative path.
+    folder = local_path("path", path).absolute()
     with required("server", "asterism.open"):
         from asterism_standalone.app import embed
         from asterism_standalone.embedded_transport import FolderTransport
@@ -56,21 +56,6 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
     return EmbeddedService(
         transport=FolderTransport(folder, service.handlers, service.limits), stop=service.stop
     )
-
-
-def _data_folder(path: object) -> Path:
-    """Return the absolute path of a data folder, with ``~`` expanded.
-
-    The service works in the background, where a later os.chdir would change a relative path.
-    """
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidRequest(f"path={path!r:.200}: expected a folder, as a string or a Path")
-    text = os.fspath(path)
-    if not isinstance(text, str) or "\0" in text:
-        raise InvalidRequest(f"path={text!r:.200}: expected a folder, as a string without NUL")
-    if not text:
-        raise InvalidRequest("path='': expected a folder; '.' is the current one")
-    return Path(os.path.expanduser(text)).absolute()
 
 
 def show_compilation(show: Callable[[str], bool]) -> None:

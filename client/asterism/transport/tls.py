@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from asterism_io.tls_options import SYSTEM_CA, TlsOptions, TlsRemedies
 from asterism_proto.errors import InvalidRequest
@@ -33,7 +34,7 @@ def tls_from(values: Mapping[str, str | None]) -> TlsOptions | None:
 
 
 def tls_options(tls: Tls) -> TlsOptions | None:
-    """Return the options of a connection; None: without TLS.
+    """Return the options of a connection, with ``~`` of files expanded; None: without TLS.
 
     Raises
     ------
@@ -41,16 +42,23 @@ def tls_options(tls: Tls) -> TlsOptions | None:
         If ``tls`` is of another type.
     """
     if isinstance(tls, TlsOptions):
-        return tls
+        return _with_home(tls)
     if tls is None:
         # A client has no settings of its own.
-        return tls_from(
+        options = tls_from(
             {field: os.environ.get(name) for field, name in ENVIRONMENT.items()}  # noqa: TID251
         )
+        return None if options is None else _with_home(options)
     if isinstance(tls, bool):
         return TlsOptions(ca=SYSTEM_CA) if tls else None
     if isinstance(tls, str | os.PathLike) and (path := os.fspath(tls)):
-        return TlsOptions(ca=path)
+        return _with_home(TlsOptions(ca=path))
     raise InvalidRequest(
         f"tls={tls!r}: expected True, a file of certificate authorities, or TlsOptions"
     )
+
+
+def _with_home(options: TlsOptions) -> TlsOptions:
+    files = {name: getattr(options, name) for name in ("ca", "cert", "key")}
+    at_home = {name: os.path.expanduser(path) for name, path in files.items()}
+    return options if at_home == files else replace(options, **at_home)

@@ -272,7 +272,7 @@ def _export_json(result: QueryResult, out: IO[str]) -> int:
 @contextmanager
 def _atomic_replacement(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file that replaces ``path`` if the block ends without an error."""
-    target = path.expanduser()
+    target = Path(os.path.expanduser(path))
     with tempfile.NamedTemporaryFile(
         dir=target.parent, prefix=f".{target.name}.", delete=False
     ) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import time
@@ -236,7 +237,7 @@ class Console:
             )
         self.depth += 1
         try:
-            self.run_file(self, Path(rest).expanduser())
+            self.run_file(self, Path(os.path.expanduser(rest)))
         finally:
             self.depth -= 1
 
