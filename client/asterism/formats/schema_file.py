@@ -500,6 +500,16 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
     kind = _text(context, spec, "kind", ("dense", "ragged", "bytes")) or (
         "ragged" if split and not shape else "dense"
     )
+    if shape and kind != "dense":
+        raise InvalidRequest(
+            f"{context}: shape={shape!r}: expected none, because features of kind {kind} have no "
+            "shape; remove it, or `kind`"
+        )
+    if split and kind == "bytes":
+        raise InvalidRequest(
+            f"{context}: split={split!r}: expected none, because bytes are one value; remove it, "
+            "or `kind`"
+        )
     dtype = _text(context, spec, "dtype") or ("int64" if kind == "ragged" else "float32")
     if len(columns) > 1:
         if kind != "dense" or split or shape not in ([], [len(columns)]):
@@ -530,13 +540,17 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
 
 
 def check_fill(context: str, spec: FeatureSpec) -> FeatureSpec:
-    """Return the feature; raise InvalidRequest if its dtype cannot hold the value of nulls."""
+    """Return the feature; raise InvalidRequest if it cannot hold the value of nulls."""
     feature = spec.feature
-    if (
-        spec.fill is not None
-        and feature.kind != "bytes"
-        and not number_fits(spec.fill, feature.dtype)
-    ):
+    if spec.fill is None:
+        return spec
+    if feature.kind == "bytes":
+        raise InvalidRequest(
+            f"{context}: fill={spec.fill!r}: expected none, because missing bytes are empty; "
+            "remove it"
+        )
+    is_other_type = isinstance(spec.fill, bool) and feature.dtype != "bool"
+    if is_other_type or not number_fits(spec.fill, feature.dtype):
         raise InvalidRequest(f"{context}: fill={spec.fill!r}: expected a value of {feature.dtype}")
     return spec
 

@@ -159,9 +159,30 @@ def test_a_time_that_is_no_number_is_a_bad_row(tmp_path: Path) -> None:
         ("{dtype: float64, fill: 1.0e+400}", "the number is too large"),
         ('{dtype: int64, fill: ""}', "fill='': expected a number, the value of nulls"),
         ("{kind: bytes, fill: none}", "fill=.none.: expected a number.* bytes and lists are empty"),
+        ("{kind: bytes, fill: 3}", "fill=3: expected none, because missing bytes are empty"),
+        ("{kind: bytes, fill: 0}", "fill=0: expected none"),
+        ("{kind: bytes, fill: true}", "fill=True: expected none"),
+        ("{dtype: int64, fill: true}", "fill=True: expected a value of int64"),
+        ("{dtype: float32, fill: false}", "fill=False: expected a value of float32"),
+        ("{kind: ragged, split: ';', fill: true}", "fill=True: expected a value of int64"),
     ],
 )
 def test_a_fill_that_its_dtype_cannot_hold_is_refused(
+    tmp_path: Path, feature: str, said: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        schema_folder.nodes(tmp_path, feature_schema(feature), {"n.csv": "id,x\n1,\n"})
+
+
+@pytest.mark.parametrize(
+    ("feature", "said"),
+    [
+        ("{kind: bytes, shape: 3}", "shape=.3.: expected none, because features of kind bytes"),
+        ("{kind: ragged, split: ' ', shape: [2]}", "shape=.2.: expected none, .* kind ragged"),
+        ("{kind: bytes, split: ' '}", "split=' ': expected none, because bytes are one value"),
+    ],
+)
+def test_settings_without_effect_on_a_kind_are_refused(
     tmp_path: Path, feature: str, said: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=said):
@@ -184,6 +205,9 @@ def test_a_fill_is_checked_against_the_dtype_of_the_file(tmp_path: Path) -> None
     assert schema_folder.values_of(
         schema_folder.nodes(tmp_path, feature_schema("{fill: -3}", "pq")), "x"
     ) == [-3]
+    parquet.write_table(pa.table({"id": [1], "x": ["word"]}), tmp_path / "n.pq")
+    with pytest.raises(InvalidRequest, match="fill=3: expected none, because missing bytes"):
+        schema_folder.nodes(tmp_path, feature_schema("{fill: 3}", "pq"))
 
 
 @pytest.mark.parametrize(
