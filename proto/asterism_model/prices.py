@@ -468,20 +468,22 @@ def visit_counts_price(
 ) -> Price:
     """Return the price of the nodes that random walks visit most often.
 
-    Walks run in batches of a quarter of `REPLY_BYTES`.
+    Walks run in batches of a quarter of `REPLY_BYTES`. They are not part of the reply, but their
+    rows count as those of `walks_price` do: they are what the call takes its time for.
     """
     rows = nodes * max(count, 0)
     walk_price = walks_price(1, walks_per_node, length, width=width)
+    walked = walks_price(nodes, walks_per_node, length, width=width)
     scratch = (
         min(max(REPLY_BYTES // 4, walk_price.bytes), max(nodes, 1) * walk_price.bytes) * 3
         + length * _STEP_KEYS_BYTES
     )
     return Price(
-        formula=product_text(count=count, nodes=nodes),
-        rows=rows,
+        formula=walked.formula if walked.rows > rows else product_text(count=count, nodes=nodes),
+        rows=max(rows, walked.rows),
         bytes=rows * 20,
         scratch=scratch,
-        steps=max(nodes, 1) * max(walks_per_node, 1) * max(length, 0),
+        steps=walked.steps,
     )
 
 

@@ -183,7 +183,7 @@ def test_single_traversal_may_end_at_another_type(shop: Graph) -> None:
             "walks 2097152: expected 1 to 1048576",
         ),
         (
-            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 20, traversals=9),
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 20, traversals=4),
             asterism.InvalidRequest,
             "use fewer walks",
         ),

@@ -317,7 +317,7 @@ LARGEST: dict[str, Callable[[Graph], Any]] = {
     "walks": lambda g: g.random_walk(ALL, ["to"], 70, seed=1),
     "walks by p and q": lambda g: g.random_walk(ALL, ["to"], 70, p=0.25, q=4.0, seed=1),
     "one long walk": lambda g: g.random_walk([1], ["to"], 7_000_000, seed=1),
-    "visits": lambda g: g.sample_pinsage(ALL, ["to", "by"], 10, walks=50, traversals=2, seed=1),
+    "visits": lambda g: g.sample_pinsage(ALL, ["to", "by"], 10, walks=30, traversals=2, seed=1),
     "ranks": lambda g: g.personalized_pagerank(ALL[:300], "to", 100, epsilon=1e-6),
     "heaviest": lambda g: g.top_k_neighbors(HUBS[:20_000], "to", 100),
     "degrees": lambda g: g.degrees(np.tile(ALL, 35), ["to", "by"]),

@@ -393,3 +393,18 @@ def test_client_refuses_only_what_no_service_can_answer() -> None:
     with pytest.raises(InvalidRequest, match="one reply"):
         prices.check_reply(walk)
     assert graph_prices.price_request(graphd_pb.GetRoutesRequest(), {}) is None
+
+
+def test_walks_of_visits_count_like_walks_in_the_reply() -> None:
+    """A call of few rows may walk for minutes."""
+    price = prices.visit_counts_price(100, 10, 1 << 20, 2, width=8)
+    walks = prices.walks_price(100, 1 << 20, 2, width=8)
+    assert (price.rows, price.steps) == (walks.rows, walks.steps)
+    assert price.bytes == 100 * 10 * 20
+    message = r"^walks=104857600 x \(length=2 \+ 1\) = 314,572,800 rows: expected at most 16,777,216"
+    with pytest.raises(InvalidRequest, match=message):
+        prices.check(price, Limits())
+    few = prices.visit_counts_price(1000, 10, 200, 6, width=8)
+    prices.check(few, Limits())
+    assert few.formula == "walks=200000 x (length=6 + 1)"
+    assert prices.visit_counts_price(7, 10, 1, 1, width=8).formula == "count=10 x nodes=7"
