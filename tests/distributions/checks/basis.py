@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -20,6 +22,32 @@ ALPHA = 1e-7
 With a few hundred statistics, a correct sampler would be rejected once in 10^5 runs if seeds were
 not fixed.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """One chi-square test."""
+
+    label: str
+    samples: int
+    degrees: int
+    """Degrees of freedom."""
+    value: float
+    p: float
+
+
+_recordings: list[list[Statistic]] = []
+
+
+@contextmanager
+def recording() -> Iterator[list[Statistic]]:
+    """Yield a list to which every chi-square test of the block is added."""
+    statistics: list[Statistic] = []
+    _recordings.append(statistics)
+    try:
+        yield statistics
+    finally:
+        _recordings[:] = [other for other in _recordings if other is not statistics]
 
 
 class Rejected(AssertionError):
@@ -50,6 +78,16 @@ def require_counts(
         return
     statistic = sum((c - m) ** 2 / m for c, m in zip(cells, cell_means, strict=True))
     p = float(gammaincc((len(cells) - 1) / 2, statistic / 2))
+    for statistics in _recordings:
+        statistics.append(
+            Statistic(
+                label=label,
+                samples=int(counts.sum()),
+                degrees=len(cells) - 1,
+                value=float(statistic),
+                p=p,
+            )
+        )
     require(
         p >= ALPHA,
         (
