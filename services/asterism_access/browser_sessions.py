@@ -7,7 +7,7 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from asterism_access.authentication import Authenticator
@@ -16,6 +16,9 @@ from asterism_access.credentials.session_tokens import KINDS, SessionContent
 from asterism_access.credentials.verified_credential import MAX_CREDENTIAL_CHARS
 from asterism_access.principals import Principal
 from asterism_proto.errors import Unauthenticated
+from asterism_access.credentials.session_tokens import KINDS, SessionContent
+from asterism_access.credentials.verified_credential import MAX_CREDENTIAL_CHARS
+from asterism_proto.errors import Unauthenticated, Unavailable
 
 _MAX_ENDED = 100_000
 """Ended sessions that are remembered; beyond, those that would expire first are forgotten."""
@@ -35,11 +38,18 @@ class ActiveSession:
     """Seconds since 1970."""
 
 
+def _none_known() -> Collection[str]:
+    return ()
+
+
+def _ignore(session: SessionContent) -> None:
+    pass
+
+
 class BrowserSessions:
     """Sessions that one daemon begins and accepts. Threads may share an object.
 
-    Every daemon with the key of the cluster accepts the sessions of the others. Only the daemon
-    that ended a session knows of it; the browser has no copy any more.
+    Every daemon with the key of the cluster accepts the sessions of the others until they end.
 
     Parameters
     ----------
@@ -47,6 +57,11 @@ class BrowserSessions:
     authenticator : Authenticator
     valid_s : float
         Seconds after which a session expires; it does not outlive its credential.
+    ended_in_cluster : callable, optional
+        Returns the ids of the sessions that ended at any daemon; None while they are not known yet.
+        Default: none.
+    on_end : callable, optional
+        Makes the end of a session known to the other daemons. Default: they do not learn of it.
     clock : callable
         Returns seconds since 1970.
     """
@@ -57,13 +72,16 @@ class BrowserSessions:
         authenticator: Authenticator,
         *,
         valid_s: float,
+        ended_in_cluster: Callable[[], Collection[str] | None] = _none_known,
+        on_end: Callable[[SessionContent], None] = _ignore,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cluster_key, self._authenticator = cluster_key, authenticator
+        self._ended_in_cluster, self._on_end = ended_in_cluster, on_end
         self._valid_s, self._clock = valid_s, clock
         self._lock = threading.Lock()
         self._ended: set[str] = set()
-        """Ids of ended sessions that have not expired."""
+        """Ids of sessions that ended at this daemon and have not expired."""
         self._expiries: list[tuple[int, str]] = []
         """Heap of their expiries and ids."""
 
@@ -113,10 +131,18 @@ class BrowserSessions:
         Unauthenticated
             If it is not accepted: it was not signed by this cluster, has expired or ended, or its
             API key was revoked.
+        Unavailable
+            If the ended sessions are not known yet.
         """
         verified = self._cluster_key.verify_session(text)
         session = verified.session
-        if session.session_id in self._ended:
+        ended_in_cluster = self._ended_in_cluster()
+        if ended_in_cluster is None:
+            raise Unavailable(
+                "this daemon has not received the ended sessions yet; try again in a second, and "
+                "check that it reaches metad"
+            )
+        if session.session_id in self._ended or session.session_id in ended_in_cluster:
             raise Unauthenticated("session: signed out; sign in again", reason="signed_out")
         principal = Principal(
             name=session.name,
@@ -132,7 +158,13 @@ class BrowserSessions:
         )
 
     def end(self, text: str) -> None:
-        """End a session: this daemon does not accept it any more."""
+        """End a session: this daemon does not accept it any more, and the others neither.
+
+        Raises
+        ------
+        AsterismError
+            If the others could not be informed. This daemon refuses the session all the same.
+        """
         session = self._cluster_key.verify_session(text).session
         with self._lock:
             now = self._clock()
@@ -143,3 +175,4 @@ class BrowserSessions:
             if session.session_id not in self._ended:
                 self._ended.add(session.session_id)
                 heapq.heappush(self._expiries, (session.expires_s, session.session_id))
+        self._on_end(session)

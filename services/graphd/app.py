@@ -47,6 +47,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
+from graphd.ended_sessions import EndedSessions
 from graphd.kernel_warmup import compile_kernels
 from graphd.owning_spaces import SpaceLookups
 from graphd.pages.rates import RateMonitor
@@ -149,6 +150,7 @@ class Graphd:
             method.path: self._forward(method) for method in ACCESS.values()
         }
         self.access = AccessCache()
+        self._ended_sessions = EndedSessions(metad)
         self._lookups = SpaceLookups(metad, self._wait_for_space)
         self._guard: AccessGuard | None = None
         self._sessions: BrowserSessions | None = None
@@ -163,7 +165,11 @@ class Graphd:
             authenticator = access_control.authenticator(self.access.state)
             self._authenticate = authenticator.authenticate
             self._sessions = BrowserSessions(
-                access_control.cluster_key, authenticator, valid_s=settings.session_s
+                access_control.cluster_key,
+                authenticator,
+                valid_s=settings.session_s,
+                ended_in_cluster=self._ended_sessions.ids,
+                on_end=self._ended_sessions.report,
             )
         self._checks = checks = HandlerChecks(
             settings,
@@ -389,6 +395,7 @@ class Graphd:
             self._lookups.clear()
         if self._on_poll_reply is not None:
             self._on_poll_reply(reply)
+        self._ended_sessions.follow(reply)
         self.access.follow(reply)
         previous_routes = self._routing.routes
         # Update addresses first: requests along the new routes must find their hosts. Keep hosts

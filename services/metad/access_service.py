@@ -1,4 +1,4 @@
-"""Operations of metad on API keys, role grants and access limits.
+"""Operations of metad on API keys, role grants, access limits and ended sessions.
 
 Every operation takes the lock of the change feed. A change is durable, and visible to daemons,
 before the operation returns."""
@@ -13,13 +13,19 @@ from metad.catalog.catalog import Catalog
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
 from metad.follower_positions import Followers
-from metad.model.access import AccessLimits, ApiKey, ApiKeyGenerator, RoleGrant
+from metad.model.access import (
+    AccessLimits,
+    ApiKey,
+    ApiKeyGenerator,
+    EndedSession,
+    RoleGrant,
+)
 
 logger = logging.getLogger(__name__)
 
 
 class AccessService:
-    """Operations on API keys, role grants and access limits.
+    """Operations on API keys, role grants, access limits and ended sessions.
 
     Parameters
     ----------
@@ -40,6 +46,7 @@ class AccessService:
     ) -> None:
         self._change_feed = change_feed
         self._access = catalog.access
+        self._ended_sessions = catalog.ended_sessions
         self._followers = followers
         self._clock = clock
         self._generate_api_key = generate_api_key
@@ -122,6 +129,13 @@ class AccessService:
         """Return the limits of a principal and a space, or all."""
         with self._change_feed.lock:
             return self._access.limits(principal, space)
+
+    def end_session(self, session: EndedSession) -> None:
+        """Make a sign-out known to all graphds."""
+        with self._change_feed.lock:
+            self._followers.check_writable()
+            if self._ended_sessions.add(session, now_ms=self._clock()):
+                self._change_feed.advance()
 
     @contextmanager
     def _change(self) -> Iterator[None]:

@@ -167,6 +167,7 @@ class Components:
             HeartbeatsApi(
                 catalog=self.catalog,
                 service=self.service,
+                access_service=self.access_service,
                 change_feed=self.change_feed,
                 cluster=self.cluster,
                 host_registry=self.host_registry,

@@ -131,6 +131,9 @@ class DesiredStateBuilder:
         for host in self._cluster.hosts.values():
             if host.role is DaemonRole.STORAGED:
                 reply.storaged.append(hosts.host_to_proto(host))
+        reply.ended_sessions.extend(
+            access.ended_session_to_proto(session) for session in self._catalog.ended_sessions.all()
+        )
 
     def _add_route(self, reply: metad_pb.PollReply, space: Space) -> None:
         route = reply.spaces.add(space=wire.space_to_proto(space))

@@ -9,6 +9,7 @@ from asterism_daemonkit.rpc.call_context import CallContext
 from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
+from metad.access_service import AccessService
 from metad.catalog.catalog import Catalog
 from metad.catalog_service import CatalogService
 from metad.change_feed import ChangeFeed
@@ -19,7 +20,7 @@ from metad.membership import ClusterMembership
 from metad.model.hosts import Follower, HighestIds
 from metad.model.ids import HostId
 from metad.wire import catalog as wire
-from metad.wire import hosts, jobs
+from metad.wire import access, hosts, jobs
 
 _MAX_WAIT_S = 60.0
 _REPLY_MARGIN_S = 0.1
@@ -34,6 +35,7 @@ class HeartbeatsApi:
         *,
         catalog: Catalog,
         service: CatalogService,
+        access_service: AccessService,
         change_feed: ChangeFeed,
         cluster: ClusterMembership,
         host_registry: HostRegistry,
@@ -44,6 +46,7 @@ class HeartbeatsApi:
         self._catalog = catalog
         self._followers = followers
         self._service = service
+        self._access_service = access_service
         self._change_feed = change_feed
         self._cluster = cluster
         self._host_registry = host_registry
@@ -158,6 +161,11 @@ class HeartbeatsApi:
         self._followers.record_inventory(
             hosts.reporter_from_proto(request), hosts.inventory_from_proto(request)
         )
+        return common_pb.Empty()
+
+    def end_session(self, request: metad_pb.EndedSession, call: CallContext) -> common_pb.Empty:
+        """Make a sign-out of the web pages of one graphd known to all."""
+        self._access_service.end_session(access.ended_session_from_proto(request))
         return common_pb.Empty()
 
     def _check_caller(self, uuid: str, cluster: str) -> None:

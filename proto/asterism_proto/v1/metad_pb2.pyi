@@ -715,7 +715,7 @@ class SpaceRoute(_message.Message):
     def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
 
 class PollReply(_message.Message):
-    __slots__ = ("revision", "spaces", "task_assignments", "storaged", "open_loads", "abandoned_loads", "retained_jobs", "cluster", "position", "contains_position", "adopted", "removals", "access")
+    __slots__ = ("revision", "spaces", "task_assignments", "storaged", "open_loads", "abandoned_loads", "retained_jobs", "cluster", "position", "contains_position", "adopted", "removals", "access", "ended_sessions")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
     TASK_ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -729,6 +729,7 @@ class PollReply(_message.Message):
     ADOPTED_FIELD_NUMBER: _ClassVar[int]
     REMOVALS_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_SESSIONS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
     task_assignments: _containers.RepeatedCompositeFieldContainer[TaskAssignment]
@@ -742,7 +743,18 @@ class PollReply(_message.Message):
     adopted: bool
     removals: _containers.RepeatedCompositeFieldContainer[RemovalOrder]
     access: AccessState
-    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., task_assignments: _Optional[_Iterable[_Union[TaskAssignment, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., retained_jobs: _Optional[_Iterable[_Union[RetainedJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., contains_position: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ..., access: _Optional[_Union[AccessState, _Mapping]] = ...) -> None: ...
+    ended_sessions: _containers.RepeatedCompositeFieldContainer[EndedSession]
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., task_assignments: _Optional[_Iterable[_Union[TaskAssignment, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., retained_jobs: _Optional[_Iterable[_Union[RetainedJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., contains_position: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ..., access: _Optional[_Union[AccessState, _Mapping]] = ..., ended_sessions: _Optional[_Iterable[_Union[EndedSession, _Mapping]]] = ...) -> None: ...
+
+class EndedSession(_message.Message):
+    __slots__ = ("session_id", "principal", "expires_ms")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    principal: str
+    expires_ms: int
+    def __init__(self, session_id: _Optional[str] = ..., principal: _Optional[str] = ..., expires_ms: _Optional[int] = ...) -> None: ...
 
 class AccessState(_message.Message):
     __slots__ = ("keys", "grants", "limits")

@@ -23,6 +23,7 @@ from asterism_daemonkit.http.browser_requests import (
     set_session,
 )
 from asterism_daemonkit.rpc.call_context import current_peer, current_principal
+from asterism_daemonkit.http.errors import handle_error
 from asterism_proto.errors import AsterismError, InvalidRequest, Unauthenticated
 from graphd.pages import views
 
@@ -92,12 +93,16 @@ class PageSignIn:
 
         @api.post("/sign-out", status_code=204)
         def sign_out(request: Request) -> Response:
-            """End the session of the caller."""
-            text = session_text(request)
+            """End the session of the caller, at all graphds."""
+            text, error = session_text(request), None
             if text and "authorization" not in request.headers:
-                self._sessions.end(text)
-                self._record(current_principal(), "SignOut")
-            response = Response(status_code=204)
+                try:
+                    self._sessions.end(text)
+                except AsterismError as failure:  # the browser forgets the session all the same
+                    error = failure
+                outcome = (OK, "") if error is None else (type(error).__name__, error.message)
+                self._record(current_principal(), "SignOut", *outcome)
+            response = Response(status_code=204) if error is None else handle_error(request, error)
             remove_session(request, response)
             return response
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 from asterism_model.storage_removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.access import AccessRecords
+from metad.catalog.ended_sessions import EndedSessions
 from metad.catalog.loads import Loads
 from metad.catalog.pins import PinLimits, Pins
 from metad.catalog.position_history import CatalogHistory
@@ -102,6 +103,7 @@ class Catalog:
         self.restores = Restores(store, self.spaces, self.loads)
         self.pins = Pins(store, pin_limits or PinLimits(), now_ms=now_ms)
         self.access = AccessRecords(store, self.spaces)
+        self.ended_sessions = EndedSessions(store)
 
     def drop(self, space: Space, *, now_ms: int) -> PendingWrite:
         """Return the write that deletes a space and requests removal of its data."""

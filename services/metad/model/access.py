@@ -1,4 +1,4 @@
-"""Records of access control: API keys, role grants and access limits. Pure module."""
+"""Records of access control: API keys, roles, limits and ended sessions. Pure module."""
 
 from __future__ import annotations
 
@@ -95,3 +95,13 @@ class AccessLimits:
             or self.jobs
             or self.share
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedSession:
+    """A session of the web pages that was signed out before it expired."""
+
+    session_id: str
+    principal: str
+    expires_ms: int
+    """Time at which the session would have expired, in milliseconds since 1970."""

@@ -30,6 +30,7 @@
     1/grant/SPACE/PRINCIPAL        role of a principal in a space; SPACE 0 is every space
     1/access-limits/SPACE/PRINCIPAL
                                    limits of a principal in a space; SPACE 0 is all spaces together
+    1/ended-session/SESSION        a session of the web pages that was signed out, until it expires
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ PINS = _FORMAT + b"pin/"
 API_KEYS = _FORMAT + b"api-key/"
 GRANTS = _FORMAT + b"grant/"
 ACCESS_LIMITS = _FORMAT + b"access-limits/"
+ENDED_SESSIONS = _FORMAT + b"ended-session/"
 
 
 def _padded(*numbers: int) -> bytes:
@@ -161,6 +163,11 @@ def grant_key(space_id: int, principal: str) -> bytes:
 def access_limits_key(space_id: int, principal: str) -> bytes:
     """Return the key of a principal's limits in a space; space id 0 is all spaces together."""
     return ACCESS_LIMITS + _padded(space_id) + b"/" + principal.encode()
+
+
+def ended_session_key(session_id: str) -> bytes:
+    """Return the key of an ended session."""
+    return ENDED_SESSIONS + session_id.encode()
 
 
 def space_number(key: bytes) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from asterism_access.roles import Role
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from metad.model.access import AccessLimits, ApiKey, RoleGrant
+from metad.model.access import AccessLimits, ApiKey, EndedSession, RoleGrant
 
 
 def api_key_to_proto(key: ApiKey, *, with_hash: bool) -> metad_pb.ApiKey:
@@ -94,4 +94,18 @@ def access_state_to_proto(
         keys=[api_key_to_proto(key, with_hash=True) for key in keys],
         grants=[grant_to_proto(grant) for grant in grants],
         limits=[limits_to_proto(entry) for entry in limits],
+    )
+
+
+def ended_session_to_proto(session: EndedSession) -> metad_pb.EndedSession:
+    """Return an ended session as a message."""
+    return metad_pb.EndedSession(
+        session_id=session.session_id, principal=session.principal, expires_ms=session.expires_ms
+    )
+
+
+def ended_session_from_proto(message: metad_pb.EndedSession) -> EndedSession:
+    """Return the ended session in a message."""
+    return EndedSession(
+        session_id=message.session_id, principal=message.principal, expires_ms=message.expires_ms
     )

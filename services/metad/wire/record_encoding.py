@@ -12,7 +12,7 @@ from asterism_model.indexes import Index
 from asterism_proto.errors import Corrupt, InvalidRequest
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
-from metad.model.access import AccessLimits, ApiKey, RoleGrant
+from metad.model.access import AccessLimits, ApiKey, EndedSession, RoleGrant
 from metad.model.catalog import Chunk, LoadRecord, Manifest, Pin, Space
 from metad.model.hosts import Host
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
@@ -121,6 +121,16 @@ def encode_access_limits(limits: AccessLimits) -> bytes:
 def decode_access_limits(value: bytes) -> AccessLimits:
     """Decode access limits."""
     return access.limits_from_proto(_parse(metad_pb.AccessLimits(), value))
+
+
+def encode_ended_session(session: EndedSession) -> bytes:
+    """Encode an ended session."""
+    return _serialize(access.ended_session_to_proto(session))
+
+
+def decode_ended_session(value: bytes) -> EndedSession:
+    """Decode an ended session."""
+    return access.ended_session_from_proto(_parse(metad_pb.EndedSession(), value))
 
 
 def encode_host(host: Host) -> bytes:

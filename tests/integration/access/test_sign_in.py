@@ -7,12 +7,16 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from tests.kit.access import AccessCluster
+from tests.kit.ports import ReservedPort
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_access.audit_log import AuditRecord, read_audit_log
 from asterism_access.credentials.session_tokens import PREFIX
 from asterism_access.failed_sign_ins import MAX_FAILURES, FailedSignIns
 from asterism_access.roles import Role
+from asterism_access.credentials.session_tokens import PREFIX
+from asterism_daemonkit.rpc.grpc_client import RemoteTransport
+from graphd.app import Graphd
 
 COOKIE = "asterism_session"
 SAMPLE = ("/api/v1/spaces/shop/sample-nodes", {"n": 3, "ntype": "n"})
@@ -146,6 +150,54 @@ def test_sign_out_ends_a_copied_session(cluster: AccessCluster, visitor: Visitor
         401,
         "session: signed out; sign in again",
     )
+
+
+def test_sign_out_ends_a_copied_session_at_all_graphds(
+    cluster: AccessCluster, visitor: Visitor
+) -> None:
+    """One that runs, and one that starts afterwards, as the same graphd would."""
+    others = [cluster.new_graphd("graphd2"), cluster.new_graphd("graphd3")]
+
+    def status(graphd: Graphd) -> int:
+        url = f"http://127.0.0.1:{graphd.http_port}/ui/api/session"
+        return httpx.get(url, headers=copy, timeout=HANG_S).status_code
+
+    try:
+        start(others[0])
+        visitor.sign_in(cluster.root())
+        copy = {"cookie": f"{COOKIE}={visitor.http.cookies[COOKIE]}"}
+        assert status(others[0]) == 200
+        assert visitor.post("/ui/api/sign-out").status_code == 204
+        wait_until(lambda: status(others[0]) == 401, "the other graphd knows of the sign-out")
+        start(others[1])
+        assert status(others[1]) == 401
+    finally:
+        for graphd in others:
+            graphd.stop()
+
+
+def start(graphd: Graphd) -> None:
+    """Start a graphd and wait until it is ready."""
+    graphd.start()
+    graphd.open_ports()
+    wait_until(lambda: not graphd.ready(), lambda: f"nothing is missing: {graphd.ready()}")
+
+
+def test_a_sign_out_that_metad_misses_is_no_success(
+    cluster: AccessCluster, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visitor.sign_in(cluster.create_key("viola", shop=Role.READER))
+    copy = {"cookie": f"{COOKIE}={visitor.http.cookies[COOKIE]}"}
+    with ReservedPort() as port:
+        away = RemoteTransport(port.address, role="metad")
+        monkeypatch.setattr(cluster.graphd._ended_sessions, "_metad", away)
+        reply = visitor.post("/ui/api/sign-out")
+        away.close()
+    assert (reply.status_code, reply.json()["error"]) == (503, "Unavailable")
+    assert "other graphds accept copies of it until it expires" in reply.json()["message"]
+    assert COOKIE not in visitor.http.cookies
+    assert httpx.get(f"{visitor.url}/ui/api/session", headers=copy).status_code == 401
+    assert _audited(cluster, "SignOut")[-1].outcome == "Unavailable"
 
 
 def test_wrong_sign_ins_show_no_credential(cluster: AccessCluster, visitor: Visitor) -> None:

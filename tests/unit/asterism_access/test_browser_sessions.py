@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,9 @@ from asterism_access.credentials.tickets import Ticket, TicketKind
 from asterism_access.credentials.verified_credential import VerifiedCredential
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
+from asterism_access.credentials.session_tokens import SessionContent
+from asterism_access.credentials.tickets import Ticket, TicketKind
+from asterism_access.credentials.verified_credential import VerifiedCredential
 from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey, RoleGrant
 
@@ -49,10 +53,12 @@ class Cluster:
         self.state: AccessState | None = state_of()
         self.sessions, self.others = self.new_daemon(), self.new_daemon()
 
-    def new_daemon(self) -> BrowserSessions:
+    def new_daemon(self, **callbacks: Any) -> BrowserSessions:
         cluster_key = ClusterKey(str(self.file), self.clock)
         authenticator = Authenticator(cluster_key, Tokens(), lambda: self.state, clock=self.clock)
-        return BrowserSessions(cluster_key, authenticator, valid_s=VALID_S, clock=self.clock)
+        return BrowserSessions(
+            cluster_key, authenticator, valid_s=VALID_S, clock=self.clock, **callbacks
+        )
 
     def clock(self) -> float:
         return self.now_s
@@ -159,6 +165,42 @@ def test_sign_out_ends_one_session_at_its_daemon(cluster: Cluster) -> None:
     with pytest.raises(Unauthenticated, match="signed out; sign in again"):
         cluster.sessions.find(session.text)
     assert cluster.sessions.find(second.text) == second
+
+
+def test_a_sign_out_ends_the_session_at_every_daemon(cluster: Cluster) -> None:
+    ended: set[str] = set()
+    first, other = (
+        cluster.new_daemon(
+            ended_in_cluster=lambda: ended,
+            on_end=lambda session: ended.add(session.session_id),
+        )
+        for _ in range(2)
+    )
+    session, second = first.start(KEY.text), first.start(KEY.text)
+    first.end(session.text)
+    for daemon in (first, other):
+        with pytest.raises(Unauthenticated, match="signed out; sign in again"):
+            daemon.find(session.text)
+        assert daemon.find(second.text) == second
+
+
+def test_a_daemon_that_reaches_no_other_ends_its_session(cluster: Cluster) -> None:
+    def fail(session: SessionContent) -> None:
+        raise Unavailable("metad does not respond")
+
+    daemon = cluster.new_daemon(on_end=fail)
+    session = daemon.start(KEY.text)
+    with pytest.raises(Unavailable, match="metad does not respond"):
+        daemon.end(session.text)
+    with pytest.raises(Unauthenticated, match="signed out"):
+        daemon.find(session.text)
+
+
+def test_no_session_is_accepted_before_the_ended_are_known(cluster: Cluster) -> None:
+    session = cluster.sessions.start(cluster.cluster_key.root_ticket(60))
+    daemon = cluster.new_daemon(ended_in_cluster=lambda: None)
+    with pytest.raises(Unavailable, match="has not received the ended sessions yet"):
+        daemon.find(session.text)
 
 
 def test_ended_sessions_are_forgotten_when_they_expire(

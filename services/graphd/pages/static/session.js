@@ -1,6 +1,6 @@
 // Who is signed in, and what its roles allow. Without access control there is no session, and everything is allowed.
 
-import { get, leave, post, signsIn, useToken } from "./api.js";
+import { describeError, get, leave, post, signsIn, useToken } from "./api.js";
 import { h } from "./dom.js";
 
 const ROLES = ["reader", "writer", "builder", "admin"];
@@ -37,7 +37,9 @@ function show() {
 async function signOut() {
   try {
     await post("/ui/api/sign-out");
-  } finally {
-    leave();
+  } catch (error) {
+    const { what, todo } = describeError(error);
+    alert(`The sign-out may not be complete: ${what} ${todo}`); // the next page would not show it
   }
+  leave();
 }
