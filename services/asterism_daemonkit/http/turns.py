@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from asterism_access.principals import Principal
 from asterism_daemonkit.rpc.call_context import serving_turn
 from asterism_daemonkit.rpc.fair_pool import FairQueue, ShareSource, equal_share, turn_of
+from asterism_daemonkit.rpc.fair_pool import FairSlots, ShareSource, equal_share, turn_of
 from asterism_proto.errors import CALLER_KEY, Busy, Deadline
 
 if TYPE_CHECKING:  # imported with the application
@@ -73,15 +74,12 @@ class HttpTurns:
         cores: int = 0,
     ) -> None:
         self._share_of = share_of
-        self._limit = running + waiting
-        self._free = running
-        self._lock = threading.Lock()
-        self._queue: FairQueue[_Waiting] = FairQueue(self._limit, cores=cores)
+        self._slots = FairSlots(running, waiting, cores=cores)
 
     @property
     def requests(self) -> int:
         """Running and waiting requests."""
-        return self._queue.calls
+        return self._slots.calls
 
     async def take(self, principal: Principal, request: Request) -> HeldTurn:
         """Wait for the turn of a request after its body has arrived.
@@ -109,42 +107,27 @@ class HttpTurns:
         caller = request.headers.get(CALLER_KEY) or address
         turn = turn_of(principal, self._share_of, [(CALLER_KEY, caller)])
         waiting = _Waiting()
-        with self._lock:
-            if self._queue.refuses(turn):
-                error = Busy(
-                    f"all {self._limit} places for requests over HTTP are taken; try again in a "
-                    "second, or use another daemon"
-                )
-                error.retry_after_s = _RETRY_S
-                raise error
-            self._queue.push(turn, waiting)
-            self._grant()
+        if not self._slots.join(turn, waiting.grant):
+            error = Busy(
+                f"all {self._slots.limit} places for requests over HTTP are taken; try again in a "
+                "second, or use another daemon"
+            )
+            error.retry_after_s = _RETRY_S
+            raise error
         try:
             if not waiting.is_granted:
                 await waiting.wait()
                 if await request.is_disconnected():
                     raise Deadline("the caller hung up before the turn of its request")
         except BaseException as fault:
-            with self._lock:
-                if not self._queue.withdraw(turn, waiting):
-                    self._release(turn.principal)  # it was granted meanwhile
+            self._slots.leave(turn, waiting.grant)
             if isinstance(fault, TimeoutError):
                 raise Deadline(
                     f"the request waited {_WAIT_S:.0f} s for its turn; send fewer requests at a "
                     "time, or use another daemon"
                 ) from None
             raise
-        return HeldTurn(self, turn.principal)
-
-    def _grant(self) -> None:
-        while self._free and (entry := self._queue.pop()) is not None:
-            self._free -= 1
-            entry[1].grant()
-
-    def _release(self, principal: str) -> None:
-        self._queue.end(principal)
-        self._free += 1
-        self._grant()
+        return HeldTurn(self._slots, turn.principal)
 
 
 class HeldTurn(AbstractContextManager[None]):
@@ -152,8 +135,9 @@ class HeldTurn(AbstractContextManager[None]):
 
     A thread may outlast the request, if the caller hangs up."""
 
-    def __init__(self, turns: HttpTurns, principal: str) -> None:
-        self._turns, self._principal = turns, principal
+    def __init__(self, slots: FairSlots, principal: str) -> None:
+        self._slots, self._principal = slots, principal
+        self._lock = threading.Lock()
         self._pauses = 0
         self._is_ended = False
         self._serving = serving_turn(self)
@@ -163,23 +147,22 @@ class HeldTurn(AbstractContextManager[None]):
 
     def __exit__(self, *exception: Any) -> None:
         self._serving.__exit__(*exception)
-        with self._turns._lock:
+        with self._lock:
             if self._pauses:
-                self._turns._queue.resume(self._principal)
+                self._slots.resume(self._principal)
             self._is_ended = True
-            self._turns._release(self._principal)
+            self._slots.end(self._principal)
 
     def pause(self) -> None:
         """Let another request start, because this one waits."""
-        with self._turns._lock:
+        with self._lock:
             self._pauses += 1
             if self._pauses == 1 and not self._is_ended:
-                self._turns._queue.pause(self._principal)
-                self._turns._grant()
+                self._slots.pause(self._principal)
 
     def resume(self) -> None:
         """Count this request as computing again."""
-        with self._turns._lock:
+        with self._lock:
             self._pauses -= 1
             if not self._pauses and not self._is_ended:
-                self._turns._queue.resume(self._principal)
+                self._slots.resume(self._principal)

@@ -17,12 +17,12 @@ import math
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, Protocol, TypeVar
 
 from asterism_access.principals import Principal
 from asterism_daemonkit.rpc.call_context import CallContext, RunningTurn, exchange_running_turn
@@ -43,6 +43,8 @@ R = TypeVar("R")
 Item = TypeVar("Item")
 
 
+Grant = Callable[[], None]
+"""Function that informs a waiting call of its slot."""
 ShareSource = Callable[[str], float]
 """Function that returns the weight of the turns of a principal with some name."""
 
@@ -93,6 +95,78 @@ def busy_error(limit: int) -> Busy:
     return Busy(
         f"all {limit} slots for calls are taken; try again in 100 ms, or use another daemon"
     )
+
+
+class _Counted(Protocol):
+    """Calls of one principal, as far as the rule of refusals needs them."""
+
+    calls: int
+    share: float
+
+
+def _is_refused(turn: Turn, limit: int, calls: int, principals: Mapping[str, _Counted]) -> bool:
+    """Return whether a call beyond some number of calls is refused.
+
+    A principal below its share of the limit may exceed it, up to twice the limit in total.
+    """
+    if calls < limit:
+        return False
+    if calls >= 2 * limit:
+        return True
+    own = principals.get(turn.principal)
+    shares = sum(other.share for other in principals.values() if other.calls)
+    share = int(limit * turn.share / (shares or turn.share))
+    return (own.calls if own is not None else 0) >= share
+
+
+class _Count:
+    """Calls of one principal in `CallCounts`."""
+
+    __slots__ = ("calls", "share")
+
+    def __init__(self, share: float) -> None:
+        self.calls, self.share = 1, share
+
+
+class CallCounts:
+    """Numbers of calls by principal, with the rule by which calls are refused. Not thread-safe.
+
+    Parameters
+    ----------
+    limit : int
+        Calls of all principals. A principal below its share of them may exceed the limit, up to
+        twice the limit in total.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._counts: dict[str, _Count] = {}
+        """Principals with calls."""
+        self.calls = 0
+        """Calls of all principals."""
+
+    def refuses(self, turn: Turn) -> bool:
+        """Return whether a call must be refused now."""
+        return _is_refused(turn, self._limit, self.calls, self._counts)
+
+    def add(self, turn: Turn) -> None:
+        """Count a call."""
+        self.calls += 1
+        share = min(max(turn.share, _MIN_SHARE), _MAX_SHARE)
+        count = self._counts.get(turn.principal)
+        if count is None:
+            self._counts[turn.principal] = _Count(share)
+        else:
+            count.calls += 1
+            count.share = share
+
+    def end(self, name: str) -> None:
+        """Count a call of a principal as ended."""
+        self.calls -= 1
+        count = self._counts[name]
+        count.calls -= 1
+        if not count.calls:
+            del self._counts[name]
 
 
 class _Principal(Generic[Item]):
@@ -155,14 +229,7 @@ class FairQueue(Generic[Item]):
 
     def refuses(self, turn: Turn) -> bool:
         """Return whether a call must be refused now."""
-        if self.calls < self.limit:
-            return False
-        if self.calls >= 2 * self.limit:
-            return True
-        own = self._principals.get(turn.principal)
-        shares = sum(other.share for other in self._principals.values() if other.calls)
-        share = int(self.limit * turn.share / (shares or turn.share))
-        return (own.calls if own is not None else 0) >= share
+        return _is_refused(turn, self.limit, self.calls, self._principals)
 
     def push(self, turn: Turn, item: Item) -> None:
         """Add a waiting call."""
@@ -302,7 +369,7 @@ class FairPool:
         most = 2 * self.limit  # the limit of `FairQueue.refuses`
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="grpc")
         self._lock = threading.Lock()
-        self._admitted: FairQueue[None] = FairQueue(self.limit)
+        self._admitted = CallCounts(self.limit)
         self._slots = FairSlots(workers, most, cores=cores)
         self._executors: dict[Turn, TurnExecutor] = {}
 
@@ -333,8 +400,7 @@ class FairPool:
     def submit(self, turn: Turn, call: Callable[[], R]) -> Future[R]:
         """Start a call on a thread of its own and return its future."""
         with self._lock:
-            self._admitted.push(turn, None)
-            self._admitted.pop()
+            self._admitted.add(turn)
         try:
             return self._threads.submit(self._run, turn, call)
         except RuntimeError:  # shut down: no thread will run the call
@@ -375,7 +441,7 @@ class TurnExecutor(ThreadPoolExecutor):
 
 
 class FairSlots:
-    """Slots for the calls of threads that wait for their turn.
+    """Slots for calls that wait for their turn, in threads or in an event loop.
 
     Parameters
     ----------
@@ -391,8 +457,7 @@ class FairSlots:
         self.limit = workers + queue
         self._free = workers
         self._lock = threading.Lock()
-        self._queue: FairQueue[threading.Lock] = FairQueue(self.limit, cores=cores)
-        """Waiting calls: locks that are released when the call has a slot."""
+        self._queue: FairQueue[Grant] = FairQueue(self.limit, cores=cores)
 
     @property
     def calls(self) -> int:
@@ -411,47 +476,51 @@ class FairSlots:
         """
         return _HeldSlot(self, turn, call)
 
-    def _wait(self, turn: Turn, call: CallContext) -> None:
-        """Take a slot when it is the turn of a call."""
-        if time.monotonic() >= call.deadline:
-            call.remaining()
-        granted = threading.Lock()
-        granted.acquire()
+    def join(self, turn: Turn, grant: Grant) -> bool:
+        """Add a waiting call; return False if it is refused.
+
+        Parameters
+        ----------
+        turn : Turn
+        grant : callable
+            Called once when the call has a slot, by any thread, and maybe before this returns.
+        """
         with self._lock:
             if self._queue.refuses(turn):
-                raise busy_error(self.limit)
-            self._queue.push(turn, granted)
+                return False
+            self._queue.push(turn, grant)
             self._grant()
-        try:
-            if not granted.acquire(blocking=False):
-                while not granted.acquire(timeout=call.remaining()):
-                    pass
-        except BaseException:
-            with self._lock:
-                if not self._queue.withdraw(turn, granted):
-                    self._release(turn)  # it was granted meanwhile
-            raise
+            return True
 
-    def _end(self, turn: Turn) -> None:
+    def leave(self, turn: Turn, grant: Grant) -> None:
+        """Remove a call that waits no more; if it has a slot meanwhile, that is free again."""
         with self._lock:
-            self._release(turn)
+            if not self._queue.withdraw(turn, grant):
+                self._release(turn.principal)
 
-    def _pause(self, name: str) -> None:
+    def end(self, principal: str) -> None:
+        """Free the slot of a call of a principal."""
         with self._lock:
-            self._queue.pause(name)
+            self._release(principal)
+
+    def pause(self, principal: str) -> None:
+        """Let another call start, because one of a principal waits."""
+        with self._lock:
+            self._queue.pause(principal)
             self._grant()
 
-    def _resume(self, name: str) -> None:
+    def resume(self, principal: str) -> None:
+        """Count a paused call of a principal as computing again."""
         with self._lock:
-            self._queue.resume(name)
+            self._queue.resume(principal)
 
     def _grant(self) -> None:
         while self._free and (entry := self._queue.pop()) is not None:
             self._free -= 1
-            entry[1].release()
+            entry[1]()
 
-    def _release(self, turn: Turn) -> None:
-        self._queue.end(turn.principal)
+    def _release(self, principal: str) -> None:
+        self._queue.end(principal)
         self._free += 1
         self._grant()
 
@@ -468,17 +537,34 @@ class _HeldSlot(AbstractContextManager[None]):
         self._outer: RunningTurn | None = None
 
     def __enter__(self) -> None:
-        self._slots._wait(self._turn, self._call)
+        self._wait()
         self._outer = exchange_running_turn(self)
 
     def __exit__(self, *exception: object) -> None:
         exchange_running_turn(self._outer)
-        self._slots._end(self._turn)
+        self._slots.end(self._turn.principal)
 
     def pause(self) -> None:
         """Let another call start, because this one waits."""
-        self._slots._pause(self._turn.principal)
+        self._slots.pause(self._turn.principal)
 
     def resume(self) -> None:
         """Count this call as computing again."""
-        self._slots._resume(self._turn.principal)
+        self._slots.resume(self._turn.principal)
+
+    def _wait(self) -> None:
+        """Take a slot when it is the turn of the call."""
+        call = self._call
+        if time.monotonic() >= call.deadline:
+            call.remaining()
+        granted = threading.Lock()
+        granted.acquire()
+        if not self._slots.join(self._turn, granted.release):
+            raise busy_error(self._slots.limit)
+        try:
+            if not granted.acquire(blocking=False):
+                while not granted.acquire(timeout=call.remaining()):
+                    pass
+        except BaseException:
+            self._slots.leave(self._turn, granted.release)
+            raise
