@@ -40,7 +40,7 @@ class Principal:
     credential_id: str = ""
     """Public part of the credential, for the audit log: the id of a key or token."""
     is_forwarded: bool = field(default=False, compare=False)
-    """True if another daemon forwarded the call, and has counted it against the limits."""
+    """True if another daemon, or another part of this process, has counted the call already."""
 
     @property
     def is_trusted(self) -> bool:

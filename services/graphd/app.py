@@ -478,7 +478,8 @@ class Graphd:
 
     def _own_calls(self) -> LocalTransport:
         """Return a transport to the handlers with the rights of the caller of a route."""
-        return LocalTransport(self.handlers).on_behalf_of(current_principal())
+        caller = current_principal()
+        return LocalTransport(self.handlers, lambda: caller)
 
     def _commit(self, request: metad_pb.CommitLoadRequest, call: CallContext) -> Content:
         """Commit a load once every host is sealed and knows the nodes that the load revives."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from asterism_access.principals import LOCAL, Principal
@@ -108,8 +109,9 @@ class LocalTransport:
         return handler(request, CallContext.with_timeout(timeout_s, self._principal()))
 
     def on_behalf_of(self, principal: Principal) -> LocalTransport:
-        """Return a transport to the same handlers for calls of a principal."""
-        return LocalTransport(self._handlers, lambda: principal)
+        """Return a transport to the same handlers for the forwarded calls of a principal."""
+        forwarded = replace(principal, is_forwarded=True)
+        return LocalTransport(self._handlers, lambda: forwarded)
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """Return a pending call that runs when its result is requested."""

@@ -45,7 +45,7 @@ class NodeReader:
     """
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._transport = LocalTransport(handlers)
+        self._handlers = handlers
 
     def node_types(self, space: str, node_type: str) -> views.NodeTypesView:
         """Return the node types of a space, and example ids of one; the first one by default."""
@@ -116,8 +116,8 @@ class NodeReader:
 
     def _client(self) -> Client:
         # Its calls have the rights of the route's caller, in other threads too.
-        transport = self._transport.on_behalf_of(current_principal())
-        return Client(transport, timeout_s=TIMEOUT_S)
+        caller = current_principal()
+        return Client(LocalTransport(self._handlers, lambda: caller), timeout_s=TIMEOUT_S)
 
     def _current(self, client: Client, space: str) -> Graph:
         """Return the graph of a space at its current version, so that all reads agree."""

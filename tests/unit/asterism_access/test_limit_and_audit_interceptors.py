@@ -22,9 +22,11 @@ from asterism_access.limit_and_audit_interceptors import (
 from asterism_access.limits import LimitTable
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
 from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.call_context import CallContext, LocalTransport
 from asterism_proto.errors import Forbidden, NotFound, QuotaExceeded, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, STORE
+from asterism_proto.transport import Content
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
@@ -92,6 +94,19 @@ def test_a_forwarded_call_is_not_counted_again() -> None:
     forwarded = delegation.from_text(delegation.to_text(ALICE), forwarder=DAEMON)
     assert count_calls(handler, forwarded) == 30
     assert count_calls(handler, ALICE) == 1
+
+
+def test_a_call_forwarded_in_one_process_counts_once() -> None:
+    """As in `asterism serve`, where graphd calls the handlers of metad in the same process."""
+    method, state = GRAPH["sample_neighbors"], metad_pb.AccessState()
+    state.limits.add(principal="alice", space="shop", calls_per_s=4)
+    layer = LimitInterceptor(LimitTable(lambda: state, clock=lambda: 0.0))
+    metad = LocalTransport({method.path: layer.wrap(method, sampled)})
+
+    def forward(request: Content, call: CallContext) -> Content:
+        return metad.on_behalf_of(call.principal).call(method, request, HANG_S)
+
+    assert count_calls(layer.wrap(method, forward), ALICE) == 4
 
 
 def test_a_failed_call_ends() -> None:
