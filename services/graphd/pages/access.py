@@ -100,6 +100,12 @@ def router(access: Transport) -> APIRouter:
         reply = call("revoke_role", request, metad_pb.RevokeRoleReply)
         return views.RevokedGrant(notice=reply.notice)
 
+    @api.post("/limits")
+    def set_limits(new: views.NewLimits) -> views.LimitsRow:
+        """Set the limits of a principal in a space; without any limit, they are removed."""
+        request = metad_pb.AccessLimits(**new.model_dump())
+        return _limits_row(call("set_access_limits", request, metad_pb.AccessLimits))
+
     @api.post("/keys")
     def create_api_key(new: views.NewApiKey, response: Response) -> views.CreatedApiKey:
         """Create an API key. Only this reply has its secret."""

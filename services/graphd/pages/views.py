@@ -5,7 +5,7 @@ Times are in milliseconds since 1970; 0 means not yet.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -664,6 +664,25 @@ class RevokedGrant(PageModel):
 
     notice: str
     """What to do if no administrator is left; empty otherwise."""
+
+
+_Rate = Annotated[float, Field(ge=0, le=1e15)]
+_Count = Annotated[int, Field(ge=0, lt=1 << 53)]
+
+
+class NewLimits(PageModel):
+    """Limits to set, in the place of all limits of the principal in the space; 0: no limit."""
+
+    principal: str = Field(max_length=256)
+    space: str = Field(max_length=256)
+    calls_per_s: _Rate = 0
+    rows_per_s: _Rate = 0
+    bytes_per_s: _Rate = 0
+    concurrent_calls: _Count = 0
+    stored_bytes: _Count = 0
+    pins: _Count = 0
+    jobs: _Count = 0
+    share: _Rate = 0
 
 
 class NewApiKey(PageModel):

@@ -209,6 +209,9 @@ PAGES = {
     "POST /ui/api/access/grants/revoke": Row(
         Needs.ADMIN, body={"principal": "eve", "space": GHOST}
     ),
+    "POST /ui/api/access/limits": Row(
+        Needs.CLUSTER_ADMIN, body={"principal": "eve", "space": GHOST, "jobs": 1}
+    ),
     "POST /ui/api/access/keys": Row(Needs.CLUSTER_ADMIN, body={"principal": "e v e"}),
     "POST /ui/api/access/keys/{key_id}/revoke": Row(
         Needs.CLUSTER_ADMIN, "/ui/api/access/keys/abcdefghijkl/revoke"

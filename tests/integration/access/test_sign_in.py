@@ -318,6 +318,35 @@ def test_administrators_manage_keys_and_roles(cluster: AccessCluster, visitor: V
         assert record.peer.startswith("ipv4:127.0.0.1:")
 
 
+def test_administrators_set_and_remove_limits(cluster: AccessCluster, visitor: Visitor) -> None:
+    visitor.sign_in(cluster.root())
+    body = {"principal": "zoe", "space": "shop", "calls_per_s": 0.5, "jobs": 2}
+    assert visitor.post("/ui/api/access/limits", body, **{"x-csrf-token": ""}).status_code == 403
+    assert visitor.get("/ui/api/access?q=zoe").json()["limits"] == []
+    made = visitor.post("/ui/api/access/limits", body)
+    assert made.json() == {
+        "principal": "zoe",
+        "space": "shop",
+        "limits": {"calls_per_s": 0.5, "jobs": 2},
+    }
+    assert visitor.get("/ui/api/access?q=zoe").json()["limits"] == [made.json()]
+    for wrong, status in (({"jobs": 1.5}, 422), ({"pins": -1}, 422), ({"share": 1e6}, 400)):
+        refused = visitor.post("/ui/api/access/limits", body | wrong)
+        assert (refused.status_code, refused.json()["error"]) == (status, "InvalidRequest")
+    record = _audited(cluster, "SetAccessLimits")[-2]
+    assert (record.principal, record.outcome, "zoe" in record.detail) == ("root", "OK", True)
+    key = cluster.create_key("zoe", shop=Role.READER)
+    other = Visitor(cluster)
+    assert other.sign_in(key).status_code == 200
+    assert other.post("/ui/api/access/limits", body).status_code == 403
+    assert [other.post(*SAMPLE).status_code for _ in range(2)] == [200, 429]
+    removed = visitor.post("/ui/api/access/limits", {"principal": "zoe", "space": "shop"})
+    assert removed.json()["limits"] == {}
+    assert [other.post(*SAMPLE).status_code for _ in range(2)] == [200, 200]
+    assert visitor.get("/ui/api/access?q=zoe").json()["limits"] == []
+    other.http.close()
+
+
 def test_others_see_and_grant_what_they_administer(
     cluster: AccessCluster, visitor: Visitor
 ) -> None:

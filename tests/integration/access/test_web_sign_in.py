@@ -8,7 +8,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Locator, Page, Request, expect
 from tests.kit.access import AccessCluster
 from tests.kit.browser import MonitoredPage, browser_path, monitored_page
 from tests.kit.waiting import HANG_S
@@ -182,6 +182,49 @@ def test_an_administrator_creates_a_key_that_is_shown_once(
     page.set_viewport_size({"width": 400, "height": 900})
     page.reload()
     page.locator("#keys").wait_for()
+    assert watch.findings() == []
+
+
+def test_an_administrator_changes_limits(
+    cluster: AccessCluster, page_of: Callable[..., MonitoredPage]
+) -> None:
+    watch = page_of(cluster.http_url)
+    page = sign_in(watch, cluster.root(), "/ui/access")
+    form = page.get_by_role("form", name="Set limits")
+
+    def label(text: str) -> Locator:
+        return form.get_by_label(text, exact=True)
+
+    assert label("Principal").input_value() == "*"
+    label("Principal").fill("lars")
+    label("Space").fill("shop")
+    label("Calls per second").fill("0.5")
+    label("Jobs").fill("3")
+    form.get_by_role("button", name="Set limits").click()
+    expect(page.get_by_role("status")).to_contain_text("Set the limits of lars in shop.")
+    change = page.get_by_role("button", name="Change the limits of lars in shop")
+    change.wait_for()
+    (row,) = [row for row in watch.rows("limits") if row[0] == "lars"]
+    assert row[1:3] == ["shop", "calls_per_s 0.5, jobs 3"]
+    assert watch.findings() == []
+    page.reload()
+    change.click()
+    assert label("Principal").input_value() == "lars"
+    assert label("Calls per second").input_value() == "0.5"
+    label("Calls per second").fill("")
+    form.get_by_role("button", name="Set limits").click()
+    expect(page.locator("#limits")).not_to_contain_text("calls_per_s 0.5")
+    page.get_by_role("button", name="Remove the limits of lars in shop").click()
+    page.get_by_role("button", name="Remove limits", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("lars has no limits of its own in shop now.")
+    expect(page.locator("#limits")).not_to_contain_text("lars")
+    label("Principal").fill("p" * 200)
+    label("Pins").fill("1")
+    label("Space").fill("nowhere")
+    form.get_by_role("button", name="Set limits").click()
+    expect(page.get_by_role("alert")).to_contain_text("space 'nowhere' does not exist")
+    expected_statuses(watch, "404")
+    page.set_viewport_size({"width": 400, "height": 900})
     assert watch.findings() == []
 
 

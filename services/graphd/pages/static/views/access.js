@@ -2,7 +2,7 @@
 
 import { describeError, get, post } from "../api.js";
 import { h } from "../dom.js";
-import { ago, count, of } from "../format.js";
+import { ago, count, of, real } from "../format.js";
 import { field, problem, select, sure, table } from "../parts.js";
 
 const ROLES = ["reader", "writer", "builder", "admin"];
@@ -63,6 +63,37 @@ function createKey(context, { principal, description, days }) {
     h("pre", { id: "new-key", tabindex: "0" }, made.secret),
     h("p", null, h("button", { type: "button", onclick: done }, "Hide the key")),
   ]);
+}
+
+/** Limits of a principal in a space: name, label, and the step of its numbers. */
+const LIMITS = [
+  ["calls_per_s", "Calls per second", "any"],
+  ["rows_per_s", "Rows per second", "any"],
+  ["bytes_per_s", "Bytes per second", "any"],
+  ["concurrent_calls", "Concurrent calls", 1],
+  ["stored_bytes", "Stored bytes (of the principal *)", 1],
+  ["pins", "Pins", 1],
+  ["jobs", "Jobs", 1],
+  ["share", "Share of turns (in the space *)", "any"],
+];
+
+function setLimits(context, { principal, space, ...words }) {
+  const limits = Object.fromEntries(LIMITS.map(([name]) => [name, Number(words[name] || 0)]));
+  return change(context, "/limits", { principal, space, ...limits }, (made) => h("p", null, Object.keys(made.limits).length ? `Set the limits of ${made.principal} in ${made.space}.` : `${made.principal} has no limits of its own in ${made.space} now.`));
+}
+
+/** Fill the form with the limits of a row. */
+function editLimits(row) {
+  const { elements } = document.querySelector("form[aria-label='Set limits']");
+  elements.principal.value = row.principal;
+  elements.space.value = row.space;
+  for (const [name] of LIMITS) elements[name].value = row.limits[name] ?? "";
+  elements[LIMITS[0][0]].focus();
+}
+
+async function removeLimits(context, { principal, space }) {
+  if (!(await sure({ title: `Remove the limits of ${principal}?`, text: `They are those in ${space}. The limits of the principal * hold there from then on, if it has any.`, yes: "Remove limits" }))) return;
+  await setLimits(context, { principal, space });
 }
 
 const ended = (key) => (key.revoked_ms ? ["revoked ", ago(key.revoked_ms)] : key.expires_ms ? [key.expires_ms < Date.now() ? "expired " : "expires ", ago(key.expires_ms)] : "valid");
@@ -142,12 +173,36 @@ export function render(data, context) {
       caption: "Limits; the principal * is every one without limits of its own",
       rows: data.limits,
       key: (row) => `${row.space} ${row.principal}`,
-      empty: "No limits. Set them with asterism access set-limits.",
+      empty: "No limits.",
       columns: [
         { label: "Principal", head: true, cell: (row) => row.principal },
         { label: "Space", cell: (row) => row.space },
-        { label: "Limits", wide: true, cell: (row) => Object.entries(row.limits).map(([what, value]) => `${what} ${count(value)}`).join(", ") },
-      ],
+        { label: "Limits", wide: true, cell: (row) => Object.entries(row.limits).map(([what, value]) => `${what} ${Number.isInteger(value) ? count(value) : real(value)}`).join(", ") },
+        data.is_cluster_admin && {
+          label: "Change",
+          cell: (row) =>
+            h(
+              "span",
+              { class: "buttons" },
+              h("button", { type: "button", "aria-label": `Change the limits of ${row.principal} in ${row.space}`, onclick: () => editLimits(row) }, "Change"),
+              h("button", { type: "button", class: "danger", "aria-label": `Remove the limits of ${row.principal} in ${row.space}`, onclick: () => removeLimits(context, row) }, "Remove"),
+            ),
+        },
+      ].filter(Boolean),
     }),
+    data.is_cluster_admin && [
+      h("p", { class: "quiet" }, "An empty field is no limit. The limits replace all that the principal has in the space."),
+      form(
+        context,
+        "Set limits",
+        [
+          name("*"),
+          field("Space", h("input", { name: "space", required: true, maxlength: 128, autocomplete: "off", value: "*" })),
+          LIMITS.map(([what, label, step]) => field(label, h("input", { name: what, type: "number", min: 0, step }))),
+        ],
+        "Set limits",
+        (words) => setLimits(context, words),
+      ),
+    ],
   ];
 }
