@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.kit import linked_graphs
 from tests.kit.cluster import LocalCluster
 from tests.kit.shared import ROOT, shared_or_skip
 
@@ -71,4 +72,27 @@ def papers(client: Client) -> Iterator[Graph]:
 def flights(client: Client) -> Iterator[Graph]:
     """The graph of airports, airlines and countries; its ids have gaps."""
     with client.graph("openflights").pin() as pinned:
+        yield pinned
+
+
+@pytest.fixture(scope="session")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of graphs whose edges have reverse edges."""
+    with asterism.open(tmp_path_factory.mktemp("linked")) as client:
+        for space in ("shop", "friends"):
+            linked_graphs.load(client, space)
+        yield client
+
+
+@pytest.fixture
+def shop(linked: Client) -> Iterator[Graph]:
+    """A graph of purchases, with reverse edges of another type."""
+    with linked.graph("shop").pin() as pinned:
+        yield pinned
+
+
+@pytest.fixture
+def friends(linked: Client) -> Iterator[Graph]:
+    """A graph of one edge type, with both directions of each edge."""
+    with linked.graph("friends").pin() as pinned:
         yield pinned

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.kit import linked_graphs
 from tests.kit.cluster import LocalCluster
+from tests.kit.linked_graphs import BOUGHT_BY, BUYS, MET
 from tests.kit.shared import SHARED
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
@@ -310,6 +312,74 @@ def test_links_come_with_binary_negatives(papers: Graph, disjoint: bool) -> None
         assert len(set(src[100:].tolist())) > 80  # uniform samples of 2,708 papers rarely meet
         assert torch.equal(batch.x, papers_from_file()[0][batch.n_id])
     assert sorted(seen) == list(range(300))
+
+
+def sampled_pairs(batch: HeteroData, triple: tuple[str, str, str]) -> set[tuple[int, int]]:
+    """Return the sampled edges of a type, by the ids of their ends."""
+    row, col = batch[triple].edge_index
+    src, dst = batch[triple[0]].n_id[row], batch[triple[-1]].n_id[col]
+    return set(zip(src.tolist(), dst.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("disjoint", [False, True])
+@pytest.mark.parametrize("negatives", ["binary", NegativeSampling("triplet", 2)], ids=["2", "3"])
+def test_reverse_types_hide_both_directions_of_links(
+    shop: Graph, negatives: Any, disjoint: bool
+) -> None:
+    """Without them a model sees each link of its batch in the other direction."""
+    links = torch.from_numpy(np.stack(linked_graphs.shop_edges()[BUYS]))
+    every_link = set(zip(*links.tolist(), strict=True))
+    leaks = Counter[str]()
+    for name, options in (
+        ("none", {"exclude": False}),
+        ("links", {}),
+        ("both", {"reverse_types": {BUYS: BOUGHT_BY}}),
+    ):
+        loader = LinkLoader(
+            stores(shop),
+            NeighborSampler(shop, [3, 2], disjoint=disjoint, seed=4, **options),
+            edge_label_index=(BUYS, links),
+            neg_sampling=negatives,
+            batch_size=60,
+        )
+        for batch in loader:
+            targets = set(zip(*links[:, batch[BUYS].input_id].tolist(), strict=True))
+            assert len(targets) == 60
+            sampled = sampled_pairs(batch, BUYS)
+            assert sampled <= every_link
+            leaks[f"{name} forward"] += len(sampled & targets)
+            backward = {(dst, src) for src, dst in sampled_pairs(batch, BOUGHT_BY)}
+            leaks[f"{name} backward"] += len(backward & targets)
+    assert {name for name, count in leaks.items() if count} == {
+        "none forward",
+        "none backward",
+        "links backward",
+    }
+    assert min(filter(None, leaks.values())) > 30
+
+
+def test_a_type_with_both_directions_is_its_own_reverse(friends: Graph) -> None:
+    src, dst = (torch.from_numpy(ends) for ends in linked_graphs.friend_edges())
+    links = torch.stack([src, dst])[:, : len(src) // 2]
+    leaks = {}
+    for name, options in (("links", {}), ("both", {"reverse_types": {MET: MET}})):
+        loader = LinkLoader(
+            stores(friends),
+            NeighborSampler(friends, [4, 3], seed=4, **options),
+            edge_label_index=(None, links),
+            neg_sampling="binary",
+            batch_size=50,
+        )
+        leaks[name] = 0
+        for batch in loader:
+            targets = set(zip(*links[:, batch.input_id].tolist(), strict=True))
+            sampled = set(zip(*batch.n_id[batch.edge_index].tolist(), strict=True))
+            assert not sampled & targets
+            leaks[name] += len({(b, a) for a, b in sampled} & targets)
+    assert leaks["links"] > 30
+    assert leaks["both"] == 0
+    with pytest.raises(InvalidRequest, match="reverse_types with exclude=False"):
+        NeighborSampler(friends, [2], exclude=False, reverse_types={MET: MET})
 
 
 @pytest.mark.parametrize("disjoint", [False, True])
