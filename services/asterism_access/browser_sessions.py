@@ -15,9 +15,6 @@ from asterism_access.credentials.cluster_key import ClusterKey
 from asterism_access.credentials.session_tokens import KINDS, SessionContent
 from asterism_access.credentials.verified_credential import MAX_CREDENTIAL_CHARS
 from asterism_access.principals import Principal
-from asterism_proto.errors import Unauthenticated
-from asterism_access.credentials.session_tokens import KINDS, SessionContent
-from asterism_access.credentials.verified_credential import MAX_CREDENTIAL_CHARS
 from asterism_proto.errors import Unauthenticated, Unavailable
 
 _MAX_ENDED = 100_000

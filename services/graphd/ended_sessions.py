@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism_access.session_tokens import SessionContent
+from asterism_access.credentials.session_tokens import SessionContent
 from asterism_proto.errors import AsterismError, Unavailable
 from asterism_proto.methods import HEARTBEATS
 from asterism_proto.transport import Transport

@@ -19,8 +19,8 @@ from metad.host_registry import HostRegistry
 from metad.membership import ClusterMembership
 from metad.model.hosts import Follower, HighestIds
 from metad.model.ids import HostId
-from metad.wire import catalog as wire
 from metad.wire import access, hosts, jobs
+from metad.wire import catalog as wire
 
 _MAX_WAIT_S = 60.0
 _REPLY_MARGIN_S = 0.1

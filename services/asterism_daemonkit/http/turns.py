@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from asterism_access.principals import Principal
 from asterism_daemonkit.rpc.call_context import serving_turn
-from asterism_daemonkit.rpc.fair_pool import FairQueue, ShareSource, equal_share, turn_of
 from asterism_daemonkit.rpc.fair_pool import FairSlots, ShareSource, equal_share, turn_of
 from asterism_proto.errors import CALLER_KEY, Busy, Deadline
 

@@ -22,8 +22,8 @@ from asterism_daemonkit.http.browser_requests import (
     session_text,
     set_session,
 )
-from asterism_daemonkit.rpc.call_context import current_peer, current_principal
 from asterism_daemonkit.http.errors import handle_error
+from asterism_daemonkit.rpc.call_context import current_peer, current_principal
 from asterism_proto.errors import AsterismError, InvalidRequest, Unauthenticated
 from graphd.pages import views
 

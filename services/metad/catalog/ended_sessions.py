@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from asterism_access.verified_credential import MAX_NAME_CHARS
+from asterism_access.credentials.verified_credential import MAX_NAME_CHARS
 from asterism_proto.errors import Conflict, InvalidRequest
 from metad.model.access import EndedSession
 from metad.store import keys

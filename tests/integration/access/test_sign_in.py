@@ -14,7 +14,6 @@ from asterism_access.audit_log import AuditRecord, read_audit_log
 from asterism_access.credentials.session_tokens import PREFIX
 from asterism_access.failed_sign_ins import MAX_FAILURES, FailedSignIns
 from asterism_access.roles import Role
-from asterism_access.credentials.session_tokens import PREFIX
 from asterism_daemonkit.rpc.grpc_client import RemoteTransport
 from graphd.app import Graphd
 

@@ -14,13 +14,11 @@ from asterism_access.authentication import Authenticator
 from asterism_access.browser_sessions import ActiveSession, BrowserSessions
 from asterism_access.credentials import api_keys
 from asterism_access.credentials.cluster_key import ClusterKey
+from asterism_access.credentials.session_tokens import SessionContent
 from asterism_access.credentials.tickets import Ticket, TicketKind
 from asterism_access.credentials.verified_credential import VerifiedCredential
 from asterism_access.principals import Principal, PrincipalKind
 from asterism_access.roles import EVERY_SPACE, Role
-from asterism_access.credentials.session_tokens import SessionContent
-from asterism_access.credentials.tickets import Ticket, TicketKind
-from asterism_access.credentials.verified_credential import VerifiedCredential
 from asterism_proto.errors import Unauthenticated, Unavailable
 from asterism_proto.v1.metad_pb2 import AccessState, ApiKey, RoleGrant
 

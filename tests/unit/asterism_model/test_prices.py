@@ -401,7 +401,9 @@ def test_walks_of_visits_count_like_walks_in_the_reply() -> None:
     walks = prices.walks_price(100, 1 << 20, 2, width=8)
     assert (price.rows, price.steps) == (walks.rows, walks.steps)
     assert price.bytes == 100 * 10 * 20
-    message = r"^walks=104857600 x \(length=2 \+ 1\) = 314,572,800 rows: expected at most 16,777,216"
+    message = (
+        r"^walks=104857600 x \(length=2 \+ 1\) = 314,572,800 rows: expected at most 16,777,216"
+    )
     with pytest.raises(InvalidRequest, match=message):
         prices.check(price, Limits())
     few = prices.visit_counts_price(1000, 10, 200, 6, width=8)
