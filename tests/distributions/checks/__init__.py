@@ -24,6 +24,12 @@ from tests.distributions.checks.excluded import (
     excluded_edges_leave_successive_draws,
     excluded_edges_leave_the_other_weights,
 )
+from tests.distributions.checks.excluded_calls import (
+    excluded_edges_leave_biased_walks,
+    excluded_edges_leave_fanouts,
+    excluded_edges_leave_visits,
+    excluded_edges_leave_walks,
+)
 from tests.distributions.checks.filters import (
     filtered_neighbors_are_in_time_order,
     filters_keep_weights_of_edges_and_neighbors,
@@ -64,6 +70,7 @@ from tests.distributions.checks.indexed import (
     range_draws_without_replacement_follow_their_distribution,
 )
 from tests.distributions.checks.labor import (
+    excluded_edges_leave_labor_outcomes,
     labor_keeps_edges_by_one_variate_per_node,
     labor_probabilities_are_the_papers,
     labor_variates_depend_on_the_node_type,
@@ -110,6 +117,7 @@ from tests.distributions.checks.tables import (
 )
 from tests.distributions.checks.temporal import (
     edges_appear_with_their_neighbors,
+    excluded_edges_leave_visible_ones,
     fewer_are_the_first_of_more,
     hosts_do_not_change_visible_edges,
     last_neighbors_are_the_latest,
@@ -197,6 +205,12 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     neighbors_follow_their_weights,
     excluded_edges_leave_the_other_weights,
     excluded_edges_leave_successive_draws,
+    excluded_edges_leave_walks,
+    excluded_edges_leave_biased_walks,
+    excluded_edges_leave_fanouts,
+    excluded_edges_leave_visits,
+    excluded_edges_leave_labor_outcomes,
+    excluded_edges_leave_visible_ones,
     distinct_neighbors_are_successive_draws,
     unions_without_replacement_are_successive_draws,
     different_neighbors_are_successive_draws,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from tests.kit.images import restrict_to_parts
 
 from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_model.excluded_edges import ExcludedEdges
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from graphd.operators.request_context import RequestContext, Sections, Types
 from graphd.routing import routes, totals
+from graphd.routing.excluded_edges import RoutedExclusions
 from storaged import sampling as draw
 from storaged.api.service import StoreService
 
@@ -44,8 +47,10 @@ class _DirectDispatcher:
         return [self._handlers[host][path](request, call) for host, request in requests]
 
 
-def request_context(version: draw.LocalVersion, hosts: int = 1) -> RequestContext:
-    """Return the request context of a version on ``hosts`` hosts."""
+def request_context(
+    version: draw.LocalVersion, hosts: int = 1, excluded: ExcludedEdges | None = None
+) -> RequestContext:
+    """Return the request context of a version on ``hosts`` hosts, with excluded edges if given."""
     parts = version.schema.parts
     space = routes.SpaceRoute(
         space_id=1,
@@ -64,9 +69,12 @@ def request_context(version: draw.LocalVersion, hosts: int = 1) -> RequestContex
         version=1, digest="d", totals=totals.VersionTotals(parts=parts, part_totals=version.totals)
     )
     fanout: Any = _DirectDispatcher(host_views)
-    return RequestContext(
+    context = RequestContext(
         space=space, version=published, dispatcher=fanout, call=CallContext.with_timeout(3600)
     )
+    if excluded is None:
+        return context
+    return replace(context, exclusions=RoutedExclusions(space=space, excluded=excluded))
 
 
 def edge_ends(sections: Sections, edge_type: int) -> tuple[Types, Types]:

@@ -19,6 +19,7 @@ from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import khop, labor
+from asterism_model.excluded_edges import ExcludedEdges
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import labor as labor_operator
@@ -203,9 +204,33 @@ def labor_probabilities_are_the_papers(scale: float) -> None:
     require(fewer > 0, "no step of importance made a difference: the graphs are too simple")
 
 
+DECOYS: Mapping[int, Mapping[tuple[int, int], float]] = {
+    0: {(0, 5): 3.0, (1, 0): 8.0, (1, 2): 9.0, (2, 1): 2.0, (3, 1): 4.0, (4, 2): 5.0},
+    1: {(0, 0): 4.0, (1, 2): 2.0, (5, 0): 6.0},
+}
+"""Further edges that are excluded; some are parallel to others, or the only ones of a node."""
+
+
+def _decoys(copies: int) -> ExcludedEdges:
+    """Return the further edges of `_repeated_graph`, which are the last ones of their types."""
+    pieces = []
+    for edge_type, weights in DECOYS.items():
+        triples = sum(len(row) for row in EDGES[edge_type].values())
+        first = np.arange(copies)[:, None] * NODES
+        pieces.append(
+            ExcludedEdges(
+                types=np.full(copies * len(weights), edge_type, np.int32),
+                src=(first + np.array([s for s, _ in weights])).ravel(),
+                dst=(first + np.array([t for _, t in weights])).ravel(),
+                eids=copies * triples + np.arange(copies * len(weights)),
+            )
+        )
+    return ExcludedEdges.concatenate(pieces)
+
+
 @cache
-def _repeated_graph(copies: int) -> sampling.LocalVersion:
-    """Return ``copies`` copies of the graph.
+def _repeated_graph(copies: int, *, decoys: bool = False) -> sampling.LocalVersion:
+    """Return ``copies`` copies of the graph, or of the graph with `DECOYS`.
 
     Each copy is a trial, because variates belong to nodes.
     """
@@ -216,15 +241,18 @@ def _repeated_graph(copies: int) -> sampling.LocalVersion:
     edges = {}
     for edge, rows in zip(types, EDGES.values(), strict=True):
         triples = [(s, t, w) for s, row in rows.items() for t, w in row.items()]
-        src, dst = (
-            (first[:, None] + np.array([triple[column] for triple in triples])).ravel()
-            for column in (0, 1)
+        further = [(s, t, w) for (s, t), w in DECOYS[len(edges)].items()] if decoys else []
+        src, dst, weights = (
+            np.concatenate(
+                [
+                    (offset + np.array([edge[column] for edge in group])).ravel()
+                    for group in (triples, further)
+                    if group
+                ]
+            )
+            for column, offset in enumerate((first[:, None], first[:, None], 0 * first[:, None]))
         )
-        edges[edge.name] = Edges(
-            src=src,
-            dst=dst,
-            weights=np.tile(np.array([w for _, _, w in triples], np.float32), copies),
-        )
+        edges[edge.name] = Edges(src=src, dst=dst, weights=weights.astype(np.float32))
     return version_of(
         Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3),
         {"n": Nodes(ids=np.arange(copies * NODES))},
@@ -242,12 +270,15 @@ def _trials(
     params: labor_operator.LaborParams,
     seeds: Sequence[int],
     copies: int,
+    excluded: ExcludedEdges | None = None,
 ) -> list[dict[Edge, float]]:
     """Return the edges that each copy of a batch keeps, with their weights."""
     nodes = (np.arange(copies)[:, None] * NODES + np.array(seeds)).ravel()
-    reply = labor_operator.sample_labor(request_context(version, 1), params, nodes, 0, None)
-    distributed_reply = labor_operator.sample_labor(
-        request_context(version, 3), params, nodes, 0, None
+    reply, distributed_reply = (
+        labor_operator.sample_labor(
+            request_context(version, hosts, excluded), params, nodes, 0, None
+        )
+        for hosts in (1, 3)
     )
     require(
         all(bool((reply[name] == distributed_reply[name]).all()) for name in reply),
@@ -329,7 +360,7 @@ def labor_keeps_edges_by_one_variate_per_node(scale: float) -> None:
 
     Edges have their weights.
     """
-    n, seeds = int(max(200, 4000 * scale)), (1, 0, 4, 0)
+    n = int(max(200, 4000 * scale))
     # Of 3 neighbors, some edges are certain with a probability above 1 before it is limited.
     for fanout, uniform, importance in (
         (2, False, 0),
@@ -338,34 +369,49 @@ def labor_keeps_edges_by_one_variate_per_node(scale: float) -> None:
         (2, False, -1),
         (3, False, 0),
     ):
-        shares: dict[Edge, float] = {}
-        for edge_type, rows in EDGES.items():
-            batch = {s: rows[s] for s in (1, 0, 4) if s in rows}
-            shares |= {
-                (0, edge_type, *edge): p
-                for edge, p in reference(batch, fanout, importance, uniform=uniform)[0].items()
-            }
-        expected = _outcome_probabilities(shares, {edge: edge[3] for edge in shares})
-        label = f"LABOR-{importance} of {fanout}, uniform={uniform}"
-        trials = _trials(
-            _repeated_graph(n),
+        _require_batches(_params(((fanout,), (fanout,)), uniform=uniform, importance=importance), n)
+
+
+def excluded_edges_leave_labor_outcomes(scale: float) -> None:
+    """Outcomes and weights are those of a graph without the excluded edges."""
+    n = int(max(200, 4000 * scale))
+    for fanout, uniform, importance in ((2, False, 0), (2, True, 1), (2, False, -1)):
+        _require_batches(
             _params(((fanout,), (fanout,)), uniform=uniform, importance=importance),
-            seeds,
             n,
+            excluded=True,
         )
-        _require_outcomes(map(tuple, map(sorted, trials)), expected, label)
-        for trial in trials[:50]:
-            for edge_type, s in {edge[1:3] for edge in trial}:
-                edges = [edge for edge in trial if edge[1:3] == (edge_type, s)]
-                inverse = [
-                    (1.0 if uniform else EDGES[edge_type][s][edge[3]]) / shares[edge]
-                    for edge in edges
-                ]
-                expected_weights = [x * len(edges) / sum(inverse) for x in inverse]
-                require(
-                    bool(np.allclose([trial[edge] for edge in edges], expected_weights, rtol=1e-6)),
-                    f"{label}: weights of {edges}",
-                )
+
+
+def _require_batches(params: labor_operator.LaborParams, n: int, *, excluded: bool = False) -> None:
+    """Require outcomes and weights of batches of three nodes along both edge types of `EDGES`."""
+    seeds = (1, 0, 4, 0)
+    uniform, importance = params.uniform, params.importance_steps
+    ((fanout,), _) = (fanout.counts for fanout in params.fanouts)
+    shares: dict[Edge, float] = {}
+    for edge_type, rows in EDGES.items():
+        batch = {s: rows[s] for s in (1, 0, 4) if s in rows}
+        shares |= {
+            (0, edge_type, *edge): p
+            for edge, p in reference(batch, fanout, importance, uniform=uniform)[0].items()
+        }
+    expected = _outcome_probabilities(shares, {edge: edge[3] for edge in shares})
+    label = f"LABOR-{importance} of {fanout}, uniform={uniform}, excluded={excluded}"
+    trials = _trials(
+        _repeated_graph(n, decoys=excluded), params, seeds, n, _decoys(n) if excluded else None
+    )
+    _require_outcomes(map(tuple, map(sorted, trials)), expected, label)
+    for trial in trials[:50]:
+        for edge_type, s in {edge[1:3] for edge in trial}:
+            edges = [edge for edge in trial if edge[1:3] == (edge_type, s)]
+            inverse = [
+                (1.0 if uniform else EDGES[edge_type][s][edge[3]]) / shares[edge] for edge in edges
+            ]
+            expected_weights = [x * len(edges) / sum(inverse) for x in inverse]
+            require(
+                bool(np.allclose([trial[edge] for edge in edges], expected_weights, rtol=1e-6)),
+                f"{label}: weights of {edges}",
+            )
 
 
 def labor_variates_differ_by_hop_unless_layers_depend(scale: float) -> None:

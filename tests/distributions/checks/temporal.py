@@ -17,6 +17,7 @@ from tests.distributions.checks.neighborhoods import order_probabilities
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators.khop import HopFanout
+from asterism_model.excluded_edges import ExcludedEdges
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import fanout_sampling, neighbor_sampling, subgraphs, temporal_filters
@@ -39,13 +40,16 @@ They are unordered, with equal times, weights of 0, and one so heavy that sampli
 exponential keys.
 """
 TIMES = (-8, -7, -2, 2, 3, 4, 5, 9)
+DECOYS = ((1, -9, 50.0), (2, 3, 1.0), (7, -9, 20.0))
+"""(neighbor, time, weight) of further edges of each type, to exclude; some are parallel."""
 
 
 @cache
-def _star(*, floating: bool, incoming: bool) -> draw.LocalVersion:
-    """Return node 0 and its edges of two types; the remote ends have edges too.
+def _star(*, floating: bool, incoming: bool, decoys: bool = False) -> draw.LocalVersion:
+    """Return node 0 and its edges of three types; the remote ends have edges too.
 
-    Ids are chosen so that the ends of slots differ between directions.
+    Ids are chosen so that the ends of slots differ between directions. With ``decoys``, the last
+    edges of each type are `DECOYS`.
     """
     names = ("n:a:n", "n:b:n", "n:c:n")
     dtype = "float32" if floating else "int16"
@@ -69,17 +73,41 @@ def _star(*, floating: bool, incoming: bool) -> draw.LocalVersion:
         times, weights = (np.array(column) for column in zip(*type_edges, strict=True))
         # Edges in the other direction, visible at once: an order of the wrong direction would
         # differ.
-        src, dst = np.r_[remote_ends, np.full(4, 9)], np.r_[local_ends, np.arange(4) + 3]
+        further = np.array(DECOYS if decoys else []).reshape(-1, 3)
+        src = np.r_[remote_ends, np.full(4, 9), further[:, 0].astype(np.int64)]
+        dst = np.r_[local_ends, np.arange(4) + 3, np.zeros(len(further), np.int64)]
         if not incoming:
             src, dst = dst, src
+        times = np.r_[times, np.full(4, -9), further[:, 1]]
         edges[name] = Edges(
             src=src,
             dst=dst,
-            weights=np.r_[weights, np.ones(4)].astype(np.float32),
-            times=(np.r_[times, np.full(4, -9)] / (8 if floating else 1)).astype(dtype),
+            weights=np.r_[weights, np.ones(4), further[:, 2]].astype(np.float32),
+            times=(times / (8 if floating else 1)).astype(dtype),
         )
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1, direction="both")
     return version_of(schema, {"n": Nodes(ids=np.arange(10))}, edges)
+
+
+def _without_decoys(
+    version: draw.LocalVersion, types: tuple[int, ...], *, incoming: bool
+) -> draw.LocalVersion:
+    """Return a star with decoys, of which a request excludes them by edge id."""
+    local, remote = np.zeros(len(DECOYS), np.int64), np.array([edge[0] for edge in DECOYS])
+    excluded = ExcludedEdges.concatenate(
+        [
+            ExcludedEdges(
+                types=np.full(len(DECOYS), t, np.int32),
+                src=remote if incoming else local,
+                dst=local if incoming else remote,
+                eids=len(EDGES[t]) + 4 + np.arange(len(DECOYS)),
+            )
+            for t in types
+        ]
+    )
+    return draw.exclude_edges(
+        version, excluded, edge_types=list(types), direction=2 if incoming else 1
+    )
 
 
 def _visible_edges(types: tuple[int, ...], time: float, *, strict: bool) -> VisibleEdges:
@@ -110,6 +138,8 @@ def _sample_by_time(
     There are ``positions`` positions per time. The times of the draws are checked.
     """
     version, floating = _star(**star_options), star_options["floating"]
+    if star_options.get("decoys"):
+        version = _without_decoys(version, types, incoming=star_options["incoming"])
     times = np.tile(np.array(TIMES), positions)
     samples = draw.sample_temporal_neighbors(
         version,
@@ -172,7 +202,16 @@ def visible_edges_are_drawn_by_their_distribution(scale: float) -> None:
 
     Draws are with and without replacement, weighted and uniform.
     """
-    positions = int(max(60, 2500 * scale))
+    _require_visible_draws(int(max(60, 2500 * scale)), decoys=False)
+
+
+def excluded_edges_leave_visible_ones(scale: float) -> None:
+    """Excluded edges that would be visible do not change the distribution of the others."""
+    _require_visible_draws(int(max(60, 2500 * scale)), decoys=True)
+
+
+def _require_visible_draws(positions: int, *, decoys: bool) -> None:
+    """Require draws among visible edges to follow their distribution, at every time."""
     cases: tuple[tuple[tuple[int, ...], bool, bool, bool, bool], ...] = (
         ((0,), True, False, False, False),
         ((0, 1), True, True, True, True),
@@ -193,6 +232,7 @@ def visible_edges_are_drawn_by_their_distribution(scale: float) -> None:
             strict=strict,
             floating=floating,
             incoming=types == (0,),
+            decoys=decoys,
         ).items():
             visible = _visible_edges(types, time, strict=strict)
             ends: list[tuple[int, int]] = [(t, neighbor) for t, neighbor, _ in visible]

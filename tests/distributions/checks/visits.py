@@ -17,8 +17,10 @@ from tests.distributions.checks.hosts import request_context
 from tests.distributions.checks.walk_paths import (
     EDGES,
     PLAIN_WALK,
+    ContextOf,
     Distribution,
     require_distribution,
+    small_context,
     small_graph,
     walk_probabilities,
 )
@@ -69,28 +71,33 @@ def visit_counts_match_the_walks(scale: float) -> None:
         params = visit_counts.VisitParams(
             walk=walking, walks=walk_count, termination=termination, count=3
         )
-        label = (
-            f"visits from {start} by {steps}, {traversals} times, {walk_count} walks that "
-            f"end by {termination}, uniform={uniform}"
-        )
-        starts = np.full(n, start, np.int64)
-        replies = [
-            visit_counts.top_visited(request_context(small_graph(), hosts), params, starts, 0, None)
-            for hosts in (1, 3)
-        ]
-        require(
-            all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]),
-            f"{label}: hosts matter",
-        )
-        ids, counts = replies[0]["ids"], replies[0]["counts"]
-        require(bool(((counts > 0) == (ids >= 0)).all()), f"{label}: a count of nothing")
-        rows = zip(ids.tolist(), counts.tolist(), strict=True)
-        outcomes = [
-            tuple(value for pair in zip(*row, strict=True) if pair[1] for value in pair)
-            for row in rows
-        ]
-        require_distribution(outcomes, _visit_probabilities(params, start), label)
-        require_independent(ids[:-1, 0] + 1, ids[1:, 0] + 1, 5, f"{label}: neighboring nodes")
+        require_visits(params, n, start)
+
+
+def require_visits(
+    params: visit_counts.VisitParams, n: int, start: int, context_of: ContextOf = small_context
+) -> None:
+    """Require visits to follow their distribution over `EDGES`, on one host and three."""
+    label = (
+        f"visits from {start} by {params.walk.steps}, {params.walk.length} steps, "
+        f"{params.walks} walks that end by {params.termination}, uniform={params.walk.uniform}"
+    )
+    starts = np.full(n, start, np.int64)
+    replies = [
+        visit_counts.top_visited(context_of(hosts), params, starts, 0, None) for hosts in (1, 3)
+    ]
+    require(
+        all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]),
+        f"{label}: hosts matter",
+    )
+    ids, counts = replies[0]["ids"], replies[0]["counts"]
+    require(bool(((counts > 0) == (ids >= 0)).all()), f"{label}: a count of nothing")
+    rows = zip(ids.tolist(), counts.tolist(), strict=True)
+    outcomes = [
+        tuple(value for pair in zip(*row, strict=True) if pair[1] for value in pair) for row in rows
+    ]
+    require_distribution(outcomes, _visit_probabilities(params, start), label)
+    require_independent(ids[:-1, 0] + 1, ids[1:, 0] + 1, 5, f"{label}: neighboring nodes")
 
 
 def many_visits_are_ranked_like_few(scale: float) -> None:

@@ -26,6 +26,7 @@ from graphd.operators import (
     walks,
 )
 from graphd.operators import layers as layer
+from graphd.operators.request_context import RequestContext
 from storaged import sampling as draw
 
 EDGES: Mapping[int, Mapping[tuple[int, int], float]] = {
@@ -43,6 +44,8 @@ EDGES: Mapping[int, Mapping[tuple[int, int], float]] = {
 }
 """Weights by (source, destination) of two edge types among four nodes; 3 has no edges."""
 Distribution = dict[tuple[int, ...], float]
+ContextOf = Callable[[int], RequestContext]
+"""Returns the request context of a graph on a number of hosts."""
 
 
 @cache
@@ -148,16 +151,21 @@ PLAIN_WALK = walks.RandomWalkParams(
 )
 
 
-def _require_walks(params: walks.RandomWalkParams, n: int, start: int) -> None:
+def small_context(hosts: int) -> RequestContext:
+    """Return the request context of the graph of four nodes."""
+    return request_context(small_graph(), hosts)
+
+
+def require_walks(
+    params: walks.RandomWalkParams, n: int, start: int, context_of: ContextOf = small_context
+) -> None:
+    """Require walks to follow their distribution over `EDGES`, on one host and three."""
     label = (
         f"walks from {start} by {params.steps}, p={params.p}, q={params.q}, "
         f"restart={params.restart}, uniform={params.uniform}"
     )
     starts = np.full(n, start, np.int64)
-    replies = [
-        walks.random_walks(request_context(small_graph(), hosts), params, starts, 0, None)
-        for hosts in (1, 3)
-    ]
+    replies = [walks.random_walks(context_of(hosts), params, starts, 0, None) for hosts in (1, 3)]
     require(bool((replies[0]["nodes"] == replies[1]["nodes"]).all()), f"{label}: hosts matter")
     nodes, types = replies[0]["nodes"], replies[0]["types"]
     require(bool((nodes[:, 0] == start).all()), f"{label}: a walk begins elsewhere")
@@ -180,7 +188,7 @@ def walks_follow_step_probabilities(scale: float) -> None:
     ):
         for start in (0, 2):
             # Fields of several types.
-            _require_walks(replace(PLAIN_WALK, **changes), n, start)  # type: ignore[arg-type]
+            require_walks(replace(PLAIN_WALK, **changes), n, start)  # type: ignore[arg-type]
 
 
 def biased_walks_follow_node2vec(scale: float) -> None:
@@ -190,8 +198,8 @@ def biased_walks_follow_node2vec(scale: float) -> None:
     """
     n = int(max(400, 4000 * scale))
     for p, q in ((0.25, 4.0), (4.0, 0.25), (0.2, 0.3), (3.0, 5.0)):
-        _require_walks(replace(PLAIN_WALK, p=p, q=q), n, 0)
-    _require_walks(
+        require_walks(replace(PLAIN_WALK, p=p, q=q), n, 0)
+    require_walks(
         replace(PLAIN_WALK, steps=((0, 1),), p=0.2, q=3.0, restart=0.3, uniform=True), n, 1
     )
 
@@ -283,6 +291,12 @@ def fanouts_draw_separately_for_each_position(scale: float) -> None:
     This includes nodes drawn twice; a missing node has no neighbors.
     """
     n = int(max(1000, 12_000 * scale))
+    for uniform in (False, True):
+        require_fanouts(n, small_context, uniform=uniform)
+
+
+def require_fanouts(n: int, context_of: ContextOf, *, uniform: bool) -> None:
+    """Require fanouts of two hops to follow their distribution over `EDGES`."""
     common: dict[str, Any] = {
         "direction": common_pb.OUT,
         "seed": 6,
@@ -290,39 +304,36 @@ def fanouts_draw_separately_for_each_position(scale: float) -> None:
         "want_edge_ids": False,
         "want_probabilities": False,
     }
-    for uniform in (False, True):
-        hops = [
-            neighbor_sampling.NeighborParams(
-                edge_types=types, count=count, replace=True, uniform=uniform, hop=h, **common
-            )
-            for h, (types, count) in enumerate((((0,), 2), ((0, 1), 1)))
-        ]
-        replies = [
-            fanout_sampling.sample_fanout(
-                request_context(small_graph(), hosts), hops, np.zeros(n, np.int64), 0, None
-            )
-            for hosts in (1, 3)
-        ]
-        require(
-            all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]),
-            "hosts matter to fanouts",
+    hops = [
+        neighbor_sampling.NeighborParams(
+            edge_types=types, count=count, replace=True, uniform=uniform, hop=h, **common
         )
-        first, second, types = (
-            replies[0]["ids.0"].reshape(n, 2),
-            replies[0]["ids.1"].reshape(n, 2),
-            replies[0]["types.1"].reshape(n, 2),
-        )
-        expected = {
-            (a, b, *x, *y): p * q * r * s
-            for (_, a), p in _step_probabilities(0, (0,), uniform).items()
-            for (_, b), q in _step_probabilities(0, (0,), uniform).items()
-            for x, r in _step_probabilities(a, (0, 1), uniform).items()
-            for y, s in _step_probabilities(b, (0, 1), uniform).items()
-        }
-        outcomes = np.stack(
-            [first[:, 0], first[:, 1], types[:, 0], second[:, 0], types[:, 1], second[:, 1]], axis=1
-        ).tolist()
-        require_distribution(map(tuple, outcomes), expected, f"fanouts, uniform={uniform}")
+        for h, (types, count) in enumerate((((0,), 2), ((0, 1), 1)))
+    ]
+    replies = [
+        fanout_sampling.sample_fanout(context_of(hosts), hops, np.zeros(n, np.int64), 0, None)
+        for hosts in (1, 3)
+    ]
+    require(
+        all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]),
+        "hosts matter to fanouts",
+    )
+    first, second, types = (
+        replies[0]["ids.0"].reshape(n, 2),
+        replies[0]["ids.1"].reshape(n, 2),
+        replies[0]["types.1"].reshape(n, 2),
+    )
+    expected = {
+        (a, b, *x, *y): p * q * r * s
+        for (_, a), p in _step_probabilities(0, (0,), uniform).items()
+        for (_, b), q in _step_probabilities(0, (0,), uniform).items()
+        for x, r in _step_probabilities(a, (0, 1), uniform).items()
+        for y, s in _step_probabilities(b, (0, 1), uniform).items()
+    }
+    outcomes = np.stack(
+        [first[:, 0], first[:, 1], types[:, 0], second[:, 0], types[:, 1], second[:, 1]], axis=1
+    ).tolist()
+    require_distribution(map(tuple, outcomes), expected, f"fanouts, uniform={uniform}")
 
 
 def subgraphs_draw_separately_for_each_node_and_hop(scale: float) -> None:
