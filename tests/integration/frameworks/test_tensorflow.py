@@ -13,7 +13,7 @@ from tests.kit.pyg_env import TENSORFLOW_SCRIPTS, Outcomes
 
 # The first requested test of a module runs the whole module.
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(1800)]
-MODULES = ("batches.py", "operators.py", "euler_operators.py")
+MODULES = ("batches.py", "operators.py", "euler_operators.py", "dead_ends.py")
 
 
 @pytest.fixture(scope="module")
