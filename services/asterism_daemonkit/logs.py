@@ -46,6 +46,31 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class _UnconfiguredHandler(logging.Handler):
+    """Handler that prints errors if the program has not configured logging."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.setFormatter(_TextFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record on stderr, unless another handler gets it."""
+        if not logging.getLogger().handlers and sys.stderr is not None:
+            print(self.format(record), file=sys.stderr, flush=True)
+
+
+_UNCONFIGURED = _UnconfiguredHandler()
+
+
+def print_errors_only() -> None:
+    """Print errors of the daemons inside a program that configures no logging; idempotent.
+
+    Without a handler, Python would print warnings too, and no record with its fields.
+    """
+    for package in (*_PACKAGES, "asterism_access", "asterism_io"):
+        logging.getLogger(package).addHandler(_UNCONFIGURED)
+
+
 def configure(*, daemon: str, json: bool, level: str) -> None:
     """Send all logs of this process to stderr. Called once, by a daemon's `__main__`."""
     handler = logging.StreamHandler(sys.stderr)

@@ -17,7 +17,7 @@ from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.exposure import log_insecure
 from asterism_daemonkit.http.allowed_hosts import AllowedHosts
 from asterism_daemonkit.listening import split_address
-from asterism_daemonkit.logs import keep_recent_records
+from asterism_daemonkit.logs import keep_recent_records, print_errors_only
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.request_limit_settings import RequestLimits
 from asterism_daemonkit.rpc.call_context import Handler, current_principal
@@ -359,6 +359,11 @@ class Standalone:
             logger.warning("shutdown_heartbeat_failed", extra={"reason": error.message})
 
 
+def preload_kernels() -> None:
+    """Load what a service that forks its tasks loads before it forks; idempotent."""
+    load_registries()
+
+
 def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | ReadOnlyService:
     """Return a started service on ``folder``; `asterism.open` is built on it."""
     if mode not in ("w", "r+", "r"):
@@ -366,6 +371,7 @@ def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Rea
     if folder.exists() and not folder.is_dir():
         raise InvalidRequest(f"path={str(folder)!r}: expected a folder, found a file")
     compile_report.install()
+    print_errors_only()
     standalone_settings = StandaloneSettings.of(settings)
     if mode == "r+" and not (folder / IDENTITY).exists():
         raise NotFound(

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from asterism.cli.activity import ActivityLine
 from asterism.extras import MissingExtra, required
 from asterism_io.fast_exit import skip_last_collections
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # noqa: TID251 - gRPC's, read at its import
     skip_last_collections()
     try:
-        with required("cli", "the command"):
+        with ActivityLine("starting"), required("cli", "the command"):
             from asterism.cli import app
     except MissingExtra as error:
         sys.exit(f"asterism: {error}")

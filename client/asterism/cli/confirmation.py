@@ -23,6 +23,7 @@ def is_confirmed(output: Output, question: str) -> bool:
         raise InvalidRequest(
             "--yes: expected this option, because there is no terminal to ask at; add --yes"
         )
+    output.end_activity()
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     # A signal that arrives just before a read would have no effect until its end.
     while not select.select([sys.stdin], [], [], _POLL_S)[0]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from asterism.cli.lean_imports import NUMBA_EXTRAS, packages_hidden
 from asterism.cli.output import Output
 from asterism.transport.credentials import CredentialFile
 from asterism_io.tls_options import TlsOptions
@@ -90,7 +91,8 @@ class CommandContext:
                     tls=self.tls or False,
                     api_key=self.api_key,
                 )
-            with client:
+            address = self.address or DEFAULT_ADDRESS
+            with client, self.output.activity(f"waiting for {address}"):
                 for warning in caught:
                     self.output.print_note(f"warning: {warning.message}")
                 yield client
@@ -105,16 +107,22 @@ class CommandContext:
         fork_tasks: bool,
     ) -> Client:
         import asterism
-        from asterism.transport.embedded import show_compilation
+        from asterism.transport.embedded import preload, show_compilation
 
-        show_compilation(self.output.show_activity)
+        with self.output.activity(f"opening {path}"):
+            show_compilation(self.output.show_activity)
+            with packages_hidden(*NUMBA_EXTRAS):
+                preload(fork_tasks=fork_tasks)
+        # The activity has ended: its thread would keep the service from forking.
+        opening = nullcontext() if fork_tasks else self.output.activity(f"opening {path}")
         try:
-            return asterism.open(
-                path,
-                mode="w" if create else "r+",
-                adopting=adopting,
-                fork_tasks=fork_tasks,
-            )
+            with opening:
+                return asterism.open(
+                    path,
+                    mode="w" if create else "r+",
+                    adopting=adopting,
+                    fork_tasks=fork_tasks,
+                )
         except Conflict as conflict:
             if not allow_read_only:
                 raise

@@ -46,6 +46,19 @@ def hoist_global_options(arguments: Sequence[str]) -> list[str]:
     return global_options + rest
 
 
+def command_word(arguments: Sequence[str]) -> str:
+    """Return the word after the global options, which are the first arguments, or ``""``.
+
+    It names the command, if the arguments are valid."""
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument in OPTIONS_WITH_VALUE:
+            next(remaining, None)
+        elif argument not in FLAGS and argument.partition("=")[0] not in OPTIONS_WITH_VALUE:
+            return argument
+    return ""
+
+
 def is_json_requested(arguments: Sequence[str]) -> bool:
     """Return whether the global options, which are the first arguments, contain ``--json``."""
     return any(option in FLAGS for option, _ in _iter_options(arguments))

@@ -16,6 +16,7 @@ from asterism.cli.exit_codes import ExitCode
 from asterism.cli.help_text import examples
 from asterism.cli.interruption import advice_on_interrupt
 from asterism.cli.job_waits import wait_for_job
+from asterism.cli.lean_imports import import_arrow_without_pandas
 from asterism.cli.option_values import parse_assignments
 from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, Space
 from asterism.cli.schema_difference import another_schema
@@ -163,12 +164,17 @@ def load(
         )
     weights = parse_assignments("--weight", weight, form="TYPE=FEATURE", example="item=price")
     new_names = parse_assignments("--rename", rename, form="OLD=NEW", example="feat=vector")
-    check_source_has_files(space, source)
-    from asterism import ingest
+    with command.output.activity(f"reading {source}"):
+        import_arrow_without_pandas()
+        check_source_has_files(space, source)
+        from asterism import ingest
 
-    schema = None
-    if create:
-        schema = ingest.schema_of(source, weights=weights, rename=new_names, root=root)
+        schema = (
+            ingest.schema_of(source, weights=weights, rename=new_names, root=root)
+            if create
+            else None
+        )
+    if schema is not None:
         schema = dataclasses.replace(
             schema,
             parts=parts or schema.parts,

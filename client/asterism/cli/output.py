@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from asterism.cli.activity import ActivityLine
 from asterism.cli.tables import TextTable
 
 if TYPE_CHECKING:
@@ -68,9 +69,12 @@ class Output:
         self.as_json = as_json
         self._bars: ProgressBars | None = None
         """Progress bars that are being shown."""
+        self._activity: ActivityLine | None = None
+        """Line that is shown until there is other output."""
 
     def result(self, value: object, render: Callable[[], RenderableType]) -> None:
         """Print `value` as the JSON document of the command, or as `render` formats it."""
+        self.end_activity()
         if self.as_json:
             print(json.dumps(to_json_value(value)))
             return
@@ -84,6 +88,7 @@ class Output:
 
     def print_note(self, text: str, *, dim: bool = False) -> None:
         """Print a note that is not part of the result; nothing with JSON output."""
+        self.end_activity()
         if not self.as_json:
             from rich.console import Console
 
@@ -97,6 +102,7 @@ class Output:
 
         With JSON output there are no lines.
         """
+        self.end_activity()
         if not sys.stderr.isatty():
             if self.as_json:
                 yield ignore_progress
@@ -120,11 +126,31 @@ class Output:
             if progress.live.is_started:
                 progress.stop()
 
+    @contextmanager
+    def activity(self, text: str) -> Iterator[None]:
+        """Show at a terminal what the block is doing, until it ends or there is other output."""
+        self.end_activity()
+        with ActivityLine(text) as line:
+            self._activity = line
+            try:
+                yield
+            finally:
+                if self._activity is line:
+                    self._activity = None
+
+    def end_activity(self) -> None:
+        """Remove the line of the current activity; the caller writes to the terminal itself."""
+        activity, self._activity = self._activity, None
+        if activity is not None:
+            activity.end()
+
     def show_activity(self, text: str) -> bool:
         """Show a line below progress bars on a terminal, or remove it if it is empty.
 
-        Return False if there are no bars."""
-        bars = self._bars
+        It takes the place of the line of an activity. Return False if there is neither."""
+        activity, bars = self._activity, self._bars
+        if activity is not None:
+            return activity.show(text)
         return bars is not None and bars.show_activity(text)
 
 

@@ -124,7 +124,7 @@ def serve(
     output, tls_files = command.output, command.tls_arguments or TlsOptions()
     for option, address in (("--listen", listen), ("--http-listen", http_listen)):
         check_listen_address(option, address)
-    with required("server", "asterism serve"):
+    with output.activity("starting"), required("server", "asterism serve"):
         from asterism_standalone.settings import StandaloneSettings
 
     allowed = allowed_addresses(
@@ -151,10 +151,10 @@ def serve(
     settings.access_control()
     compile_kernels(output, feature="asterism serve")
     termination = TerminationSignals()
-    with required("server", "asterism serve"):
-        from asterism_standalone import app as standalone
-
-    service = standalone.Standalone(path, settings)
+    with output.activity(f"opening {path}"):
+        with required("server", "asterism serve"):
+            from asterism_standalone import app as standalone
+        service = standalone.Standalone(path, settings)
     try:
         service.start(on_wait=lambda missing: output.print_note(f"waiting: {missing}"))
         ports = service.open_ports(

@@ -56,7 +56,7 @@ def compile_kernels(output: Output, *, feature: str, jobs: int = 0) -> int:
 
     ``feature`` needs the server, and is named in the error if it is not installed.
     """
-    with required("server", feature):
+    with output.activity("starting"), required("server", feature):
         from asterism_standalone.kernel_compiler import KernelCompiler, is_cache_complete
     if is_cache_complete():
         return 0

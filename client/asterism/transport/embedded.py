@@ -58,6 +58,23 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
     )
 
 
+def preload(*, fork_tasks: bool) -> None:
+    """Import the server's packages and, for a service that forks its tasks, what kernels need.
+
+    Otherwise `start_embedded` does it.
+
+    Raises
+    ------
+    MissingExtra
+        If the server's packages are not installed.
+    """
+    with required("server", "asterism.open"):
+        from asterism_standalone.app import preload_kernels
+
+    if fork_tasks:
+        preload_kernels()
+
+
 def show_compilation(show: Callable[[str], bool]) -> None:
     """Show which kernels are being compiled for an embedded service.
 

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from asterism.cli import exit_codes, export_options
-from asterism.cli.app import run
+from asterism.cli.app import app, run
 from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism.cli.global_options import hoist_global_options
+from asterism.cli.global_options import command_word, hoist_global_options
+from asterism.cli.sample.hgt import parse_counts
 from asterism.cli.option_values import parse_step
 from asterism.cli.output import to_json_value
 from asterism.cli.sample.commands import parse_hop
@@ -165,6 +167,28 @@ def test_usage_error_is_one_line_that_names_the_cause(
     assert err.startswith("asterism: ")
     assert expected_text in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [
+        (["--path", "load", "--json", "--timeout=3", "space", "list"], "space"),
+        (["--address=a:1"], ""),
+        (["--path"], ""),
+        (["--version"], "--version"),
+        ([], ""),
+    ],
+)
+def test_the_command_is_the_word_after_global_options(typed: list[str], word: str) -> None:
+    assert command_word(typed) == word
+
+
+def test_one_command_is_built_and_all_remain(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [command.name for command in app.registered_commands]
+    assert run(["completion", "bash"]) == ExitCode.DONE
+    assert [command.name for command in app.registered_commands] == names
+    assert run(["sampl", "nodes"]) == ExitCode.USAGE
+    assert "sample" in capsys.readouterr().err, "the suggestion has another command"
 
 
 def test_unreachable_address_is_exit_code_4_and_named(capsys: pytest.CaptureFixture[str]) -> None:

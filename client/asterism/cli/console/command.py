@@ -113,6 +113,7 @@ def console(
         )
         if space is not None:
             statement_console.space = client.describe(space).name
+        session.output.end_activity()
         if for_terminal:
             _prompt(
                 statement_console, client, session, None if no_history else history_path(state_home)
@@ -133,7 +134,8 @@ def _prompt(
             f"the prompt needs {error.name}: pip install 'asterism-graph[cli]'; statements are "
             "also taken with -e, -f and from a pipe"
         ) from error
-    client.spaces()  # fail before the prompt if the service is unreachable
+    with session.output.activity("waiting for the service"):
+        client.spaces()  # fail before the prompt if the service is unreachable
     location = str(session.path) if session.path is not None else session.address or DEFAULT_ADDRESS
     run_prompt(
         statement_console,

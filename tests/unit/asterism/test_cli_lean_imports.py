@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.kit.waiting import HANG_S
+
+from asterism.cli.lean_imports import packages_hidden
+
+pytest.importorskip("pandas")
+
+
+def test_a_hidden_package_cannot_be_imported_meanwhile() -> None:
+    sys.modules.pop("this", None)
+    with packages_hidden("this", "json"):
+        with pytest.raises(ImportError):
+            __import__("this")
+        assert __import__("json") is sys.modules["json"], "hidden although it was imported"
+    assert "this" not in sys.modules
+    assert "json" in sys.modules
+
+
+def test_arrow_of_a_command_does_not_import_pandas() -> None:
+    program = (
+        "import sys\n"
+        "from asterism.cli.lean_imports import import_arrow_without_pandas\n"
+        "import_arrow_without_pandas()\n"
+        "import pyarrow\n"
+        "assert pyarrow.nulls(1, pyarrow.int64()).fill_null(7).to_pylist() == [7]\n"
+        "assert 'pandas' not in sys.modules\n"
+        "import pandas\n"
+    )
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
