@@ -14,9 +14,7 @@ import pytest
 from asterism.cli import exit_codes, export_options
 from asterism.cli.app import app, run
 from asterism.cli.exit_codes import ExitCode, exit_code_of
-from asterism.cli.global_options import hoist_global_options
 from asterism.cli.global_options import command_word, hoist_global_options
-from asterism.cli.sample.hgt import parse_counts
 from asterism.cli.option_values import parse_step
 from asterism.cli.output import to_json_value
 from asterism.cli.sample.commands import parse_hop

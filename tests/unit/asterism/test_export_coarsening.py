@@ -181,7 +181,7 @@ import json, sys, tempfile
 from pathlib import Path
 import numpy as np
 from tests.kit.communities import communities
-from asterism.export import coarsening, metis, metis_graph
+from asterism.export.partitioning import coarsening, metis, metis_graph
 
 def resident(field):
     return next(
