@@ -21,7 +21,8 @@ from asterism_access.limit_and_audit_interceptors import (
 )
 from asterism_access.limits import LimitTable
 from asterism_access.principals import LOCAL, Principal, PrincipalKind
-from asterism_daemonkit.rpc.call_context import CallContext, LocalTransport
+from asterism_daemonkit.rpc.call_context import CallContext
+from asterism_daemonkit.rpc.transports import LocalTransport
 from asterism_proto.errors import Forbidden, NotFound, QuotaExceeded, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, STORE
