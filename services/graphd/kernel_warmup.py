@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from asterism_graphkit.arrays import gather_scatter, kway_merge
+from asterism_graphkit.arrays import gather_scatter, kway_merge, ragged_paths, siphash
+from asterism_graphkit.arrays.stable_sort import ENTRIES_PER_PIECE
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import (
     direction_merging,
@@ -19,7 +20,7 @@ from asterism_graphkit.operators import (
 )
 from asterism_graphkit.random import partition_choice, rng, successive_probabilities
 from asterism_graphkit.random.exclusion import ExcludedIds
-from asterism_graphkit.relabel import relabel
+from asterism_graphkit.relabel import bitset, relabel
 from graphd.routing.split_merge import no_checkpoint
 
 _IDS = np.arange(4, dtype=np.int64)
@@ -45,6 +46,9 @@ def _route() -> None:
         kway_merge.merge_runs(host_ranks, merged_sizes, [values, values])
     for piece in (sizes, sizes.astype(np.int64), sizes.astype(np.int8)):
         gather_scatter.scatter_rows(piece.copy(), _IDS[:2], piece)
+    for dtype in (np.int64, np.int32):
+        paths = np.empty((2, 3), dtype)
+        ragged_paths.write_pieces(_EDGES, _IDS.astype(dtype), _IDS[:2], _IDS[:2], paths)
     for replace in (True, False):
         direction_merging.merge_directions(
             rng.key_of(1, rng.BIDIRECTIONAL, 0),
@@ -59,15 +63,21 @@ def _relabel() -> None:
     """Compile the kernels that number the nodes of subgraphs, and exclude ids."""
     relabel.tree_positions(_TREES, _IDS)
     relabeling = relabel.Relabeling()
-    for id_array in (_IDS, np.arange(20_000, dtype=np.int64)):  # the second grows the table
+    dense = np.arange(20_000, dtype=np.int64)
+    for id_array in (_IDS, dense, dense << 40):  # the last is hashed, and grows the table
         relabeling.assign(id_array)
     relabel.Relabeling().assign(_IDS, _TREES)
+    ranked = relabel.Relabeling()
+    ranked.assign(np.array([1 << 20], np.int64))  # hashed, then ranked together with the rest
+    ranked.assign(dense)
+    bitset.is_known_distinct(_IDS[::-1])
     excluded_ids = ExcludedIds.from_rows(_EDGES, _IDS, no_checkpoint)
     excluded_ids.excluded_mask(np.zeros(4, np.int64), _IDS, no_checkpoint)
+    excluded_ids.excluded_weights(np.ones(4))
 
 
 def _sample_layers() -> None:
-    """Compile the kernels of layers, graph labels and visit counts."""
+    """Compile the kernels of layers, graph labels, string ids and visit counts."""
     text = np.arange(8, dtype=np.uint8)
     _, starts, _ = graph_labels.group_strings(
         graph_labels.hash_strings(_EDGES, text, 0, 2), np.arange(2, dtype=np.int64), _EDGES, text
@@ -78,6 +88,12 @@ def _sample_layers() -> None:
         layers.draw(
             rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace
         )
+    many = ENTRIES_PER_PIECE + 1  # a layer of as many is sorted
+    layers.draw(
+        rng.key_of(1, rng.LAYER, 0), np.array([0, many], np.int64), np.ones(many), 1, replace=False
+    )
+    siphash.compute_string_ids(_EDGES, text, 1)
+    siphash.first_mismatch(_EDGES[:1], _EDGES, text, _EDGES, text)
     for kinds in (None, np.zeros((4, 1), np.int32)):
         visit_counts.most_visited(1, 0.5, 0, 2, _IDS[:2], np.zeros((4, 1), np.int64), kinds, 2)
 

@@ -5,7 +5,8 @@ The storaged reports that it is ready only afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged import sampling
 from storaged.build.packed_rows import pack_rows
 from storaged.sampling.cancellation import no_checkpoint
+from storaged.store import block_store
 from storaged.store.column_index import OWN_WEIGHT_NAME, ColumnIndex, IndexTables, SortedEdges
 from storaged.store.image import (
     AdjacencyImage,
@@ -31,10 +33,15 @@ from storaged.store.image import (
     NodeImage,
     PartImage,
 )
+from storaged.store.keys import BlockKey
+from storaged.store.live_node_ids import LiveIds
 
 _OUT, _IN = 1, 2
 _IDS = np.array([3, 5, 9, 4], np.int64)
 """Three nodes of the graph, and an id that it lacks."""
+_EDGE_WEIGHTS = (1, 2, 3, 1, 5, 1)
+_HEAVY_EDGE_WEIGHTS = (1, 1, 1e6, 1, 5, 1)
+"""Weights of which two draws of the first node leave a small share, which is summed exactly."""
 
 
 def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> AliasTable:
@@ -47,7 +54,10 @@ def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> AliasTable:
     )
 
 
-def _version() -> sampling.LocalVersion:
+def _version(
+    edge_weights: Sequence[float] = _EDGE_WEIGHTS, neighbor_shift: int = 0
+) -> sampling.LocalVersion:
+    """Return the graph; its neighbor ids are shifted to the left by some bits."""
     schema = Schema(
         node_types=(
             NodeType(
@@ -56,7 +66,7 @@ def _version() -> sampling.LocalVersion:
                 features=(Feature(name="of", kind="bytes"),),
                 graph_label="of",
             ),
-            NodeType(name="m", weighted=True),
+            NodeType(name="m", weighted=True, features=(Feature(name="of", kind="bytes"),)),
         ),
         edge_types=tuple(
             EdgeType(
@@ -83,7 +93,6 @@ def _version() -> sampling.LocalVersion:
         text,
     )
     labelled: dict[str, Any] = {
-        "columns": {"of": FeatureColumn(values=text, indptr=label_indptr)},
         "label_hash": label_hash,
         "label_indptr": np.arange(4, dtype=np.int64),
         "label_rows": label_rows.astype(np.uint32),
@@ -101,16 +110,17 @@ def _version() -> sampling.LocalVersion:
         "weights": weights,
         "table": _table(weights),
         "indexes": (ordered,),
+        "columns": {"of": FeatureColumn(values=text, indptr=label_indptr)},
     }
     sparse = NodeImage(
         dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, **shared, **labelled
     )
     dense = NodeImage(dense=True, **shared)
     indptr = np.array([0, 3, 5, 6], np.int64)
-    slot_weights = np.array([1, 2, 3, 1, 5, 1], np.float32)
+    slot_weights = np.array(edge_weights, np.float32)
     alias_threshold, alias_fraction, sums = alias_build.build_rows(indptr, slot_weights)
     source_rows = np.array([0, 0, 0, 1, 1, 2], np.uint32)
-    neighbor_ids = np.array([3, 5, 9, 3, 9, 5], np.int64)
+    neighbor_ids = np.array([3, 5, 9, 3, 9, 5], np.int64) << neighbor_shift
     adjacency = AdjacencyImage(
         indptr=indptr,
         nbr=neighbor_ids,
@@ -269,7 +279,7 @@ def _sample_filtered(version: sampling.LocalVersion) -> None:
         for_global_draws=True,
     )
     sampling.sample_nodes(covered, types=[0, 1], parts=[0], seed=1, start=0, count=4, uniform=False)
-    for types in ([0], [0, 1]):
+    for types, replacement in itertools.product(([0], [0, 1]), (False, True)):
         sampling.sample_indexed_neighbors(
             version,
             edge_types=types,
@@ -277,7 +287,7 @@ def _sample_filtered(version: sampling.LocalVersion) -> None:
             ids=_IDS,
             positions=_IDS,
             count=2,
-            replace=False,
+            replace=replacement,
             uniform=False,
             direction=_OUT,
             seed=1,
@@ -298,13 +308,13 @@ def _sample_subgraphs(version: sampling.LocalVersion, uniform: bool) -> None:
         seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True
     )
     for disjoint in (False, True):
-        seeds = {
-            "seeds": _IDS,
-            "types": np.zeros(4, np.int32),
-            "disjoint": disjoint,
-            "expand_all_hops": False,
-        }
-        for counts in ({0: (2, -1), 1: (1, 1)}, {2: (2, 1)}):
+        for seed_type, counts in ((0, {0: (2, -1), 1: (1, 1)}), (0, {2: (2, 1)}), (1, {2: (2, 1)})):
+            seeds = {
+                "seeds": _IDS,
+                "types": np.full(4, seed_type, np.int32),
+                "disjoint": disjoint,
+                "expand_all_hops": False,
+            }
             sampling.sample_khop(
                 version,
                 expansion,
@@ -313,10 +323,11 @@ def _sample_subgraphs(version: sampling.LocalVersion, uniform: bool) -> None:
                 checkpoint=no_checkpoint,
                 **seeds,  # type: ignore[arg-type]
             )
-    for importance in (0, 2):
+    far = _version(neighbor_shift=20)  # neighbors of distant ids are numbered in another way
+    for graph, importance in ((version, 0), (version, 2), (far, 2)):
         variates = sampling.LaborOptions(layer_dependency=False, importance=importance)
         sampling.expand(
-            version,
+            graph,
             replace(expansion, labor=variates),
             edge_type=0,
             hop=0,
@@ -378,6 +389,13 @@ def _sample_neighbors(version: sampling.LocalVersion, uniform: bool) -> None:
             )
         sampling.sample_neighbors(
             version, replace=False, want_weights=False, distinct_neighbors=True, **shared
+        )
+        sampling.sample_neighbors(
+            _version(_HEAVY_EDGE_WEIGHTS),
+            replace=False,
+            want_weights=False,
+            want_probabilities=True,
+            **shared,
         )
 
 
@@ -457,9 +475,17 @@ def _exclude_edges(version: sampling.LocalVersion) -> None:
         types=np.zeros(src.size, np.int32), src=src, dst=dst, eids=np.zeros(src.size, np.int64)
     )
     for direction in (_OUT, _IN):
-        for rejection in (None, sampling.RejectionParams(uniform=False, above=0)):
+        for options in (
+            {},
+            {"alias_tables": False},
+            {"rejection": sampling.RejectionParams(uniform=False, above=0)},
+        ):
             sampling.exclude_edges(
-                version, excluded, edge_types=[0, 1], direction=direction, rejection=rejection
+                version,
+                excluded,
+                edge_types=[0, 1],
+                direction=direction,
+                **options,  # type: ignore[arg-type]
             )
 
 
@@ -484,11 +510,21 @@ def _read_rows(version: sampling.LocalVersion) -> None:
     for buckets in (2, 1000):  # Few and many buckets are counted by different kernels.
         partition_choice.group_by_key(partition_choice.part_of(_IDS, 2, "mix64"), buckets)
     for type_id in (0, 1):
-        sampling.node_features(version, type_id, ["weight"], _IDS)
+        sampling.node_features(version, type_id, ["weight", "of"], _IDS)
         sampling.read_nodes(version, type_id, 0, 0, 0, [])
     sampling.read_edges(version, 0, 0, 0, 0)
     page, _ = sampling.read_graph_labels(version, [0], 0)
     sampling.read_nodes_by_label(version, [0], page["labels.indptr"], page["labels.values"])
+
+
+def _check_live_nodes(version: sampling.LocalVersion) -> None:
+    """Compile the kernel that merges the ids of nodes that several loads write."""
+    live_ids = LiveIds(lambda key: (_IDS[:3], True), block_store.NODES)
+    live_ids.add_blocks(
+        BlockKey(part=0, kind=block_store.NODES, type_id=0, load_id=load_id, chunk=0, sub=0)
+        for load_id in (1, 2)
+    )
+    live_ids.live_mask(0, _IDS, 3, (1, 2))
 
 
 def _weighted_and_uniform(
@@ -515,6 +551,7 @@ STEPS: Mapping[str, Callable[[sampling.LocalVersion], None]] = {
     "induced subgraphs": _induce,
     "times": _sample_temporal,
     "filters": _sample_filtered,
+    "live nodes": _check_live_nodes,
     "PageRank": _weighted_and_uniform(_rank),
 }
 """Groups of kernels, those that a new graph needs first at the front. Together they are all."""
