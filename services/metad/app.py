@@ -379,18 +379,18 @@ class Metad:
         }
 
     def stop(self) -> None:
-        """Release parked polls, close the servers, then the store. Idempotent."""
+        """Stop maintenance, release parked polls, close the servers, then the store. Idempotent."""
         if self._stopped:
             return
         self._stopped = True
         if self._grpc is not None:
             self._grpc.set_serving(False)
+        self.components.maintenance.stop()  # it would log that the feed is closed
         self.components.change_feed.close()
         if self._grpc is not None:
             self._grpc.stop(self.settings.stop_grace_s)
         if self._http is not None:
             self._http.stop()
-        self.components.maintenance.stop()
         self._checks.close()
         self._store.close()
         self._identity.release()

@@ -199,6 +199,23 @@ def test_two_metads_do_not_share_a_folder(tmp_path: Path) -> None:
     Metad(settings).stop()
 
 
+def test_a_waiting_metad_stops_without_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    metad = Metad(
+        MetadSettings(data=tmp_path / "m", listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+    )
+    metad.start()
+    metad.open_ports()
+    maintenance, feed = metad.components.maintenance, metad.components.change_feed
+    wait_until(
+        lambda: maintenance._ticked_revision == feed.revision,
+        "maintenance waits for the next check",
+    )
+    metad.stop()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_metad_ends_on_sigterm_and_survives_sigkill(tmp_path: Path) -> None:
     log = tmp_path / "log"
 
