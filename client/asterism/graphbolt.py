@@ -67,19 +67,20 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
         Seconds for which a failed batch is retried while the service is unavailable. Choose a value
         that covers a restart of the service.
     exclude : bool
-        In batches of links, sample as if their positive links did not exist: all edges of their
-        type from source to destination. Unlike GraphBolt's ``exclude_seed_edges``, which removes
-        them from what was sampled, a node still gets its number of neighbors. False: sample from
-        all edges.
+        In batches of links, sample as if their links did not exist: all edges of their type from
+        source to destination, but not the negatives of a negative sampler. Unlike GraphBolt's
+        ``exclude_seed_edges``, which removes them from what was sampled, a node still gets its
+        number of neighbors. False: sample from all edges.
     reverse_types : dict of str to str, optional
         Edge type of the reverse edges of an edge type, which are excluded too.
 
     Raises
     ------
     InvalidRequest
-        If the graph is not of one version, or ``fanouts`` names an unknown edge type. A batch
-        raises it if it has timestamps, which are not supported, if its seeds have no type although
-        the graph has several, or if a seed repeats or is negative.
+        If the graph is not of one version, ``fanouts`` names an unknown edge type, or there are
+        ``reverse_types`` with ``exclude=False``. A batch raises it if it has timestamps, which are
+        not supported, if its seeds have no type although the graph has several, or if a seed
+        repeats or is negative.
 
     Examples
     --------
@@ -109,21 +110,29 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
         self._sampler = MessageFlowSampler(
             graph, fanouts, replace=replace, prob=prob_name, weights=False
         )
+        if reverse_types and not exclude:
+            raise InvalidRequest(
+                "reverse_types with exclude=False: expected exclude=True; leave reverse_types out"
+            )
         self._exclude, self._reverse_types = exclude, reverse_types
         self._seed = None if seed is None else validation.seed(seed)
         self._patience_s = check_patience(patience_s)
 
     def _sample(self, minibatch: Any) -> Any:
-        """Sample the subgraphs of a batch, without its positive links."""
+        """Sample the subgraphs of a batch, without its links."""
         minibatch.input_nodes, minibatch.sampled_subgraphs = self.sample_subgraphs(
             minibatch._seed_nodes,
             minibatch._seeds_timestamp,
-            exclude=self._positive_links(minibatch) if self._exclude else None,
+            exclude=self._links(minibatch) if self._exclude else None,
         )
         return minibatch
 
-    def _positive_links(self, minibatch: Any) -> dict[str, tuple[Any, Any]] | None:
-        """Return the positive links of a batch, by edge type; None for a batch of nodes."""
+    def _links(self, minibatch: Any) -> dict[str, tuple[Any, Any]] | None:
+        """Return the links of a batch, by edge type; None for a batch of nodes.
+
+        A negative sampler marks its negatives by labels, and its batches by indexes. Labels without
+        indexes may be classes of edges, of which 0 is one.
+        """
         names = [edge_type.name for edge_type in self._sampler.graph.schema.edge_types]
         if getattr(minibatch, "node_pairs", None) is not None:
             pairs = minibatch.node_pairs
@@ -135,13 +144,16 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
         by_type = seeds if isinstance(seeds, Mapping) else {names[0]: seeds}
         if any(links is None or links.ndim != 2 for links in by_type.values()):
             return None
-        labels = getattr(minibatch, "labels", None)
+        labels, indexes = (getattr(minibatch, name, None) for name in ("labels", "indexes"))
         result = {}
         for name, links in by_type.items():
-            kept = labels[name] if isinstance(labels, Mapping) else labels
+            is_link, index = (
+                column.get(name) if isinstance(column, Mapping) else column
+                for column in (labels, indexes)
+            )
             rows = np.asarray(links)
-            if kept is not None:
-                rows = rows[np.asarray(kept).reshape(-1) > 0]
+            if is_link is not None and index is not None:
+                rows = rows[np.asarray(is_link).reshape(-1) > 0]
             result[name] = (rows[:, 0], rows[:, 1])
         return result
 

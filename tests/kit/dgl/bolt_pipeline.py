@@ -18,6 +18,7 @@ import dgl
 import dgl.graphbolt as gb
 import numpy as np
 import torch
+from bolt_links import check_links
 from dgl.nn.pytorch import SAGEConv
 from known import edges, refused
 
@@ -251,4 +252,5 @@ with asterism.connect(sys.argv[1]) as client:
     with client.graph("openflights").pin() as flights:
         several_types(flights)
     features_of_edges(client)
+    check_links(client)
 print("OK")

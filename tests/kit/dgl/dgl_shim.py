@@ -4,7 +4,7 @@ Use `from dgl_shim import dgl`. `dgl.utils` imports `packaging` from inside setu
 dropped it in version 71, and DGL 2 loads a GraphBolt library that is built for a few versions of
 torch only. Partitions in DGL's own format need one name of GraphBolt. If torchdata, which
 GraphBolt's Python depends on, is installed, all of GraphBolt is available, and only calls into the
-library fail.
+library fail, except that which numbers the ends of links.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import types
 from pathlib import Path
 
 import packaging.version
+
+_LIBRARIES: list[object] = []
+"""Definitions of functions, which last as long as they are referenced."""
 
 
 def _provide_packaging() -> None:
@@ -53,6 +56,27 @@ def _mark_as_loaded(library: str) -> None:
     exists, load = os.path.exists, classes.load_library
     os.path.exists = lambda path: str(path).endswith(library) or exists(path)
     classes.load_library = lambda path: None if path.endswith(library) else load(path)
+    _provide_unique_and_compact()
+
+
+def _provide_unique_and_compact() -> None:
+    """Define the library's function that numbers the ends of the links of a batch."""
+    import torch
+
+    def unique_and_compact(
+        src: torch.Tensor, dst: torch.Tensor, unique_dst: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        if dst.numel() or unique_dst.numel():
+            raise NotImplementedError("unique_and_compact: expected sources alone")
+        unique, positions = torch.unique(src, return_inverse=True)
+        return unique, positions, dst
+
+    library = torch.library.Library("graphbolt", "DEF")
+    library.define(
+        "unique_and_compact(Tensor src, Tensor dst, Tensor unique_dst) -> (Tensor, Tensor, Tensor)"
+    )
+    library.impl("unique_and_compact", unique_and_compact, "CPU")
+    _LIBRARIES.append(library)
 
 
 _provide_packaging()
