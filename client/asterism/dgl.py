@@ -6,12 +6,14 @@ module.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from asterism.calls.excluded_edges import EdgeExclusion, ReverseTypes
 from asterism.extras import required
 from asterism.graph import Graph
 from asterism.records.samples import Subgraph
+from asterism.training.link_flow import LinkBatch, Pairs, check_exclusion, exclusion, link_batch
 from asterism.training.message_flow import (
     HopFanouts,
     LaborFlowSampler,
@@ -26,7 +28,7 @@ with required("dgl", "asterism.dgl"):
 
     from asterism.torch import tensor
 
-__all__ = ["LaborSampler", "NeighborSampler", "blocks"]
+__all__ = ["EdgePredictionSampler", "LaborSampler", "NeighborSampler", "blocks"]
 
 Seeds = Any
 """Node ids as a tensor or array; a dict by node type if there are several types."""
@@ -54,6 +56,10 @@ class NeighborSampler:
     ------
     InvalidRequest
         If the graph is not of one version, or ``fanouts`` names an unknown edge type.
+
+    See Also
+    --------
+    EdgePredictionSampler : Sampler for batches of links, which its blocks do not contain.
 
     Examples
     --------
@@ -209,6 +215,110 @@ class LaborSampler:
             If a seed is not in the graph.
         """
         return _batch(self._flows, seeds, seed, "edge_weights", exclude, reverse_types)
+
+
+class EdgePredictionSampler:
+    """Counterpart of DGL's ``as_edge_prediction_sampler`` for a graph that is not in memory.
+
+    The blocks of a batch of links contain none of these links.
+
+    Parameters
+    ----------
+    sampler : NeighborSampler or LaborSampler
+        Sampler of the blocks around the ends of the links.
+    exclude : {"self", "reverse_id", "reverse_types"} or None
+        Edges that are as if they did not exist for the samples of a batch. ``"self"``: the links of
+        the batch. ``"reverse_types"``: also their reverse edges of the types of ``reverse_types``.
+        ``"reverse_id"``: also their reverse edges of the same type. None: no edges. Unlike in DGL,
+        all edges of the type from source to destination are excluded, so that no parallel edge
+        shows a link, and a node still gets its number of neighbors.
+    reverse_types : dict of str to str, optional
+        Edge type of the reverse edges of an edge type; DGL calls it ``reverse_etypes``. With it,
+        ``exclude`` is ``"reverse_types"`` unless you pass another value.
+
+    Raises
+    ------
+    InvalidRequest
+        If ``exclude`` is no such value, or does not fit ``reverse_types``.
+
+    Examples
+    --------
+    >>> links = EdgePredictionSampler(  # doctest: +SKIP
+    ...     NeighborSampler(held, [10, 25]), reverse_types={"buys": "bought_by"}
+    ... )
+    >>> for edges in held.edge_batches("buys", 512, seed=1):  # doctest: +SKIP
+    ...     seeds = held.link_seeds(edges, "buys", amount=2)
+    ...     input_nodes, positive, negative, mfgs = links.sample(seeds)
+    """
+
+    def __init__(
+        self,
+        sampler: NeighborSampler | LaborSampler,
+        *,
+        exclude: str | None = "self",
+        reverse_types: ReverseTypes = None,
+    ) -> None:
+        check_exclusion(exclude, reverse_types)
+        self._sampler, self._exclude, self._reverse_types = sampler, exclude, reverse_types
+
+    def sample(self, links: Any, *, seed: int | None = None) -> tuple[Any, ...]:
+        """Sample the blocks of a batch of links.
+
+        Parameters
+        ----------
+        links : LinkSeeds, EdgeRows, EdgeSample, pairs, or dict of edge type to these
+            Links of the batch: a record, ``(src, dst)``, ``(src, dst, edge_ids)``, or rows of
+            these. A dict is needed if the graph has several edge types and the record has none.
+        seed : int, optional
+            Random seed; the same seed repeats the sample. Default: random.
+
+        Returns
+        -------
+        input_nodes : Tensor of int64, or dict of node type to these
+            Source nodes of the first block.
+        pair_graph : DGLGraph
+            Ends and links of the batch, with ids as ``ndata[dgl.NID]``, and ``edata[dgl.EID]`` of
+            the edge types for which they are known.
+        negative_graph : DGLGraph
+            The same nodes with the negative links, which only `LinkSeeds` have. Omitted if there
+            are none.
+        blocks : list of DGLGraph
+            Blocks, starting with that of the first layer; the destination nodes of the last block
+            are the nodes of the pair graph.
+
+        Raises
+        ------
+        InvalidRequest
+            If links without a type are of a graph with several, or are no ids of nodes.
+        NotFound
+            If an end of a link, or the edge type, is not in the graph.
+        """
+        graph = self._sampler._flows.graph
+        batch = link_batch(graph, links)
+        excluded, reverse_types = exclusion(batch, self._exclude, self._reverse_types)
+        inputs, _, layer_blocks = self._sampler.sample_blocks(
+            batch.nodes, exclude=excluded, reverse_types=reverse_types, seed=seed
+        )
+        pair_graph = _pair_graph(graph, batch, batch.links)
+        for name, edge_ids in batch.edge_ids.items():
+            pair_graph.edges[tuple(name.split(":"))].data[dgl.EID] = tensor(edge_ids)
+        if batch.negatives is None:
+            return inputs, pair_graph, layer_blocks
+        return inputs, pair_graph, _pair_graph(graph, batch, batch.negatives), layer_blocks
+
+
+def _pair_graph(graph: Graph, batch: LinkBatch, pairs: Mapping[str, Pairs]) -> Any:
+    """Return a graph of the ends of a batch, with some of its links."""
+    result = dgl.heterograph(
+        {
+            tuple(name.split(":")): (tensor(src), tensor(dst))
+            for name, (src, dst) in batch.positions(graph.schema, pairs).items()
+        },
+        num_nodes_dict={name: len(ids) for name, ids in batch.nodes.items()},
+    )
+    for name, ids in batch.nodes.items():
+        result.nodes[name].data[dgl.NID] = tensor(ids)
+    return result
 
 
 def _batch(

@@ -60,9 +60,9 @@ def excluded_edges(
             )
         return None
     pieces = []
-    for edge_type, edges in _edges_by_type(schema, exclude, edge_types):
+    for edge_type, edges in edges_by_type(schema, exclude, edge_types):
         ends = schema.edge_types[edge_type]
-        src, dst, eids = _columns(edges)
+        src, dst, eids = edge_columns(edges)
         src_ids, dst_ids = node_ids(src, ends.src_type), node_ids(dst, ends.dst_type)
         validation.require_length("exclude", dst_ids, len(src_ids))
         if eids is not None:
@@ -121,58 +121,67 @@ def _reverse_ids(schema: Schema, reverse_types: ReverseTypes) -> dict[int, int]:
     return result
 
 
-def _edge_type_id(schema: Schema, name: Any) -> int:
+def _edge_type_id(schema: Schema, name: Any, argument: str = "exclude") -> int:
     if isinstance(name, tuple) and len(name) == 3:
         name = ":".join(map(str, name))
     if not isinstance(name, str):
-        raise InvalidRequest(f"exclude with {name!r}: expected the name of an edge type")
+        raise InvalidRequest(f"{argument} with {name!r}: expected the name of an edge type")
     return schema.edge_type_id(name)
 
 
-def _edges_by_type(
-    schema: Schema, exclude: Any, edge_types: Sequence[int]
+def edges_by_type(
+    schema: Schema, edges: Any, edge_types: Sequence[int], *, argument: str = "exclude"
 ) -> list[tuple[int, EdgesOfType]]:
-    """Return the excluded edges of each edge type."""
-    if isinstance(exclude, LinkSeeds):
-        positives = slice(exclude.positives)
-        columns = [exclude.src[positives], exclude.dst[positives]]
-        columns += [] if exclude.edge_ids is None else [exclude.edge_ids]
-        return [(schema.edge_type_id(exclude.etype), tuple(columns))]
-    if isinstance(exclude, EdgeSample):
-        columns = [exclude.src, exclude.dst, exclude.edge_ids]
+    """Return edges in any accepted form, by the id of their edge type.
+
+    Raise InvalidRequest if they have no edge type and ``edge_types`` are several, and NotFound if
+    there is no such edge type. Of `LinkSeeds`, the positives are the edges.
+    """
+    if isinstance(edges, LinkSeeds):
+        positives = slice(edges.positives)
+        columns = [edges.src[positives], edges.dst[positives]]
+        columns += [] if edges.edge_ids is None else [edges.edge_ids]
+        return [(schema.edge_type_id(edges.etype), tuple(columns))]
+    if isinstance(edges, EdgeSample):
+        columns = [edges.src, edges.dst, edges.edge_ids]
         return [
-            (int(edge_type), tuple(column[exclude.types == edge_type] for column in columns))
-            for edge_type in np.unique(exclude.types)
+            (int(edge_type), tuple(column[edges.types == edge_type] for column in columns))
+            for edge_type in np.unique(edges.types)
         ]
-    if isinstance(exclude, Mapping):
-        return [(_edge_type_id(schema, name), edges) for name, edges in exclude.items()]
+    if isinstance(edges, Mapping):
+        return [(_edge_type_id(schema, name, argument), of) for name, of in edges.items()]
     candidates = list(dict.fromkeys(edge_types)) or list(range(len(schema.edge_types)))
     if len(candidates) != 1:
         names = ", ".join(schema.edge_types[edge_type].name for edge_type in candidates)
         raise InvalidRequest(
-            "exclude without an edge type: expected a dict of edge type to edges, because the call "
-            f"follows {names}"
+            f"{argument} without an edge type: expected a dict of edge type to edges, because the "
+            f"call follows {names}"
         )
-    return [(candidates[0], exclude)]
+    return [(candidates[0], edges)]
 
 
-def _columns(edges: Any) -> tuple[ArrayLike, ArrayLike, ArrayLike | None]:
-    """Return sources, destinations and edge ids of edges of one type."""
+def edge_columns(
+    edges: Any, *, argument: str = "exclude"
+) -> tuple[ArrayLike, ArrayLike, ArrayLike | None]:
+    """Return sources, destinations and edge ids of edges of one type.
+
+    Raise InvalidRequest if they have none of the accepted forms.
+    """
     if isinstance(edges, EdgeRows):
         return edges.src, edges.dst, edges.edge_ids
     if isinstance(edges, tuple):
         if len(edges) not in (2, 3):
             raise InvalidRequest(
-                f"exclude with a tuple of {len(edges)} arrays: expected (src, dst) or (src, dst, "
-                "edge_ids)"
+                f"{argument} with a tuple of {len(edges)} arrays: expected (src, dst) or (src, "
+                "dst, edge_ids)"
             )
         return edges[0], edges[1], edges[2] if len(edges) == 3 else None
-    rows = validation.as_array("exclude", edges, "ids")
+    rows = validation.as_array(argument, edges, "ids")
     if not rows.size:
         rows = rows.reshape(0, 2)
     if rows.ndim != 2 or rows.shape[1] not in (2, 3):
         raise InvalidRequest(
-            f"exclude of shape {list(rows.shape)}: expected a tuple (src, dst), or rows of source "
-            "and destination, [m, 2]"
+            f"{argument} of shape {list(rows.shape)}: expected a tuple (src, dst), or rows of "
+            "source and destination, [m, 2]"
         )
     return rows[:, 0], rows[:, 1], rows[:, 2] if rows.shape[1] == 3 else None

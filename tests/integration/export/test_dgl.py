@@ -87,6 +87,20 @@ def test_blocks_have_the_graphs_edges_and_full_graph_outputs(
 
 
 @pytest.mark.dgl
+def test_blocks_of_links_contain_none_of_them_as_in_dgl(
+    cluster: LocalCluster, dgl: WarmInterpreter, python_path: str, tmp_path: Path
+) -> None:
+    out = dgl_env.run(
+        dgl,
+        dgl_env.SCRIPTS / "links.py",
+        cluster.addresses,
+        home=tmp_path,
+        extra_environment={"PYTHONPATH": python_path},
+    )
+    assert out.splitlines()[-1] == "OK"
+
+
+@pytest.mark.dgl
 def test_labor_matches_dgls_frequencies_and_weights(
     cluster: LocalCluster, dgl: WarmInterpreter, python_path: str, tmp_path: Path
 ) -> None:
