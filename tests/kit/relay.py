@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,6 +18,7 @@ from typing import Any
 import grpc
 
 from asterism_proto.methods import HEARTBEATS
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 LOST = 0.1
 """Share of heartbeats, and of replies, that are lost."""
@@ -29,7 +32,7 @@ class FaultyRelay(grpc.GenericRpcHandler):
 
     Calls pass unchanged except for heartbeats while ``is_faulty`` is set. Then a heartbeat or its
     reply may be lost, it may arrive twice, and any earlier heartbeat of any sender may be repeated
-    before or after it.
+    before or after it. While ``reply_delay_s`` is not 0, replies to heartbeats are that late.
 
     Parameters
     ----------
@@ -41,6 +44,9 @@ class FaultyRelay(grpc.GenericRpcHandler):
 
     def __init__(self, target: str, seed: int = 0) -> None:
         self.is_faulty = False
+        self.reply_delay_s = 0.0
+        self.delayed: Counter[str] = Counter()
+        """Number of replies to each daemon, by uuid, that were delayed."""
         self.repeated = 0
         """Number of repeated heartbeats."""
         self.lost = 0
@@ -103,6 +109,10 @@ class FaultyRelay(grpc.GenericRpcHandler):
         self._repeat(before, timeout_s, forward)
         reply = forward(data, timeout_s)
         self._repeat(after, timeout_s, forward)
+        if self.reply_delay_s:
+            time.sleep(self.reply_delay_s)
+            with self._lock:
+                self.delayed[metad_pb.HeartbeatRequest.FromString(data).uuid] += 1
         if chance < 2 * LOST:
             self.lost += 1
             raise _LostError

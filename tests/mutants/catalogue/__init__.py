@@ -28,6 +28,8 @@ GROUPS = (
     "exports",
 )
 """Modules of the catalogue; the mutants of each run in one process."""
+_WITH_OTHERS = ("draws", "services")
+"""Modules that have further changes, which only tests of clusters plant."""
 
 
 def mutants_of(group: str) -> tuple[Mutant, ...]:
@@ -38,10 +40,10 @@ def mutants_of(group: str) -> tuple[Mutant, ...]:
 
 @cache
 def all_mutants() -> tuple[Mutant, ...]:
-    """Return every mutant, including those that only `test_verify_mutants` plants."""
-    draws = importlib.import_module(f"{__name__}.draws")
+    """Return every mutant, including those that only tests of clusters plant."""
+    draws, services = (importlib.import_module(f"{__name__}.{name}") for name in _WITH_OTHERS)
     grouped = [mutant for group in GROUPS for mutant in mutants_of(group)]
-    return (*grouped, *draws.NAMED, draws.UNAUDITED)
+    return (*grouped, *draws.NAMED, draws.UNAUDITED, services.SMALL_MESSAGES)
 
 
 def find_mutant(name: str) -> Mutant:

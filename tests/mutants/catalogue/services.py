@@ -13,6 +13,16 @@ SMALL_WRITE_TESTS = f"{UNIT}/graphd/test_group_commit.py"
 ROW_WRITES = "graphd.writes.row_writes"
 ROW_WRITE_TESTS = f"{UNIT}/graphd/test_row_writes.py"
 
+SMALL_MESSAGES = change(
+    "rows for every partition in small messages",
+    "so that few rows take several messages",
+    ROW_WRITES,
+    ("step = max(1, MESSAGE_BYTES // max(", "step = max(1, 64 // max("),
+)
+"""Change that divides messages after 64 bytes instead of megabytes; it is no mutant.
+
+`tests.integration.faults.test_planted_slips` plants it in a cluster, with and without mutants."""
+
 MUTANTS: tuple[Mutant, ...] = (
     change(
         "a write sent again after a lost answer",
