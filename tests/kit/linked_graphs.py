@@ -1,4 +1,4 @@
-"""Graphs whose edges have reverse edges: of another type, and of the same type."""
+"""Graphs with reverse edges: of another type, and of the same type."""
 
 from __future__ import annotations
 

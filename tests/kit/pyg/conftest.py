@@ -77,7 +77,7 @@ def flights(client: Client) -> Iterator[Graph]:
 
 @pytest.fixture(scope="session")
 def linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client of graphs whose edges have reverse edges."""
+    """A client of graphs with reverse edges."""
     with asterism.open(tmp_path_factory.mktemp("linked")) as client:
         for space in ("shop", "friends"):
             linked_graphs.load(client, space)

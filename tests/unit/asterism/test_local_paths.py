@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stored_export(folder: Path, parts: int = 2) -> Path:
-    """Write a finished export whose partitions have one file each."""
+    """Write a finished export with one file in each partition."""
     folder.mkdir()
     files = {}
     for name in ("shop.json", *(f"part{part}/node_feat.dgl" for part in range(parts))):
