@@ -485,7 +485,7 @@ def _exclude_edges(version: sampling.LocalVersion) -> None:
                 excluded,
                 edge_types=[0, 1],
                 direction=direction,
-                **options,  # type: ignore[arg-type]
+                **options,
             )
 
 
