@@ -11,10 +11,6 @@ from tests.kit.waiting import HANG_S
 
 from asterism_graphkit.compile.jit import INTERPRETED
 
-EXEMPT = {
-    "asterism_graphkit.random.alias_build._implied_distribution": "only tests call it",
-}
-
 
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 def test_every_kernel_is_compiled_ahead() -> None:
@@ -27,5 +23,5 @@ def test_every_kernel_is_compiled_ahead() -> None:
     )
     assert run.returncode == 0, run.stderr
     count, *uncompiled = run.stdout.split()
-    assert uncompiled == sorted(EXEMPT)
+    assert uncompiled == []
     assert int(count) > 300

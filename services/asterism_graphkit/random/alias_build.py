@@ -26,7 +26,7 @@ LEFTOVER_TOLERANCE = 1e-12
 
 _TWO64 = 18446744073709551616.0
 _S32, _LOW, _HIGH = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
-_ZERO, _ONE, _FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
+_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
@@ -310,51 +310,6 @@ def pack_thresholds(
     alias_threshold, alias_fraction = np.empty(prob.size, np.uint64), np.empty(prob.size, np.uint32)
     _pack_thresholds(as_kernel_array(prob), as_kernel_array(alias), alias_threshold, alias_fraction)
     return alias_threshold, alias_fraction
-
-
-@kernel
-def _implied_distribution(
-    alias_threshold: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint32],
-    out: NDArray[np.float64],
-) -> None:
-    n = alias_threshold.shape[0]
-    units = np.zeros(n, np.uint64)
-    fractions = np.zeros(n, np.uint64)
-    for i in range(n):
-        t = (alias_threshold[i] & _HIGH) | np.uint64(alias_fraction[i])
-        fractions[i] += t
-        if fractions[i] < t:
-            units[i] += _ONE
-        target = np.int64(alias_threshold[i] & _LOW)
-        complement = _ZERO - t  # 2^64 - t, which is 2^64 itself for t = 0
-        fractions[target] += complement
-        if t == _ZERO or fractions[target] < complement:
-            units[target] += _ONE
-    for i in range(n):
-        out[i] = (np.float64(units[i]) + np.float64(fractions[i]) / _TWO64) / n
-
-
-def implied_distribution(
-    alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]
-) -> NDArray[np.float64]:
-    """Return the probability of each column that a table implies.
-
-    Probabilities are summed in integer multiples of 2^-64, so that only the final rounding is
-    inexact.
-
-    Parameters
-    ----------
-    alias_threshold, alias_fraction : uint64[n], uint32[n]
-        Result of `pack_thresholds`, or the table of a partition image.
-
-    Returns
-    -------
-    float64[n]
-    """
-    out = np.empty(alias_threshold.size, np.float64)
-    _implied_distribution(as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), out)
-    return out
 
 
 @kernel

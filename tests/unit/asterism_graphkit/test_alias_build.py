@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kit.alias_tables import implied_distribution
 
 from asterism_graphkit.random import alias_build
 
@@ -44,9 +45,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "n"), CASES)
 def test_table_implies_the_distribution_of_its_weights(kind: str, n: int) -> None:
     weights = weights_of(kind, n)
-    probabilities = alias_build.implied_distribution(
-        *alias_build.pack_thresholds(*alias_build.build(weights))
-    )
+    probabilities = implied_distribution(*alias_build.pack_thresholds(*alias_build.build(weights)))
     exact = weights.astype(np.float64) / math.fsum(weights.tolist())
     assert abs(probabilities - exact).sum() / 2 < 1e-12
     assert not probabilities[weights == 0].any()
@@ -151,8 +150,6 @@ def test_a_sum_is_compensated_and_the_same_by_blocks() -> None:
 
 def test_a_table_of_many_rows_loses_nothing_to_rounding() -> None:
     weights = np.random.default_rng(3).pareto(0.5, 300_000).clip(1e-3, 1e30).astype(np.float32)
-    probabilities = alias_build.implied_distribution(
-        *alias_build.pack_thresholds(*alias_build.build(weights))
-    )
+    probabilities = implied_distribution(*alias_build.pack_thresholds(*alias_build.build(weights)))
     exact = weights.astype(np.float64) / math.fsum(weights.tolist())
     assert abs(probabilities - exact).sum() / 2 < 1e-13

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.kit.alias_tables import implied_distribution
 
-from asterism_graphkit.random.alias_build import build_rows, implied_distribution
+from asterism_graphkit.random.alias_build import build_rows
 from storaged.version_tasks.alias_audit import (
     MISSING_TABLE,
     WRONG_DISTRIBUTION,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kit.alias_tables import implied_distribution
 from tests.kit.images import Nodes, version_of
 
 from asterism_graphkit.arrays.sort_keys import sort_keys
@@ -260,14 +261,14 @@ def _row_probabilities(cover: RangeCover) -> NDArray[np.float64]:
         cover.starts,
         cover.sizes,
         cover.threshold_addresses,
-        alias_build.implied_distribution(alias_thresholds, alias_indices),
+        implied_distribution(alias_thresholds, alias_indices),
         strict=True,
     ):
         rows = cover.index.rows[start : start + size]
         if address:
             table, offset = tables[int(address)]
             assert offset == start
-            probabilities[rows] += share * alias_build.implied_distribution(
+            probabilities[rows] += share * implied_distribution(
                 table.alias_threshold[offset : offset + size].copy(),
                 table.alias_fraction[offset : offset + size],
             )
