@@ -1,19 +1,23 @@
-"""Print the kernels that stay uncompiled after all that `asterism warm` does, one on a line.
+"""Print the kernels that all that `asterism warm` does leaves to be compiled later.
 
-Run as a program: another process may have compiled more.
+They are printed as JSON: how many kernels there are, those that it compiles for no types, and those
+that a call which reads needs for other types. Run as a program: another process may have compiled
+more.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from numba.core.dispatcher import Dispatcher
 
 import storaged
+from tests.kit import cases
 
 SERVICES = Path(storaged.__path__[0]).parent
 
@@ -59,23 +63,45 @@ def with_called(kernels: Iterable[Dispatcher]) -> set[Dispatcher]:
     return reached
 
 
-def main() -> None:
-    """Print how many kernels there are, and those that are not compiled."""
-    kernels = {
+def kernels_of_services() -> dict[str, Dispatcher]:
+    """Return the kernels by name."""
+    return {
         f"{value.py_func.__module__}.{value.py_func.__name__}": value
         for module in modules()
         for value in vars(module).values()
         if isinstance(value, Dispatcher)
     }
+
+
+def compiled_types(kernels: Mapping[str, Dispatcher]) -> set[tuple[str, object]]:
+    """Return kernel and argument types of what Python calls."""
+    return {
+        (name, types)
+        for name, kernel in kernels.items()
+        if not is_inlined(kernel)
+        for types in kernel.overloads
+    }
+
+
+def main() -> None:
+    """Compile all ahead, then make every call that reads, and print what was missing."""
+    kernels = kernels_of_services()
     from asterism_standalone.compile_worker import STEPS
 
     for step in STEPS.values():
         step()
+    ahead = compiled_types(kernels)
     reached = with_called(kernel for kernel in kernels.values() if kernel.overloads)
-    print(len(kernels))
-    for name, kernel in sorted(kernels.items()):
-        if not is_inlined(kernel) and kernel not in reached:
-            print(name)
+    cases.embedded_digests()
+    later = {f"{name}{types}" for name, types in compiled_types(kernels) - ahead}
+    uncompiled = {
+        name for name, kernel in kernels.items() if not is_inlined(kernel) and kernel not in reached
+    }
+    print(
+        json.dumps(
+            {"kernels": len(kernels), "uncompiled": sorted(uncompiled), "later": sorted(later)}
+        )
+    )
 
 
 if __name__ == "__main__":
