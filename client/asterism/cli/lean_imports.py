@@ -57,4 +57,4 @@ def import_arrow_without_pandas() -> None:
             import pyarrow
         except ImportError:  # the command reports the missing extra
             return
-        pyarrow.array([0])
+        pyarrow.scalar(0)

@@ -21,8 +21,24 @@ def test_a_hidden_package_cannot_be_imported_meanwhile() -> None:
     assert "json" in sys.modules
 
 
+def assert_runs(program: str) -> None:
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+
+
+def test_a_command_seldom_collects_garbage() -> None:
+    assert_runs(
+        "import gc\n"
+        "from asterism.cli import main\n"
+        "try:\n    main(['--version'])\n"
+        "finally:\n    assert gc.get_threshold()[0] >= 10_000, gc.get_threshold()\n"
+    )
+
+
 def test_arrow_of_a_command_does_not_import_pandas() -> None:
-    program = (
+    assert_runs(
         "import sys\n"
         "from asterism.cli.lean_imports import import_arrow_without_pandas\n"
         "import_arrow_without_pandas()\n"
@@ -31,7 +47,3 @@ def test_arrow_of_a_command_does_not_import_pandas() -> None:
         "assert 'pandas' not in sys.modules\n"
         "import pandas\n"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S, check=False
-    )
-    assert completed.returncode == 0, completed.stderr
