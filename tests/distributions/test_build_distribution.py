@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.kit.alias_tables import implied_distribution
 from tests.kit.building import BuildResult, Op, run_build
 
-from asterism_graphkit.random.alias_build import implied_distribution
 from asterism_model.elements import Element
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys

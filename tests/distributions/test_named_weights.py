@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kit.alias_tables import implied_distribution
 from tests.kit.building import BuildResult, Op, run_build
 
-from asterism_graphkit.random.alias_build import implied_distribution
 from asterism_model.elements import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest

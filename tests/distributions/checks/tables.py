@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tests.distributions.checks.basis import require
+from tests.kit.alias_tables import implied_distribution
 from tests.kit.reference import key_with_word, parent_key
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
@@ -39,9 +40,7 @@ def tables_are_exact(scale: float) -> None:
     for name, values in cases.items():
         weights = np.array(values, np.float32)
         exact = weights.astype(np.float64) / math.fsum(weights.astype(np.float64).tolist())
-        implied = alias_build.implied_distribution(
-            *alias_build.pack_thresholds(*alias_build.build(weights))
-        )
+        implied = implied_distribution(*alias_build.pack_thresholds(*alias_build.build(weights)))
         require(
             abs(implied - exact).sum() / 2 <= 1e-12,
             f"table {name}: total variation {abs(implied - exact).sum() / 2:.2g} from the weights",
@@ -51,9 +50,7 @@ def tables_are_exact(scale: float) -> None:
             np.array([0, weights.size], np.int64), weights
         )
         require(
-            abs(alias_build.implied_distribution(alias_thresholds, alias_fractions) - exact).sum()
-            / 2
-            <= 1e-12,
+            abs(implied_distribution(alias_thresholds, alias_fractions) - exact).sum() / 2 <= 1e-12,
             f"table {name}: its row in a CSR has another distribution",
         )
 
