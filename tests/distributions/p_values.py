@@ -36,7 +36,9 @@ def main(words: Sequence[str]) -> int:
                 rejections.append(f"{check.__name__}: {rejection}")
         all_tests += tests
         print(row(f"`{check.__name__}`", tests), flush=True)
-    print(row("all", all_tests))
+    samples = sum(test.samples for test in all_tests)
+    smallest = min((test.p for test in all_tests), default=1.0)
+    print(f"| all | {len(all_tests):,} | {samples:,} | | {smallest:.2g} | |")
     for text in rejections:
         print(f"rejected by {text}", file=sys.stderr)
     return int(bool(rejections))

@@ -210,6 +210,17 @@ def test_interpreter_ends_where_no_mutant_is_planted(root: Path) -> None:
     assert "mutant 'unknown'" in completed.stderr
 
 
+def test_documentation_counts_the_mutants(root: Path) -> None:
+    text = (root / "docs/notes/correctness.md").read_text()
+    for group in catalogue.GROUPS:
+        mutants = catalogue.mutants_of(group)
+        by_check = sum(bool(mutant.check) for mutant in mutants)
+        row = f"| `{group}` | {len(mutants)} | {by_check} | {len(mutants) - by_check} |"
+        assert row in text
+    total = sum(len(catalogue.mutants_of(group)) for group in catalogue.GROUPS)
+    assert f"\n{total} faults are planted in turn" in text
+
+
 def test_documentation_lists_every_catalogue(root: Path) -> None:
     rows = re.findall(r"^\| (`[a-z`, ]+`) \|", (root / "docs/testing.md").read_text(), re.MULTILINE)
     names = [name for row in rows for name in re.findall(r"`([a-z]+)`", row)]

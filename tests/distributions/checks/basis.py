@@ -60,11 +60,17 @@ def require(condition: bool, message: str) -> None:
 
 
 def require_counts(
-    observed: Sequence[int] | NDArray[Any], expected: Sequence[float] | NDArray[Any], label: str
+    observed: Sequence[int] | NDArray[Any],
+    expected: Sequence[float] | NDArray[Any],
+    label: str,
+    *,
+    estimated: int = 0,
 ) -> None:
     """Require counts to match expected ones by a chi-square test.
 
-    Impossible outcomes must not occur; rare cells are merged.
+    Impossible outcomes must not occur; rare cells are merged. ``estimated`` is the number of
+    parameters of the expected counts that come from the observed ones; each takes a degree of
+    freedom, unless cells are merged.
     """
     counts, means = np.asarray(observed, np.float64), np.asarray(expected, np.float64)
     require(not counts[means == 0].any(), f"{label}: something impossible was drawn")
@@ -74,26 +80,24 @@ def require_counts(
     cells, cell_means = list(counts[common]), list(means[common])
     if means[~common].sum() >= 5:
         cells, cell_means = [*cells, counts[~common].sum()], [*cell_means, means[~common].sum()]
-    if len(cells) < 2:
+    degrees = len(cells) - 1 - (estimated if common[means > 0].all() else 0)
+    if degrees < 1:
         return
     statistic = sum((c - m) ** 2 / m for c, m in zip(cells, cell_means, strict=True))
-    p = float(gammaincc((len(cells) - 1) / 2, statistic / 2))
+    p = float(gammaincc(degrees / 2, statistic / 2))
     for statistics in _recordings:
         statistics.append(
             Statistic(
                 label=label,
                 samples=int(counts.sum()),
-                degrees=len(cells) - 1,
+                degrees=degrees,
                 value=float(statistic),
                 p=p,
             )
         )
     require(
         p >= ALPHA,
-        (
-            f"{label}: chi-square {statistic:.1f} with {len(cells) - 1} degrees of freedom, p = "
-            f"{p:.2g}"
-        ),
+        f"{label}: chi-square {statistic:.1f} with {degrees} degrees of freedom, p = {p:.2g}",
     )
 
 
@@ -106,7 +110,12 @@ def require_independent(
         np.bincount(first, minlength=size) / first.size,
         np.bincount(second, minlength=size) / second.size,
     )
-    require_counts(pairs, np.outer(shares_first, shares_second).ravel() * first.size, label)
+    require_counts(
+        pairs,
+        np.outer(shares_first, shares_second).ravel() * first.size,
+        label,
+        estimated=np.count_nonzero(shares_first) + np.count_nonzero(shares_second) - 2,
+    )
 
 
 @cache
