@@ -47,7 +47,6 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
-from graphd.ended_sessions import EndedSessions
 from graphd.kernel_warmup import compile_kernels
 from graphd.owning_spaces import SpaceLookups
 from graphd.pages.rates import RateMonitor
@@ -61,6 +60,7 @@ from graphd.routing.routes import Routes, SpaceRoute
 from graphd.routing.routing_table import RoutingTable
 from graphd.settings import GraphdSettings
 from graphd.writes.load_commit import LoadCommitter
+from graphd.sign_outs import SignOuts
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
     from fastapi import APIRouter
@@ -150,7 +150,7 @@ class Graphd:
             method.path: self._forward(method) for method in ACCESS.values()
         }
         self.access = AccessCache()
-        self._ended_sessions = EndedSessions(metad)
+        self._sign_outs = SignOuts(metad)
         self._lookups = SpaceLookups(metad, self._wait_for_space)
         self._guard: AccessGuard | None = None
         self._sessions: BrowserSessions | None = None
@@ -168,8 +168,8 @@ class Graphd:
                 access_control.cluster_key,
                 authenticator,
                 valid_s=settings.session_s,
-                ended_in_cluster=self._ended_sessions.ids,
-                on_end=self._ended_sessions.report,
+                ended_in_cluster=self._sign_outs.ids,
+                on_end=self._sign_outs.report,
             )
         self._checks = checks = HandlerChecks(
             settings,
@@ -395,7 +395,7 @@ class Graphd:
             self._lookups.clear()
         if self._on_poll_reply is not None:
             self._on_poll_reply(reply)
-        self._ended_sessions.follow(reply)
+        self._sign_outs.follow(reply)
         self.access.follow(reply)
         previous_routes = self._routing.routes
         # Update addresses first: requests along the new routes must find their hosts. Keep hosts

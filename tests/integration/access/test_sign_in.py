@@ -189,7 +189,7 @@ def test_a_sign_out_that_metad_misses_is_no_success(
     copy = {"cookie": f"{COOKIE}={visitor.http.cookies[COOKIE]}"}
     with ReservedPort() as port:
         away = RemoteTransport(port.address, role="metad")
-        monkeypatch.setattr(cluster.graphd._ended_sessions, "_metad", away)
+        monkeypatch.setattr(cluster.graphd._sign_outs, "_metad", away)
         reply = visitor.post("/ui/api/sign-out")
         away.close()
     assert (reply.status_code, reply.json()["error"]) == (503, "Unavailable")

@@ -73,10 +73,10 @@ MUTANTS: tuple[Mutant, ...] = (
         check="excluded_edges_leave_walks",
     ),
     change(
-        "half of the excluded edges rejected",
+        "walks by p and q return over excluded edges",
         "tempting",
-        "storaged.sampling.walks.walk_graph",
-        ("addresses_of([slots])[0], slots.size", "addresses_of([slots])[0], slots.size // 2"),
+        "storaged.sampling.walks.random_walks",
+        ("rejects=walk_graph.rejected_slots != ()", "rejects=False"),
         check="excluded_edges_leave_biased_walks",
     ),
     change(

@@ -11,8 +11,10 @@ from asterism_proto.v1 import metad_pb2 as metad_pb
 _METAD_TIMEOUT_S = 5.0
 
 
-class EndedSessions:
-    """Ended sessions of the cluster. The ids are replaced as a whole, so reads need no lock.
+class SignOuts:
+    """Sign-outs at all graphds of the cluster.
+
+    The ids are replaced as a whole, so reads need no lock.
 
     Parameters
     ----------
