@@ -88,6 +88,10 @@ class FuzzedMetad(InProcessMetad):
         self.report_inventory(
             "s1", [inventory], highest_ids=metad_pb.HighestIds(space_id=1, job_id=1, load_id=1)
         )
+        ended = metad_pb.EndedSession(
+            session_id="0123456789abcdef" * 2, principal="alice", expires_ms=self.now_ms + 60_000
+        )
+        self.report("end_session", ended)
         self.ask("list_hosts", common_pb.Empty())
         self.ask("list_commits", metad_pb.ListCommitsRequest(space="graph", after=0))
         self.ask(
