@@ -66,8 +66,6 @@ class CommandContext:
         the path is probably mistyped. With ``adopting`` a folder is opened although its catalog is
         an older copy. With ``fork_tasks`` the tasks of a folder start sooner.
         """
-        import asterism
-
         if self.path is not None:
             if self.address is not None:
                 raise InvalidRequest(
@@ -83,7 +81,12 @@ class CommandContext:
             ) as client:
                 yield client
         else:
-            with warnings.catch_warnings(record=True) as caught:
+            with (
+                self.output.activity("starting"),
+                warnings.catch_warnings(record=True) as caught,
+            ):
+                import asterism
+
                 warnings.simplefilter("always")
                 client = asterism.connect(
                     self.address or DEFAULT_ADDRESS,

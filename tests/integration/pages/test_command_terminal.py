@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,6 +121,16 @@ def test_an_interrupted_load_says_that_it_resumes(cluster: LocalCluster, tmp_pat
     completed = zygote.run("asterism.cli", "--address", cluster.addresses, *arguments)
     assert (completed.returncode, completed.stderr) == (ExitCode.DONE, "")
     assert "loaded 2 nodes" in completed.stdout
+
+
+def test_a_service_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with Terminal("--address", address, "--timeout", "600", "status", home=tmp_path) as shown:
+            shown.wait_for_text(rf"waiting for {address}: \d+ s")
+            shown.type("\x03")
+            assert shown.wait_exit_code() == ExitCode.INTERRUPTED
+            assert shown.text.rstrip().endswith("asterism: interrupted")
 
 
 @pytest.mark.parametrize(
