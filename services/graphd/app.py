@@ -59,8 +59,8 @@ from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.routes import Routes, SpaceRoute
 from graphd.routing.routing_table import RoutingTable
 from graphd.settings import GraphdSettings
-from graphd.writes.load_commit import LoadCommitter
 from graphd.sign_outs import SignOuts
+from graphd.writes.load_commit import LoadCommitter
 
 if TYPE_CHECKING:  # imported when a port opens: an embedded graphd has none, and starts sooner
     from fastapi import APIRouter

@@ -73,10 +73,10 @@ MUTANTS: tuple[Mutant, ...] = (
         check="excluded_edges_leave_walks",
     ),
     change(
-        "walks by p and q return over excluded edges",
+        "edges of node 0 not excluded",
         "tempting",
-        "storaged.sampling.walks.random_walks",
-        ("rejects=walk_graph.rejected_slots != ()", "rejects=False"),
+        EXCLUDED,
+        ("(local >= 0) & (remote >= 0)", "(local > 0) & (remote >= 0)"),
         check="excluded_edges_leave_biased_walks",
     ),
     change(
