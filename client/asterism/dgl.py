@@ -234,7 +234,7 @@ class EdgePredictionSampler:
         shows a link, and a node still gets its number of neighbors.
     reverse_types : dict of str to str, optional
         Edge type of the reverse edges of an edge type; DGL calls it ``reverse_etypes``. With it,
-        ``exclude`` is ``"reverse_types"`` unless you pass another value.
+        the reverse edges are excluded for ``"self"`` too; None and ``"reverse_id"`` are refused.
 
     Raises
     ------
@@ -289,7 +289,8 @@ class EdgePredictionSampler:
         Raises
         ------
         InvalidRequest
-            If links without a type are of a graph with several, or are no ids of nodes.
+            If the links have no edge type although the graph has several, or their ends are not
+            node ids.
         NotFound
             If an end of a link, or the edge type, is not in the graph.
         """

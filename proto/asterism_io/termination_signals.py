@@ -7,13 +7,15 @@ import signal
 
 
 class TerminationSignals:
-    """SIGTERM and SIGINT from now on; only the main thread can create and await them.
+    """SIGTERM and SIGINT from now on, for the main thread.
+
+    A signal that arrives before the wait ends it at once.
 
     Notes
     -----
     A handler runs in the main thread, between any two of its instructions. `threading.Event.set`
     would deadlock if the main thread were inside `threading.Event.wait` and held the event's lock.
-    A `queue.SimpleQueue` has no such moment.
+    `queue.SimpleQueue.put` is reentrant: a handler may call it at any time.
     """
 
     def __init__(self) -> None:

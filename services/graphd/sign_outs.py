@@ -52,6 +52,6 @@ class SignOuts:
         except AsterismError as error:
             raise Unavailable(
                 "session: signed out here, but other graphds accept copies of it until it expires; "
-                "revoke its API key if the browser may have been copied, and check metad: "
+                "revoke its API key if the cookie may have been copied, and check metad: "
                 f"{error.message}"
             ) from error

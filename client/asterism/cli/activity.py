@@ -17,7 +17,7 @@ class ActivityLine:
     """Line on standard error with an activity and its seconds, from one second on.
 
     The block that it wraps shows nothing else. At its end, the line is removed. Where standard
-    error is not a terminal, nothing is shown.
+    error is not a terminal, nothing is shown. Enter an object once.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ActivityLine:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        # A program with its standard error closed has none.
+        # `sys.stderr` is None in a process that started with it closed.
         if self._stream is not None and self._stream.isatty():
             self._thread = threading.Thread(target=self._run, name="activity", daemon=True)
             self._thread.start()
@@ -56,7 +56,7 @@ class ActivityLine:
     def show(self, details: str) -> bool:
         """Show other text in place of the activity, or the activity again if it is empty.
 
-        Return False if there is no line.
+        Return False if nothing will be shown: there is no terminal, or the line has ended.
         """
         self._details = details
         return self._thread is not None

@@ -1,6 +1,6 @@
-"""Links of a batch as seeds of message flow graphs, with the semantics of DGL's samplers.
+"""Links of a batch as seeds of message flow graphs, in the form of DGL's edge prediction sampler.
 
-The adapters convert them to objects of DGL.
+`asterism.dgl` converts them to objects of DGL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LinkBatch:
     """Links of a batch, and their ends as the seeds of a sample."""
 
     nodes: Mapping[str, Ids]
-    """Different ends of all links and negatives by node type, ascending; all node types."""
+    """Distinct ends of all links and negatives by node type, ascending; all node types."""
     links: Mapping[str, Pairs]
     """Sources and destinations of the links, by name of the edge type."""
     edge_ids: Mapping[str, Ids]
@@ -63,9 +63,10 @@ def link_batch(graph: Graph, links: Any) -> LinkBatch:
     Raises
     ------
     InvalidRequest
-        If the links have no edge type and the graph has several, or are no ids of nodes.
+        If the links have no edge type although the graph has several, or their ends are not node
+        ids.
     NotFound
-        If there is no such edge type.
+        If there is no such edge type, or no node with a name.
     """
     schema = graph.schema
     pairs: dict[str, list[Pairs]] = {}
@@ -165,7 +166,7 @@ def _join(pieces: list[Pairs]) -> Pairs:
 
 
 def _ends(schema: Schema, several: list[dict[str, Pairs]]) -> dict[str, Ids]:
-    """Return the different ends of links, by node type."""
+    """Return the distinct ends of links, by node type."""
     ends: dict[str, list[Ids]] = {node_type.name: [] for node_type in schema.node_types}
     for pairs in several:
         for name, (src, dst) in pairs.items():

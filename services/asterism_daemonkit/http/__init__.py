@@ -1,4 +1,4 @@
-"""HTTP of every daemon: server, probes, errors, API documentation and the routes of jobs.
+"""HTTP servers of daemons: checks of requests, turns, probes, errors and shared routes.
 
 Routes of one daemon belong to its own package.
 """

@@ -3,10 +3,10 @@
 Stride scheduling (Waldspurger & Weihl 1995): each principal has a pass, the waiting principal with
 the lowest pass is served next, and its pass grows by 1 / share. Turns count calls, not their time.
 
-Calls that run at the same time share the processor. So that one principal does not take it with
-many threads, no more calls than cores compute at a time while several principals call; each of
-them may have one beyond that. A call that waits for other daemons (`calls.waiting`) computes
-nothing, and a principal that calls alone has all threads.
+Calls that run at the same time share the processor. So that one principal does not take all of it
+with many threads, no more calls than cores compute at a time while several principals call; each of
+them may have one beyond that. A call that waits for other daemons (`call_context.waiting`) computes
+nothing. A principal has all threads once no other has called for ten seconds.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from asterism_proto.errors import CALLER_KEY, Busy
 _MAX_CALLER_CHARS = 64
 """Characters of a caller's name that are used to distinguish callers."""
 _SWEEP_PRINCIPALS = 256
-"""Principals in memory from which idle ones are looked for."""
+"""Number of principals in memory at which idle ones are removed."""
 _MAX_EXECUTORS = 1024
 _CONTENDED_S = 10.0
-"""Seconds for which a principal that has called another time is expected to call again."""
+"""Seconds after calls of two principals alternated for which the computing calls stay bounded."""
 _MIN_SHARE, _MAX_SHARE = 1e-3, 1e3
 """Bounds of shares. Beyond them, passes would lose precision."""
 
@@ -56,7 +56,7 @@ def equal_share(principal: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Claim of one call on a turn."""
+    """Turn that a call takes: its principal, weight and client."""
 
     principal: str = ""
     """Name of the authenticated principal; without access control, of the caller."""
@@ -359,14 +359,15 @@ class FairPool:
     workers : int
         Calls that run at a time.
     queue : int
-        Calls that may wait.
+        Calls that may wait. Up to twice ``workers + queue`` are admitted for principals below
+        their share.
     cores : int
         Calls that compute at a time while several principals call; 0: as many as run.
     """
 
     def __init__(self, workers: int, queue: int, *, cores: int = 0) -> None:
         self.limit = workers + queue
-        most = 2 * self.limit  # the limit of `FairQueue.refuses`
+        most = 2 * self.limit  # `CallCounts` admits up to that many
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="grpc")
         self._lock = threading.Lock()
         self._admitted = CallCounts(self.limit)

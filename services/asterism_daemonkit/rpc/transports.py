@@ -1,4 +1,4 @@
-"""Transports of daemons: calls in progress, concurrent calls, and calls in this process."""
+"""Interfaces of transports between daemons, and the transport to handlers in this process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PendingCall(Protocol):
 
 
 class ConcurrentTransport(Transport, Protocol):
-    """A transport that can send calls to several hosts before the first reply is read."""
+    """A transport that can start a call without waiting for its reply: several hosts work."""
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """Send a call and return at once.
@@ -63,7 +63,7 @@ class DelegatingTransport(Transport, Protocol):
 
 
 class _LocalCall:
-    """A local call, executed when its result is requested: there is no wait to overlap with."""
+    """A local call, executed when its result is requested: it waits for no other host."""
 
     def __init__(self, run: Callable[[], Content]) -> None:
         self._run = run

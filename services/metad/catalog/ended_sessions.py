@@ -14,7 +14,7 @@ from metad.wire import record_encoding
 MAX_SESSIONS = 20_000
 """Most ended sessions that are stored."""
 MAX_SESSIONS_OF_PRINCIPAL = 1000
-"""Most ended sessions of one principal: with many sign-outs, it forgets its own only."""
+"""Most ended sessions of one principal: one that signs out often displaces its own records only."""
 _SESSION_ID = re.compile(r"[0-9a-f]{32}")
 
 

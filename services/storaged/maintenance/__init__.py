@@ -1,1 +1,1 @@
-"""Background work on the data folder: scrubbing, repair and removal of what nothing refers to."""
+"""Work on the data folder: scrubbing, repair, inventory, and removal at metad's request."""

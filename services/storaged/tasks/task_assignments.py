@@ -1,6 +1,6 @@
 """Task assignments of a storaged and their progress.
 
-`storaged.app`, `task_runner` and `subprocesses` exchange these records.
+`storaged.app`, `task_runner` and `task_process` exchange these records.
 """
 
 from __future__ import annotations
