@@ -483,7 +483,7 @@ def test_parked_poll_ends_when_its_caller_disconnects(
     endpoints: MetadEndpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "metad.catalog_api._MAX_WAIT_S", 3 * HANG_S
+        "metad.heartbeats_api._MAX_WAIT_S", 3 * HANG_S
     )  # the poll must not end on its own while `wait_until` waits
     current_reply = endpoints.grpc.call(
         HEARTBEATS["poll"],
