@@ -34,6 +34,19 @@ RefusalCallback = Callable[[str, str], None]
 """Function called with the principal and the name of the limit of each refused call."""
 
 
+class LimitUse(NamedTuple):
+    """Use of one limit by one principal, now."""
+
+    principal: str
+    space: str
+    """Name of the space; `EVERY_SPACE` for all spaces together."""
+    limit: str
+    value: float
+    """Calls, rows or bytes a second, or calls at a time."""
+    available: float
+    """What the principal may still use at once; negative while it owes."""
+
+
 def ignore_refusal(principal: str, limit: str) -> None:
     """Ignore a refused call; the default `RefusalCallback`."""
 
@@ -281,6 +294,24 @@ class LimitTable:
         self._follow_state()
         row = self._find_row(principal, space)
         return None if row is None else row.message
+
+    def uses(self) -> list[LimitUse]:
+        """Return the use of all limits by the principals that have called recently."""
+        self._follow_state()
+        uses = []
+        with self._lock:
+            now = self._clock()
+            for (principal, space), usage in self._usages.items():
+                usage.check(now, _NOTHING)
+                row = usage.row
+                uses += [
+                    LimitUse(principal, space, rate.name, rate.per_s, level)
+                    for rate, level in zip(row.rates, usage.levels, strict=True)
+                ]
+                if most := row.concurrent_calls:
+                    available = float(most - usage.calls)
+                    uses.append(LimitUse(principal, space, "concurrent_calls", most, available))
+        return uses
 
     def __len__(self) -> int:
         """Return the number of entries in memory."""

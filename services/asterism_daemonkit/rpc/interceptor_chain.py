@@ -63,6 +63,7 @@ class HandlerChecks:
         access_metrics = AccessMetrics(metrics.registry, daemon)
         if guard is not None:
             table = LimitTable(state, on_refusal=access_metrics.count_quota_exceeded)
+            access_metrics.add_limit_uses(table.uses)
             self.share_of = table.share
             self._layers += [LimitInterceptor(table, space_name).wrap, guard.wrap]
         self.audit_log = settings.open_audit_log(access_metrics.count_audit_record)
