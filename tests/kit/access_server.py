@@ -48,7 +48,7 @@ class AccessServer:
     def create_api_key(self, request: metad_pb.CreateApiKeyRequest) -> metad_pb.CreateApiKeyReply:
         secret, now_ms = secrets.token_urlsafe(32), time.time_ns() // 1_000_000
         key = metad_pb.ApiKey(
-            key_id=secrets.token_urlsafe(9),
+            key_id=secrets.token_hex(6),  # no option of a command, as one with a dash in front
             principal=request.principal,
             secret_hash=hashlib.sha256(secret.encode()).digest(),
             created_ms=now_ms,
