@@ -24,7 +24,7 @@ PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
 TEST_WORKERS ?= 4
 BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.py))))
 KERNEL_TESTS = tests/distributions \
-	$(addprefix tests/unit/asterism_graphkit/test_,alias_build.py byte_rows.py extents.py graph_labels.py khop.py partition_choice.py \
+	$(addprefix tests/unit/asterism_graphkit/test_,alias_build.py bounds_checks.py gather_scatter.py graph_labels.py khop.py partition_choice.py \
 	relabel.py simd.py visit_counts.py) \
 	$(addprefix tests/unit/storaged/test_,filter_cache.py indexes.py induced.py induced_bitset.py kernels.py khop_single_type.py \
 	labor.py temporal.py walk_steps.py) \

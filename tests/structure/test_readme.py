@@ -91,3 +91,17 @@ def test_the_command_page_lists_the_exit_codes(root: Path) -> None:
     page = (root / "docs/command.md").read_text()
     listed = re.findall(r"^\| (\d+) \|", page[page.index("| code | means |") :], re.MULTILINE)
     assert [int(code) for code in listed] == [code.value for code in ExitCode]
+
+
+def test_the_makefile_names_tests_that_exist(root: Path) -> None:
+    expanded = subprocess.run(
+        ["make", "--dry-run", "--always-make", "test-bounds"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_S,
+    ).stdout
+    paths = set(re.findall(r"(?<=\s)tests/[\w/.]+", expanded))
+    assert len(paths) > 20
+    assert {path for path in paths if not (root / path).exists()} == set()
