@@ -219,7 +219,7 @@ def _bisect_row(
         table[part, WEIGHTS] + 4 * start, np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32
     )
     narrow_nbr, wide_nbr = (
-        view_at(narrow + 4 * start, degree, _U32),
+        view_at(narrow + 4 * start, np.int64(0) if narrow == 0 else degree, _U32),
         view_at(table[part, NBR] + 8 * start, degree, _I64),
     )
     common_args = (weights, eids, targets, order, begin, end, out, out_pos, stop)
