@@ -80,6 +80,7 @@ def test_silence_ends_at_every_stage_of_a_connection() -> None:
 def test_a_reply_that_is_not_read_is_dropped() -> None:
     limits = ConnectionLimits(reply_timeout_s=0.3)
     with _server(limits) as server, closing(_connect(server, greet=True)) as slow:
+        assert len(server._connections) == 1
         slow.sendall(_request(4 << 20))
         wait_until(lambda: len(server._connections) == 0, "the connection is dropped")
 
