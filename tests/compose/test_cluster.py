@@ -11,7 +11,7 @@ from tests.kit import bodies
 from tests.kit.compose import GRAPHDS, STORAGEDS, ComposeCluster
 from tests.kit.waiting import HANG_S, wait_until
 
-pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.compose, pytest.mark.timeout(7200)]
 
 
 @pytest.fixture(scope="module")

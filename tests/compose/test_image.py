@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.kit.compose import BUILD_S, sole_build
 
-pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.compose, pytest.mark.timeout(7200)]
 
 MAX_MB = 500
 READS = """
@@ -56,7 +56,7 @@ def build(root: Path, compose_command: list[str]) -> Iterator[Build]:
         docker("image", "rm", tag)
 
 
-def docker(*arguments: str, timeout_s: float = 120) -> str:
+def docker(*arguments: str, timeout_s: float = 600) -> str:
     """Return the output of a command of Docker."""
     completed = subprocess.run(
         ["docker", *arguments], capture_output=True, text=True, timeout=timeout_s, check=False

@@ -20,7 +20,7 @@ from tests.kit.waiting import HANG_S, wait_until
 
 STORAGEDS = ("storaged-0", "storaged-1", "storaged-2")
 GRAPHDS = ("graphd-0", "graphd-1")
-BUILD_S, UP_S = 900, 180
+BUILD_S, UP_S = 3600, 900
 
 
 PUBLISHED = {
@@ -102,7 +102,7 @@ class ComposeCluster:
             error.add_note(self.logs())
         self.down()
 
-    def compose(self, *arguments: str, timeout_s: float = 120) -> str:
+    def compose(self, *arguments: str, timeout_s: float = 600) -> str:
         """Run a compose command and return its output; errors include its stderr."""
         done = subprocess.run(
             [*self._command, *arguments],

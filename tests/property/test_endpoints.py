@@ -25,8 +25,6 @@ from asterism_proto.errors import ALL, BY_REASON, REASON_KEY, Internal
 from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS, STORE, Method
 from asterism_proto.v1 import metad_pb2, storaged_pb2
 
-pytestmark = pytest.mark.timeout(1800)
-
 TYPED = {cls.code for cls in ALL} - {Internal.code}
 LIMIT_S = HANG_S
 SPACE = "shop"

@@ -102,7 +102,6 @@ def test_graphsage_learns_from_partitions_served_by_dgl(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_partitions_match_whole_graph_accuracy_over_20_seeds(
     tmp_path: Path, shared: Path, dgl_python: Path
 ) -> None:

@@ -12,7 +12,7 @@ from tests.kit import pyg_env
 from tests.kit.pyg_env import TENSORFLOW_SCRIPTS, Outcomes
 
 # The first requested test of a module runs the whole module.
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.tensorflow
 MODULES = ("batches.py", "operators.py", "euler_operators.py", "dead_ends.py")
 
 

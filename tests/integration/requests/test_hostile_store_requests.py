@@ -28,8 +28,6 @@ from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
-pytestmark = pytest.mark.timeout(1800)
-
 SHORT, LONG, CHILD = 4000, 30_000, 6000
 """Requests of a default campaign, of a slow one and of one in a child process.
 
