@@ -7,12 +7,14 @@ tests.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from email.message import Message
 from email.parser import Parser
 from importlib.metadata import distribution
 from pathlib import Path
@@ -50,11 +52,22 @@ def run(*command: object, cwd: Path, may_fail: bool = False) -> subprocess.Compl
     return completed
 
 
-def build(source: Path, target: str, out: Path) -> Path:
+def build(source: Path, target: str, out: Path, *variables: str) -> Path:
     """Build the distribution of a folder, as a ``wheel`` or ``sdist``."""
-    run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", out, cwd=source)
+    command = (sys.executable, "-m", "hatchling", "build", "-t", target, "-d", out)
+    run("env", *variables, *command, cwd=source)
     (built,) = out.iterdir()
     return built
+
+
+def metadata_of(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def links_of(text: str) -> list[str]:
+    return re.findall(r"\]\(([^)]+)\)", text)
 
 
 def top_level(names: Iterable[str]) -> set[str]:
@@ -207,11 +220,42 @@ def test_a_source_distribution_builds_the_same_wheel(
 
 
 def test_the_client_needs_three_distributions(wheels: Wheels) -> None:
-    with zipfile.ZipFile(wheels.client) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        metadata = Parser().parsestr(archive.read(name).decode())
-    needed = requirements(metadata.get_all("Requires-Dist", []))
+    needed = requirements(metadata_of(wheels.client).get_all("Requires-Dist", []))
     assert {requirement.name for requirement in needed} == CLIENT_DEPENDENCIES
+
+
+def test_a_package_index_shows_no_link_that_leads_nowhere(root: Path, wheels: Wheels) -> None:
+    metadata = metadata_of(wheels.client)
+    shown = str(metadata.get_payload())
+    assert not any(link.startswith(("docs/", "SECURITY")) for link in links_of(shown))
+    assert "| Quickstart | install, load, sample and train" in shown
+    assert "![" not in shown
+    assert metadata.get_all("Project-URL") is None
+
+
+def test_links_of_a_release_lead_to_its_repository(root: Path, tmp_path: Path) -> None:
+    address = "https://example.org/asterism"
+    metadata = metadata_of(build(root, "wheel", tmp_path, f"ASTERISM_REPOSITORY={address}"))
+    tag = f"v{metadata['Version']}"
+    shown = str(metadata.get_payload())
+    assert f"[Quickstart]({address}/blob/{tag}/docs/quickstart.md)" in shown
+    assert f"({address}/raw/{tag}/docs/pictures/overview.svg)" in shown
+    for link in links_of((root / "README.md").read_text()):
+        assert link.startswith("https:") or f"/{tag}/{link})" in shown, link
+    urls = dict(line.split(", ") for line in metadata.get_all("Project-URL", []))
+    assert {*urls} == {"Source", "Documentation", "Changelog", "Issues", "Security"}
+    assert all(url.startswith(address) for url in urls.values())
+    for url in urls.values():
+        file = url.partition("/blob/main/")[2]
+        assert not file or (root / file).is_file()
+
+
+def test_the_address_of_a_repository_is_checked(root: Path, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path)
+    variables = ("ASTERISM_REPOSITORY=example.org/asterism",)
+    failed = run("env", *variables, *command, cwd=root, may_fail=True)
+    assert failed.returncode
+    assert "'example.org/asterism': expected an address of https://" in failed.stderr
 
 
 def test_the_client_installs_alone(client_alone: Environment) -> None:
