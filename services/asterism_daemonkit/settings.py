@@ -82,7 +82,7 @@ class DaemonSettings(ConnectionSettings, OidcSettings, BaseSettings):
     """Log level: DEBUG (libraries too), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
     """If true, log one JSON object per line, for collectors; else text."""
-    heartbeat_interval_s: float = Field(default=1.5, gt=0.05, le=60)
+    heartbeat_interval_s: float = Field(default=1.9, gt=0.05, le=60)
     """Seconds between two heartbeats to metad. A lost daemon is noticed within a few of them."""
     poll_wait_s: float = Field(default=10.0, gt=0, le=60)
     """Seconds that a poll may wait at metad before it is repeated."""

@@ -30,7 +30,7 @@ class MetadSettings(AuditSettings, DaemonSettings):
     stop_grace_s: float = Field(default=5.0, ge=0, le=600)
     """Seconds that running calls get to finish at shutdown. Parked polls return at once."""
 
-    lease_s: float = Field(default=5.0, gt=0)
+    lease_s: float = Field(default=6.0, gt=0)
     """Seconds without a heartbeat after which a daemon is offline.
 
     A larger value delays the detection of failures; a smaller one reports slow daemons as
