@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from asterism_access.audit_log import AuditLog, RecordCallback, ignore_record
 
 
 class AuditSettings(BaseModel):
     """Settings of a daemon's audit log."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     audit_file: str = ""
     """File of the audit log, as JSON lines; each daemon needs its own. Empty: none."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from asterism_daemonkit.rpc.connection_limits import ConnectionLimits
 
 
 class ConnectionSettings(BaseModel):
     """Settings of the limits of connections."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     grpc_connections: int = Field(default=16384, ge=1, le=1 << 20)
     """Connections that the gRPC port accepts at a time, up to three quarters of the open files that

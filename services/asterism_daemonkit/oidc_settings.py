@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from asterism_access.authentication import Tokens
 from asterism_proto.errors import InvalidRequest
@@ -12,8 +12,6 @@ from asterism_proto.errors import InvalidRequest
 
 class OidcSettings(BaseModel):
     """Settings of tokens of an OpenID Connect issuer."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     token_issuer: str = ""
     """Issuer of tokens (OpenID Connect) that callers may send. Empty: tokens are not accepted."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from asterism_model.prices import MAX_ROWS_LIMIT, MEMORY_LIMIT_MIB, ROWS_LIMIT, STEPS_LIMIT, Limits
 
 
 class RequestLimits(BaseModel):
     """Settings of the limits of one request."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MAX_ROWS_LIMIT)
     """Rows that one request may sample, read or walk.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -22,6 +23,7 @@ from asterism_daemonkit.exposure import insecure_addresses, insecure_from_enviro
 from asterism_daemonkit.http.allowed_hosts import AllowedHosts
 from asterism_daemonkit.listening import split_address
 from asterism_daemonkit.oidc_settings import OidcSettings
+from asterism_daemonkit.setting_descriptions import describe_settings
 from asterism_daemonkit.tls import DaemonTls
 from asterism_proto.errors import InvalidRequest
 
@@ -35,7 +37,6 @@ class DaemonSettings(ConnectionSettings, OidcSettings, BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         cli_kebab_case=True,
         cli_implicit_flags=True,
     )
@@ -113,6 +114,8 @@ class DaemonSettings(ConnectionSettings, OidcSettings, BaseSettings):
         InvalidRequest
             Naming the first invalid setting and its value.
         """
+        if {"-h", "--help"} & set(sys.argv[1:] if arguments is None else arguments):
+            describe_settings(cls)
         try:
             settings = CliApp.run(cls, cli_args=arguments)
         except ValidationError as error:

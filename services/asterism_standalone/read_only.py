@@ -28,7 +28,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import published_versions_file
 from graphd.api.service import GraphService
-from graphd.query.service import QueryService
+from graphd.query.deferred_service import DeferredQueryService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.routing_table import RoutingTable
 from storaged.api.service import StoreService
@@ -241,7 +241,7 @@ class ReadOnlyService:
             method.path: getattr(catalog, name, refuse_handler) for name, method in CATALOG.items()
         }
         self.handlers |= {method.path: refuse_handler for method in ACCESS.values()}
-        query_service = QueryService(self.handlers, graph.versions.space_of)
+        query_service = DeferredQueryService(self.handlers, graph.versions.space_of)
         graph_handlers: dict[str, Handler] = {
             **graph.handlers,
             GRAPH["get_routes"].path: routing.get_routes,

@@ -21,7 +21,7 @@ from asterism_io.remote_folder_addresses import AllowedAddresses
 class StandaloneSettings(RequestLimits, ConnectionSettings, OidcSettings, AuditSettings):
     """Settings of the three daemons in one process."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     memory_limit_mib: int = Field(default=512, ge=16)
     """MiB that one build may use beyond an idle process."""

@@ -50,9 +50,7 @@ from graphd.api.service import GraphService
 from graphd.kernel_warmup import compile_kernels
 from graphd.owning_spaces import SpaceLookups
 from graphd.pages.rates import RateMonitor
-from graphd.query import euler_parser
-from graphd.query.ngql_parser import build_parser
-from graphd.query.service import QueryService
+from graphd.query.deferred_service import DeferredQueryService
 from graphd.routing.access_change_arrival import expected_access
 from graphd.routing.committed_loads import CommitLog
 from graphd.routing.dispatch import Dispatcher, StoragedPool
@@ -133,7 +131,7 @@ class Graphd:
         self._api = api
         self.handlers: dict[str, Handler] = {}
         """Handlers of the Graph, Catalog and Access services by method path."""
-        self.query_service = QueryService(self.handlers, self._space_of)
+        self.query_service = DeferredQueryService(self.handlers, self._space_of)
         self.graph_handlers: dict[str, Handler] = {
             **api.handlers,
             GRAPH["get_routes"].path: self._get_routes,
@@ -319,7 +317,7 @@ class Graphd:
 
         return [
             sampling_router(self.handlers, self._space_of),
-            query_router(self.query_service),
+            query_router(self.query_service.service),
             verify_router(address, tls, None if self._guard is None else self._own_calls),
         ]
 
@@ -515,8 +513,8 @@ class Graphd:
         if self._compile_ahead:
             compile_kernels()
         self._compiled.set()
-        build_parser()
-        euler_parser.build_parser()
+        if self._compile_ahead:
+            self.query_service.prepare()
 
     def _serve_when_ready(self) -> None:
         while self.ready():

@@ -16,9 +16,7 @@ from asterism_daemonkit.settings import DaemonSettings
 class GraphdSettings(RequestLimits, AuditSettings, DaemonSettings):
     """Settings of a graphd. It is stateless: ``data`` is not used."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="ASTERISM_GRAPHD_", frozen=True, extra="forbid", use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix="ASTERISM_GRAPHD_", frozen=True, extra="forbid")
 
     listen: str = "127.0.0.1:9669"
     """host:port of the gRPC port; port 0 selects a free one."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from asterism_daemonkit.setting_descriptions import describe_settings
 from asterism_daemonkit.settings import DaemonSettings
 from graphd.settings import GraphdSettings
 from metad.settings import MetadSettings
@@ -35,6 +36,7 @@ def format_default(value: object) -> str:
 
 
 def row(name: str, cls: type[DaemonSettings]) -> str:
+    describe_settings(cls)
     field = cls.model_fields[name]
     default = format_default(field.default)
     return (

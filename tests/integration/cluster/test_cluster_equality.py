@@ -41,7 +41,16 @@ def expected_of_joint(joint: Graph) -> dict[str, str]:
     return joint_cases.call_digests(joint)
 
 
-@pytest.mark.parametrize("storageds", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize(
+    "storageds",
+    [
+        1,
+        pytest.param(2, marks=pytest.mark.slow),
+        3,
+        pytest.param(5, marks=pytest.mark.slow),
+        8,
+    ],
+)
 def test_every_call_gives_the_same_bytes_on_n_storageds(
     storageds: int, expected: dict[str, str], expected_of_joint: dict[str, str]
 ) -> None:

@@ -18,9 +18,7 @@ from asterism_proto.errors import InvalidRequest
 class AuditedSettings(AuditSettings, DaemonSettings):
     """Settings of a daemon with an audit log."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="ASTERISM_AUDITED_", frozen=True, extra="forbid", use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix="ASTERISM_AUDITED_", frozen=True, extra="forbid")
 
 
 def test_settings_open_a_log_that_reports_its_records(tmp_path: Path) -> None:

@@ -96,3 +96,13 @@ def test_an_issuer_needs_the_extra_that_verifies_tokens(
     )
     with pytest.raises(InvalidRequest, match=r"pip install 'asterism-graph\[oidc\]'"):
         settings.access_control("graphd")
+
+
+def test_help_describes_settings_of_all_base_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        DaemonSettings.read(["--help"])
+    assert stopped.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "host:port of the gRPC server; port 0 picks a free one." in shown
+    assert "Connections that the HTTP port accepts at a time." in shown  # ConnectionSettings
+    assert "Seconds between two heartbeats to metad." in shown
