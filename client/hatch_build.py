@@ -31,7 +31,7 @@ class ReadmeAndUrls(MetadataHookInterface):
             If the address of the repository is not one of HTTPS.
         """
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
-        repository = os.environ.get(REPOSITORY, "").rstrip("/")
+        repository = os.environ.get(REPOSITORY, "").rstrip("/")  # noqa: TID251 - at a build
         if repository:
             if not repository.startswith("https://"):
                 raise ValueError(f"{REPOSITORY}={repository!r}: expected an address of https://")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 
-NUMBA_EXTRAS = ("cffi", "scipy.linalg")
+NUMBA_EXTRAS = ("cffi", "scipy", "scipy.linalg")
 """Packages that Numba imports for pointers of C functions and for linear algebra."""
 
 

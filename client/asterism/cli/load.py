@@ -16,7 +16,11 @@ from asterism.cli.exit_codes import ExitCode
 from asterism.cli.help_text import examples
 from asterism.cli.interruption import advice_on_interrupt
 from asterism.cli.job_waits import wait_for_job
-from asterism.cli.lean_imports import import_arrow_without_pandas
+from asterism.cli.lean_imports import (
+    NUMBA_EXTRAS,
+    import_arrow_without_pandas,
+    packages_hidden,
+)
 from asterism.cli.option_values import parse_assignments
 from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, Space
 from asterism.cli.schema_difference import another_schema
@@ -167,7 +171,8 @@ def load(
     with command.output.activity(f"reading {source}"):
         import_arrow_without_pandas()
         check_source_has_files(space, source)
-        from asterism import ingest
+        with packages_hidden(*NUMBA_EXTRAS):
+            from asterism import ingest
 
         schema = (
             ingest.schema_of(source, weights=weights, rename=new_names, root=root)

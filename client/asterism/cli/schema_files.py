@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from asterism.cli.lean_imports import NUMBA_EXTRAS, packages_hidden
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def read_schema(source: Path) -> Schema:
 
     data = _read_mapping(source) if is_small_file(source) else None
     if data is None or _describes_files(data):
-        from asterism import ingest
+        with packages_hidden(*NUMBA_EXTRAS):
+            from asterism import ingest
 
         return ingest.schema_of(source)
     try:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from asterism import arrow_types
 from asterism.formats.chunks import mismatch_error
 from asterism.formats.table_reader import ColumnDescription, RowBatch, missing_column_error
 from asterism_proto.errors import InvalidRequest
 
+if TYPE_CHECKING:  # imported when a file is opened: it brings clients of file systems
+    from pyarrow import parquet
+
 
 def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
     """Open a file and read its footer; raise InvalidRequest if that fails."""
+    from pyarrow import parquet
+
     try:
         # Timestamps of 96 bits, which Spark writes, have microseconds. As nanoseconds, years after
         # 2262 would overflow.
