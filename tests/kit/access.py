@@ -117,7 +117,7 @@ class AccessCluster:
 
     def root(self) -> str:
         """Return a ticket of an administrator of the cluster."""
-        return self.key.root_ticket(60)
+        return self.key.root_ticket(HANG_S)
 
     def create_key(self, name: str, **roles: Role) -> str:
         """Return a new API key of a principal with some roles."""

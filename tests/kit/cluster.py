@@ -357,7 +357,7 @@ class LocalCluster:
             daemon.address for name, daemon in self.daemons.items() if name.startswith("graphd")
         )
 
-    def client(self, *, timeout_s: float = 30.0, direct: bool = False) -> asterism.Client:
+    def client(self, *, timeout_s: float = HANG_S, direct: bool = False) -> asterism.Client:
         """Return a client of all graphds; closed with the cluster.
 
         With ``direct``, the client also calls the storageds.
@@ -404,7 +404,7 @@ class LocalCluster:
             for name, daemon in self.daemons.items()
             if name.startswith("storaged") and daemon.exit_status() is None
         }
-        with asterism.connect(self.addresses, tls=self.tls or False) as client:
+        with asterism.connect(self.addresses, tls=self.tls or False, timeout_s=HANG_S) as client:
             wait_until(
                 lambda: storageds <= _online_addresses(client),
                 f"metad has heard all of {sorted(storageds)}",

@@ -164,7 +164,8 @@ class ComposeCluster:
     def client(self) -> asterism.Client:
         """Return a client of both graphds."""
         return asterism.connect(
-            f"127.0.0.1:{self.ports['GRAPHD_0_PORT']},127.0.0.1:{self.ports['GRAPHD_1_PORT']}"
+            f"127.0.0.1:{self.ports['GRAPHD_0_PORT']},127.0.0.1:{self.ports['GRAPHD_1_PORT']}",
+            timeout_s=HANG_S,
         )
 
     def metad_url(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import asterism
 
 direct, pause = sys.argv[3] == "direct", float(sys.argv[4])
-client = asterism.connect(sys.argv[1], direct=direct)
+client = asterism.connect(sys.argv[1], direct=direct, timeout_s=600)
 graph = client.graph("cases")
 expected = graph.sample_edges(50, seed=8).edge_ids
 over = threading.Event()

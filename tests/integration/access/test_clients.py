@@ -35,8 +35,8 @@ def wait_until_direct(graph: Graph) -> None:
 def test_a_direct_client_reads_its_spaces_with_tickets(cluster: AccessCluster) -> None:
     key = cluster.create_key("dora", shop=Role.READER)
     with (
-        asterism.connect(cluster.address, api_key=key) as via_graphd,
-        asterism.connect(cluster.address, api_key=key, direct=True) as direct,
+        asterism.connect(cluster.address, api_key=key, timeout_s=HANG_S) as via_graphd,
+        asterism.connect(cluster.address, api_key=key, direct=True, timeout_s=HANG_S) as direct,
     ):
         graph = direct.graph("shop")
         wait_until_direct(graph)
@@ -47,7 +47,7 @@ def test_a_direct_client_reads_its_spaces_with_tickets(cluster: AccessCluster) -
 
 def test_a_direct_client_replaces_a_refused_ticket(cluster: AccessCluster) -> None:
     key = cluster.create_key("rosa", shop=Role.READER)
-    with asterism.connect(cluster.address, api_key=key, direct=True) as client:
+    with asterism.connect(cluster.address, api_key=key, direct=True, timeout_s=HANG_S) as client:
         graph = client.graph("shop")
         wait_until_direct(graph)
         transport: Any = client.session.transport
@@ -62,7 +62,7 @@ def test_a_direct_client_replaces_a_refused_ticket(cluster: AccessCluster) -> No
 
 def test_a_new_role_is_used_before_the_ticket_is_renewed(cluster: AccessCluster) -> None:
     key = cluster.create_key("nina", shop=Role.READER)
-    with asterism.connect(cluster.address, api_key=key, direct=True) as client:
+    with asterism.connect(cluster.address, api_key=key, direct=True, timeout_s=HANG_S) as client:
         wait_until_direct(client.graph("shop"))
         cluster.create_key("nina", bank=Role.READER)
         assert len(sample(client.graph("bank"))) == 4
@@ -77,7 +77,7 @@ def _sample_in_worker(graph: Graph, direct: bool) -> None:
 @pytest.mark.parametrize("direct", [False, True])
 def test_spawned_workers_have_the_key(direct: bool, cluster: AccessCluster) -> None:
     key = cluster.create_key("walt", shop=Role.READER)
-    with asterism.connect(cluster.address, api_key=key, direct=direct) as client:
+    with asterism.connect(cluster.address, api_key=key, direct=direct, timeout_s=HANG_S) as client:
         worker: Any = multiprocessing.get_context("spawn").Process(
             target=_sample_in_worker, args=(client.graph("shop"), direct)
         )
@@ -101,13 +101,13 @@ def test_asynchronous_clients_have_the_key(cluster: AccessCluster) -> None:
 def test_statements_need_the_roles_of_the_calls_that_they_make(cluster: AccessCluster) -> None:
     reader = cluster.create_key("rick", shop=Role.READER)
     admin = cluster.create_key("adam", shop=Role.ADMIN)
-    with asterism.connect(cluster.address, api_key=reader) as client:
+    with asterism.connect(cluster.address, api_key=reader, timeout_s=HANG_S) as client:
         assert len(client.query("USE shop; SAMPLE 3 VERTICES ON n YIELD id")) == 3
         for statement in ("GRANT ROLE reader ON shop TO eve", "SHOW API KEYS"):
             with pytest.raises(Forbidden):
                 client.query(statement)
         assert client.query("SHOW ROLES").rows() == [("rick", "shop", "reader")]
-    with asterism.connect(cluster.address, api_key=admin) as client:
+    with asterism.connect(cluster.address, api_key=admin, timeout_s=HANG_S) as client:
         client.query("GRANT ROLE reader ON shop TO eve")
         assert ("eve", "shop", "reader") in client.query("SHOW ROLES ON shop").rows()
         with pytest.raises(Forbidden):
@@ -145,12 +145,12 @@ def test_the_command_leads_from_the_cluster_key_to_a_sample(
 
 
 def test_limits_and_keys_are_managed_by_administrators(cluster: AccessCluster) -> None:
-    with asterism.connect(cluster.address, api_key=cluster.root()) as client:
+    with asterism.connect(cluster.address, api_key=cluster.root(), timeout_s=HANG_S) as client:
         limits = client.set_access_limits("olga", "shop", jobs=1)
         assert client.access_limits("olga") == [limits]
         key = client.create_api_key("olga", expires_s=600)
         client.grant("olga", "shop", "reader")
-        with asterism.connect(cluster.address, api_key=key.secret) as olga:
+        with asterism.connect(cluster.address, api_key=key.secret, timeout_s=HANG_S) as olga:
             assert [space.name for space in olga.spaces()] == ["shop"]
             with pytest.raises(Forbidden):
                 olga.create_api_key("olga")

@@ -54,7 +54,7 @@ class Served:
         return asterism.connect(self.address, tls=self.ca, api_key=credential, timeout_s=HANG_S)
 
     def root(self) -> str:
-        return self.key.root_ticket(60)
+        return self.key.root_ticket(HANG_S)
 
     def text(self, path: str) -> str:
         """Return the text of a reply over HTTPS."""

@@ -83,7 +83,7 @@ def test_frozen_graphd_changes_no_sample_of_a_hedged_client(
     cluster: LocalCluster, graph: Graph
 ) -> None:
     expected = [graph.sample_edges(50, seed=seed).edge_ids for seed in range(20)]
-    with asterism.connect(cluster.addresses, hedge=0.25) as client:
+    with asterism.connect(cluster.addresses, hedge=0.25, timeout_s=HANG_S) as client:
         hedged = client.graph("cases")
         with stopped_process(cluster["graphd-0"].pid):
             for seed in range(20):
@@ -161,7 +161,7 @@ def test_a_closed_client_says_so() -> None:
 @pytest.mark.parametrize("addresses", ["", ",", "host:port", "host:0", "host:70000", ":9669"])
 def test_invalid_addresses_are_refused(addresses: str) -> None:
     with pytest.raises(asterism.InvalidRequest, match="address"):
-        asterism.connect(addresses)
+        asterism.connect(addresses, timeout_s=HANG_S)
 
 
 def test_an_unreachable_service_is_unavailable_with_its_address() -> None:

@@ -204,7 +204,7 @@ def test_a_standalone_serves_the_same_bytes_over_the_network(tmp_path: Path) -> 
             f"http://{endpoints.http_address}/api/v1/spaces", timeout=HANG_S
         ) as reply:
             assert reply.status == 200
-        with asterism.connect(endpoints.address) as client:
+        with asterism.connect(endpoints.address, timeout_s=HANG_S) as client:
             remote_answers = cases.call_digests(cases.load(client, "cases"))
         with asterism.Client(LocalTransport(service.handlers)) as local_client:
             assert cases.call_digests(local_client.graph("cases")) == remote_answers

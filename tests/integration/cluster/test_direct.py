@@ -196,8 +196,8 @@ def test_unreachable_storageds_are_reached_through_graphd(tmp_path: Path) -> Non
     try:
         endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
         with (
-            asterism.connect(endpoints.address, direct=True) as client,
-            asterism.connect(endpoints.address) as via_graphd,
+            asterism.connect(endpoints.address, direct=True, timeout_s=HANG_S) as client,
+            asterism.connect(endpoints.address, timeout_s=HANG_S) as via_graphd,
         ):
             graph = cases.load(client, "cases")
             assert np.array_equal(edges(graph), edges(via_graphd.graph("cases")))
@@ -281,7 +281,7 @@ def test_a_missing_extra_is_named_in_the_error() -> None:
 
 
 def test_a_closed_client_says_so_and_may_be_closed_again(cluster: LocalCluster) -> None:
-    client = asterism.connect(cluster.addresses, direct=True)
+    client = asterism.connect(cluster.addresses, direct=True, timeout_s=HANG_S)
     graph = client.graph("cases")
     edges(graph)
     client.close()

@@ -81,7 +81,7 @@ def publish(graph: Graph, version: int) -> None:
     assert job.version == version
 
 
-TERM_S = 3.0
+TERM_S = 8.0
 """Term of renewed pins, in seconds; other load may delay a renewal by a third of it."""
 
 
@@ -151,7 +151,7 @@ def test_pin_of_killed_process_expires(cluster: LocalCluster, client: Client) ->
     ready_fd, notify_fd = os.pipe()
     pid = os.fork()
     if pid == 0:
-        with asterism.connect(cluster.addresses, space="mortal").pin(
+        with asterism.connect(cluster.addresses, space="mortal", timeout_s=HANG_S).pin(
             term_s=TERM_S, owner="the child"
         ):
             os.write(notify_fd, b"!")

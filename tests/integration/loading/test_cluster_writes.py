@@ -191,8 +191,8 @@ def test_a_chunk_larger_than_a_message_is_written_in_pieces(client: Client) -> N
 
 def test_every_graphd_serves_a_new_version_within_a_second(cluster: LocalCluster) -> None:
     with (
-        asterism.connect(cluster["graphd-0"].address) as one,
-        asterism.connect(cluster["graphd-1"].address) as two,
+        asterism.connect(cluster["graphd-0"].address, timeout_s=HANG_S) as one,
+        asterism.connect(cluster["graphd-1"].address, timeout_s=HANG_S) as two,
     ):
         graph = cases.load(one, "soon")
         job = one.submit_job("soon")

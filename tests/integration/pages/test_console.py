@@ -56,7 +56,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         service.start()
         endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with asterism.connect(endpoints.address) as client:
+        with asterism.connect(endpoints.address, timeout_s=HANG_S) as client:
             fill(client)
         yield endpoints.address
     finally:
@@ -124,7 +124,7 @@ def test_an_error_shows_its_caret_and_the_console_continues(terminal: Terminal) 
 
 
 def test_drop_asks_and_help_needs_no_colon(terminal: Terminal, address: str) -> None:
-    with asterism.connect(address) as client:
+    with asterism.connect(address, timeout_s=HANG_S) as client:
         client.create_space("dropped", {"nodes": {"n": {}}}, if_not_exists=True)
     terminal.type("DROP SPACE dropped;\r")
     terminal.wait_for_text(r"Drop the space 'dropped' with all its data\? \[y/N\]")
@@ -134,13 +134,13 @@ def test_drop_asks_and_help_needs_no_colon(terminal: Terminal, address: str) -> 
     terminal.wait_for_text(r"\[y/N\]")
     terminal.type("\x03")
     terminal.wait_for_text(r"cancelled\n.*shop>$")
-    with asterism.connect(address) as client:
+    with asterism.connect(address, timeout_s=HANG_S) as client:
         assert "dropped" in {info.name for info in client.spaces()}
     terminal.type("DROP SPACE dropped;\r")
     terminal.wait_for_text(r"\[y/N\]")
     terminal.type("y\r")
     terminal.wait_for_text(r"done, .*\n.*shop>$")
-    with asterism.connect(address) as client:
+    with asterism.connect(address, timeout_s=HANG_S) as client:
         assert "dropped" not in {info.name for info in client.spaces()}
     terminal.type("help\r")
     terminal.wait_for_text(
@@ -195,7 +195,7 @@ def test_keywords_and_live_schema_names_complete_in_colours(
     terminal.wait_for_text(r"price +feature")
     terminal.type("\t SEED 3;\r\r")
     terminal.wait_for_text(r"(?s)price.*5 rows")
-    with asterism.connect(address) as client:
+    with asterism.connect(address, timeout_s=HANG_S) as client:
         client.create_space(
             "made_meanwhile", {"nodes": {"person": {}}, "edges": {}}, if_not_exists=True
         )

@@ -33,7 +33,7 @@ class ServedGraph:
         self.service.start()
         endpoints = self.service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
         self.address = f"http://{endpoints.http_address}"
-        self.client = asterism.connect(endpoints.address)
+        self.client = asterism.connect(endpoints.address, timeout_s=HANG_S)
         cases.load(self.client, "cases")
         self.graph = self.client.graph("cases")
         self._pin_stack = ExitStack()

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.kit import cases
 from tests.kit.browser import MonitoredPage
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
@@ -36,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFolder]:
     service = Standalone(folder, StandaloneSettings())
     service.start()
     endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-    with asterism.connect(endpoints.address) as client:
+    with asterism.connect(endpoints.address, timeout_s=HANG_S) as client:
         yield ServedFolder(service, f"http://{endpoints.http_address}", client)
     service.stop()
     logging.getLogger().removeHandler(RECENT_RECORDS)

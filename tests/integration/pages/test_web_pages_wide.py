@@ -26,7 +26,7 @@ def address_and_graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     service = Standalone(tmp_path_factory.mktemp("wide"), StandaloneSettings())
     service.start()
     endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-    with asterism.connect(endpoints.address) as client:
+    with asterism.connect(endpoints.address, timeout_s=HANG_S) as client:
         client.create_space("wide", {"parts": PARTS, "nodes": {"n": {"weighted": True}}})
         graph = client.graph("wide")
         graph.upsert_nodes(np.arange(NODES), "n", weights=np.arange(1, NODES + 1))

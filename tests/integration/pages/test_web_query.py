@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 from tests.kit.browser import MonitoredPage
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -38,7 +39,7 @@ class Shop:
         self.service.start()
         endpoints = self.service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
         self.address = f"http://{endpoints.http_address}"
-        self.client = asterism.connect(endpoints.address)
+        self.client = asterism.connect(endpoints.address, timeout_s=HANG_S)
         self.client.create_space("another", {"nodes": {"n": {}}})
         self.client.create_space(
             "shop",

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 from tests.kit import banned_words, cases
 from tests.kit.browser import MonitoredPage, monitored_page
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism_standalone.app import Standalone
@@ -41,7 +42,7 @@ class ServedCases:
         self.service.start()
         endpoints = self.service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
         self.address = f"http://{endpoints.http_address}"
-        self.client = asterism.connect(endpoints.address)
+        self.client = asterism.connect(endpoints.address, timeout_s=HANG_S)
         cases.load(self.client, "cases")
         self._pin = ExitStack()
         self._pin.enter_context(self.client.graph("cases").pin(owner="trainer-3 (pid 4711)"))

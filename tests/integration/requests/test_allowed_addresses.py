@@ -219,7 +219,7 @@ def test_served_folder_opens_only_allowed_addresses(tmp_path: Path) -> None:
         port, http_port = (
             endpoints[name].rpartition(":")[2] for name in ("address", "http_address")
         )
-        with asterism.connect(f"127.0.0.1:{port}") as client:
+        with asterism.connect(f"127.0.0.1:{port}", timeout_s=HANG_S) as client:
             client.create_space("n", {"nodes": {"n": {}}, "parts": 1})
             graph = client.graph("n")
             graph.upsert_nodes([1], "n")

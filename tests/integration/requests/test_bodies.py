@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from tests.kit import bodies
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client
@@ -36,7 +37,7 @@ def client(
         service = Standalone(folder)
         service.start()
         endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with asterism.connect(endpoints.address) as connected:
+        with asterism.connect(endpoints.address, timeout_s=HANG_S) as connected:
             bodies.assert_build_published(connected, "shop")
             yield connected
         service.stop()

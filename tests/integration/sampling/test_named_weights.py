@@ -234,7 +234,7 @@ def test_weight_stats_are_shown_over_http(tmp_path: Path) -> None:
     service.start()
     try:
         ports = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with asterism.connect(ports.address) as client:
+        with asterism.connect(ports.address, timeout_s=HANG_S) as client:
             built_graph(client, "shop")
             job = client.jobs("shop")[0]
         root = f"http://{ports.http_address}/api/v1"

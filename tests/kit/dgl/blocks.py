@@ -114,7 +114,7 @@ def several_types(graph: asterism.Graph) -> None:
     )
 
 
-with asterism.connect(sys.argv[1]) as client:
+with asterism.connect(sys.argv[1], timeout_s=600) as client:
     refused(
         lambda: NeighborSampler(client.graph("citations"), [2]),
         "use graph.pin()",

@@ -239,7 +239,7 @@ def features_of_edges(client: asterism.Client) -> None:
             assert len(batch.edge_features[1]["year"]) == 20
 
 
-with asterism.connect(sys.argv[1]) as client:
+with asterism.connect(sys.argv[1], timeout_s=600) as client:
     refused(
         lambda: SubgraphSampler(
             gb.ItemSampler(gb.ItemSet(3, names="seed_nodes"), 1), client.graph("citations"), [2]

@@ -189,7 +189,7 @@ def blocks(graph: asterism.Graph) -> None:
     refused(lambda: sampler.sample_blocks([8, 9, 8]), "seeds with 8 of 'n' twice")
 
 
-with asterism.connect(sys.argv[1]) as client:
+with asterism.connect(sys.argv[1], timeout_s=600) as client:
     copies_graph, src, dst = load_copies(client)
     compare(copies_graph, src, dst)
     with copies_graph.pin() as held:

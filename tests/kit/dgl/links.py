@@ -156,7 +156,7 @@ def one_type(graph: asterism.Graph) -> None:
     assert_same_batch(named.sample(batch), theirs, [None])
 
 
-with asterism.connect(sys.argv[1]) as client:
+with asterism.connect(sys.argv[1], timeout_s=600) as client:
     for space in ("shop", "friends"):
         linked.load(client, space)
     with client.graph("shop").pin() as shop:

@@ -94,7 +94,7 @@ def refusals(client: asterism.Client) -> None:
 
 
 if __name__ == "__main__":
-    with asterism.connect(sys.argv[1]) as client:
+    with asterism.connect(sys.argv[1], timeout_s=600) as client:
         one_type(client)
         several_types(client)
         refusals(client)

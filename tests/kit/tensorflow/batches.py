@@ -36,7 +36,7 @@ import asterism
 from asterism.tensorflow import NodeBatches
 
 address, folder, seen, die_at = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-with asterism.connect(address, space="citations") as graph, graph.pin() as held:
+with asterism.connect(address, space="citations", timeout_s=600) as graph, graph.pin() as held:
     batches = NodeBatches(held, "paper", 100, seed=3, ahead=3)
     manager = tf.train.CheckpointManager(
         tf.train.Checkpoint(batches=batches), folder, max_to_keep=2

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.kit.access_server import access_server
+from tests.kit.waiting import HANG_S
 
 import asterism
 from graphd.query import access_statements
@@ -22,7 +23,7 @@ def cells(column: TableColumn) -> list[Any]:
 
 def test_keys_are_listed_without_secrets() -> None:
     statement = ShowStatement(subject="API KEYS")
-    with access_server() as server, asterism.connect(server.address) as client:
+    with access_server() as server, asterism.connect(server.address, timeout_s=HANG_S) as client:
         kept = client.create_api_key("alice", expires_s=60, description="ci")
         revoked = client.revoke_api_key(client.create_api_key("bob").key_id)
         table = access_statements.show_access(statement, client).table
