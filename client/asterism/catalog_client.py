@@ -22,7 +22,7 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
-_POLL_SHARE = 0.2
+_POLL_SHARE = 0.05
 """Pause between two polls of a job, as a share of the time waited so far."""
 
 

@@ -24,7 +24,7 @@ from asterism_daemonkit.rpc.call_context import Handler, current_principal
 from asterism_daemonkit.rpc.connection_limits import raise_file_limit
 from asterism_daemonkit.rpc.grpc_server import GrpcServer
 from asterism_daemonkit.rpc.transports import LocalTransport
-from asterism_graphkit.compile.jit import load_registries
+from asterism_graphkit.compile.jit import load_runtime
 from asterism_io.control_groups import available_cores
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
 from asterism_proto.methods import ACCESS, CATALOG, GRAPH, HEARTBEATS
@@ -115,7 +115,7 @@ class Standalone:
         self.metrics = Metrics("standalone")
         fork_server = ForkServer()
         if self.settings.fork_tasks and threading.active_count() == 1:
-            load_registries()
+            load_runtime()
             fork_server.fork()  # Before the folder is locked: the server would keep the lock.
         try:
             self._identity = open_folder(folder, "standalone")
@@ -361,7 +361,7 @@ class Standalone:
 
 def preload_kernels() -> None:
     """Load what a service that forks its tasks loads before it forks; idempotent."""
-    load_registries()
+    load_runtime()
 
 
 def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | ReadOnlyService:

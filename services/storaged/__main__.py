@@ -8,7 +8,7 @@ from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
 from asterism_daemonkit.rpc.grpc_client import RemoteTransport
 from asterism_daemonkit.rpc.grpc_server import FIXED_WINDOW_OPTIONS
-from asterism_graphkit.compile.jit import load_registries
+from asterism_graphkit.compile.jit import load_runtime
 from asterism_io.fast_exit import skip_last_collections
 from asterism_io.termination_signals import TerminationSignals
 from asterism_proto.errors import AsterismError
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     termination = TerminationSignals()
     try:
         settings = StoragedSettings.read(arguments)
-        load_registries()
+        load_runtime()
         fork_server = ForkServer()
         fork_server.fork()  # Must precede any thread.
         exit_on_lost_threads()

@@ -12,7 +12,7 @@ from asterism.cli.activity import ActivityLine
 from asterism.extras import MissingExtra, required
 from asterism_io.fast_exit import skip_last_collections
 
-_COLLECTION_THRESHOLD = 50_000
+_COLLECTION_THRESHOLD = 200_000
 """New objects between two garbage collections.
 
 Modules are made of objects that last: with Python's threshold of 700, collections while a command

@@ -29,7 +29,7 @@ import warnings
 from pathlib import Path
 from typing import IO, NoReturn
 
-from asterism_graphkit.compile.jit import load_registries
+from asterism_graphkit.compile.jit import load_runtime
 from storaged.tasks.task_process import die_with_parent, set_process_name
 
 PROCESS_NAMES = {"storaged.build": "storaged.build", "storaged.version_tasks": "storaged.reader"}
@@ -355,7 +355,7 @@ def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
         server = _Server(requests, parent)
         for name in PROCESS_NAMES:
             importlib.import_module(f"{name}.__main__")
-        load_registries()
+        load_runtime()
         gc.freeze()  # Garbage collection in the children leaves the shared pages alone.
         server.run()
         status = 0

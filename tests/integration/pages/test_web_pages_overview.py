@@ -32,7 +32,7 @@ class SimulatedCluster:
     """A metad in memory, three storageds on one disk, and the pages of a graphd."""
 
     def __init__(self) -> None:
-        self.metad = InProcessMetad(now_ms=int(time.time() * 1000), lease_s=5)
+        self.metad = InProcessMetad(now_ms=int(time.time() * 1000), lease_s=6)
         self.send_heartbeats(*HOSTS)
         self.metad.create("shop", Schema(node_types=(NodeType(name="item"),), parts=PARTITIONS))
         transport = self.metad._transport

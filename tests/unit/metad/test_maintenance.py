@@ -21,15 +21,15 @@ def test_idle_metad_looks_at_everything_every_twenty_ticks() -> None:
 
 
 def test_idle_metad_looks_when_the_first_lease_ends() -> None:
-    metad = InProcessMetad(tick_s=1.0, lease_s=5.0)
+    metad = InProcessMetad(tick_s=1.0, lease_s=6.0)
     metad.advance_clock(1.0)
     metad.heartbeat("s1")
     metad.now_ms += 1000
     metad.heartbeat("s2")
-    assert due_in_s(metad) == 4.0
-    metad.heartbeat("s1")
     assert due_in_s(metad) == 5.0
-    metad.advance_clock(5.0)
+    metad.heartbeat("s1")
+    assert due_in_s(metad) == 6.0
+    metad.advance_clock(6.0)
     assert due_in_s(metad) == 20.0
 
 
