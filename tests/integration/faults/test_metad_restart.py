@@ -129,7 +129,7 @@ def test_leases_get_a_full_term_after_a_restart(restarts: MetadRestarts) -> None
     desk.heartbeat("s1")
     desk.store.close()
     desk = restarts.next_desk()
-    desk.advance_clock(4.9)
+    desk.advance_clock(5.9)
     assert [host.online for host in desk.ask("list_hosts", common_pb.Empty()).hosts] == [True]
     desk.advance_clock(0.2)
     assert [host.online for host in desk.ask("list_hosts", common_pb.Empty()).hosts] == [False]

@@ -50,7 +50,7 @@ HUB = 0
 REBORN = [8, 11, 12, 15]
 """Nodes of partitions of both hosts, also if these have every other partition or half of them."""
 WRITERS, ROUNDS = 8, 100
-LEASE_S, DELAY_S = 5.0, 1.5
+LEASE_S, DELAY_S = 6.0, 1.5
 """metad's default lease, and the delay of replies to heartbeats."""
 
 

@@ -268,7 +268,7 @@ def test_host_goes_offline_with_its_lease_until_a_heartbeat(metad: InProcessMeta
         return {host.uuid: host.online for host in metad.ask("list_hosts", common_pb.Empty()).hosts}
 
     known_revision = metad.poll("g1", role=metad_pb.GRAPHD).revision
-    metad.advance_clock(4.9)
+    metad.advance_clock(5.9)
     assert online() == {"s1": True, "s2": True}
     metad.heartbeat("s1")
     metad.advance_clock(0.2)
@@ -338,7 +338,7 @@ def test_stopped_job_ends_once_heartbeats_omit_it(metad: InProcessMetad) -> None
     assert list(metad.poll("s1", known_revision=known_revision, wait_s=5).task_assignments) == []
     metad.heartbeat("s1")
     assert metad.job(job.job_id).state == common_pb.RUNNING
-    metad.advance_clock(5.1)
+    metad.advance_clock(6.1)
     stopped = metad.job(job.job_id)
     assert stopped.state == common_pb.STOPPED
     assert stopped.cause == "stopped on request"
