@@ -28,7 +28,7 @@ class ReadmeAndUrls(MetadataHookInterface):
         Raises
         ------
         ValueError
-            If the address of the repository is not one of HTTPS.
+            The address of the repository is not one of HTTPS.
         """
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         repository = os.environ.get(REPOSITORY, "").rstrip("/")  # noqa: TID251 - at a build
@@ -57,7 +57,7 @@ def project_urls(repository: str) -> dict[str, str]:
 
 
 def with_public_links(text: str, repository: str, tag: str) -> str:
-    """Return a Markdown text whose relative links lead to files of a tag of the repository."""
+    """Return a Markdown text with links to files of a tag in place of its relative links."""
     text = _PICTURE.sub(rf"![\1]({repository}/raw/{tag}/\2)\n\n", text)
     return _LINK.sub(rf"[\1]({repository}/blob/{tag}/\2)", text)
 

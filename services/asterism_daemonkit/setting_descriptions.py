@@ -19,7 +19,7 @@ def describe_settings(model: type[BaseModel]) -> None:
     Parameters
     ----------
     model : type
-        Class whose source, and that of its bases, has a docstring below each field.
+        Class with a docstring below each field, in its source and in that of its bases.
     """
     for base in reversed(model.__mro__):
         if issubclass(base, BaseModel) and "__annotations__" in vars(base):

@@ -15,9 +15,12 @@ ROOTS = ("proto", "client", "services")
 
 
 def module_files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the name and file of each module below the import roots, stub files included."""
+    """Yield the name and file of each module of packages, stub files included.
+
+    Modules outside packages are scripts that build the distributions.
+    """
     for folder in (root / name for name in ROOTS):
-        for path in sorted((*folder.rglob("*.py"), *folder.rglob("*.pyi"))):
+        for path in sorted((*folder.glob("*/**/*.py"), *folder.glob("*/**/*.pyi"))):
             parts = path.relative_to(folder).with_suffix("").parts
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
