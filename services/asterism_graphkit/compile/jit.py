@@ -292,12 +292,20 @@ def _load_overload(code_cache: Any, signature: Any, target_context: Any) -> Any:
 @cache
 def source_digest(folder: Path, pattern: str) -> bytes:
     """Return a digest of this package and of the sources in a folder that match a pattern."""
-    digest = hashlib.sha256()
-    for root, glob in ((folder, pattern), (Path(__file__).parents[1], "**/*.py")):
-        for path in sorted(root.glob(glob)):
-            name = path.relative_to(root).as_posix().encode()
-            digest.update(name + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    digest = hashlib.sha256(_file_digests(folder, pattern))
+    digest.update(_file_digests(Path(__file__).parents[1], "**/*.py"))
     return digest.digest()
+
+
+@cache
+def _file_digests(root: Path, pattern: str) -> bytes:
+    """Return the names and digests of the files below a folder that match a pattern."""
+    return b"".join(
+        path.relative_to(root).as_posix().encode()
+        + b"\0"
+        + hashlib.sha256(path.read_bytes()).digest()
+        for path in sorted(root.glob(pattern))
+    )
 
 
 def as_kernel_array(array: NDArray[Any]) -> NDArray[Any]:
