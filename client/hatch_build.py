@@ -36,8 +36,7 @@ class ReadmeAndUrls(MetadataHookInterface):
             if not repository.startswith("https://"):
                 raise ValueError(f"{REPOSITORY}={repository!r}: expected an address of https://")
             metadata["urls"] = project_urls(repository)
-            tag = f"v{metadata['version']}" if "version" in metadata else "main"
-            text = with_public_links(text, repository, tag)
+            text = with_public_links(text, repository, f"v{metadata['version']}")
         else:
             metadata["urls"] = {}
             text = without_links(text)

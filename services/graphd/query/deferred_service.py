@@ -39,7 +39,6 @@ class DeferredQueryService:
         """Build the parsers, so that the first statement does not wait for them."""
         from graphd.query import euler_parser, ngql_parser
 
-        assert self.service
         ngql_parser.build_parser()
         euler_parser.build_parser()
 

@@ -58,7 +58,7 @@ def test_an_unused_client_survives_a_fork(cluster: LocalCluster) -> None:
     # Fork in a separate process, because this one uses gRPC, which makes forking unsafe.
     program = f"""
 import os, asterism
-client = asterism.connect({cluster.addresses!r})
+client = asterism.connect({cluster.addresses!r}, timeout_s={HANG_S})
 children = []
 for _ in range(2):
     pid = os.fork()

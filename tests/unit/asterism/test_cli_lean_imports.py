@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.kit.waiting import HANG_S
@@ -46,4 +47,18 @@ def test_arrow_of_a_command_does_not_import_pandas() -> None:
         "assert pyarrow.nulls(1, pyarrow.int64()).fill_null(7).to_pylist() == [7]\n"
         "assert 'pandas' not in sys.modules\n"
         "import pandas\n"
+    )
+
+
+def test_a_load_of_csv_imports_neither_parsers_nor_scipy_nor_parquet(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("id\n1\n2\n")
+    (tmp_path / "graph.yaml").write_text("nodes:\n  n: {files: n.csv, id: id}\n")
+    arguments = ["--path", f"{tmp_path}/folder", "load", "g", f"{tmp_path}/graph.yaml", "--create"]
+    assert_runs(
+        "import sys\n"
+        "from asterism.cli import main\n"
+        f"try:\n    main({arguments!r})\n"
+        "finally:\n"
+        "    unneeded = {'lark', 'scipy', 'pyarrow.parquet'} & set(sys.modules)\n"
+        "    assert not unneeded, unneeded\n"
     )

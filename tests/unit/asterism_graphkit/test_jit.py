@@ -64,6 +64,13 @@ def test_changed_step_or_constant_elsewhere_recompiles_kernel(tmp_path: Path) ->
     assert run_kernel(tmp_path, 20, 5) == (26, 1)
 
 
+def test_a_cached_kernel_is_loaded_without_what_compiles_it(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    program = "import sys, loops; print(loops.run(1), int('numba.np.arrayobj' in sys.modules))"
+    (tmp_path / "steps.py").write_text(STEP.format(base=10, step=2))
+    assert [run_program(tmp_path, program) for _ in range(2)] == [(13, 1), (13, 0)]
+
+
 def test_step_called_from_python_equals_step_in_kernel(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(KERNEL)
     (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
